@@ -1,0 +1,250 @@
+//! [`CurrentContext`]: RustaCUDA's functions on whatever is current, and the guard of a scope.
+
+use super::model::{self, Token};
+use super::moves;
+use super::unowned::{ContextHandle, UnownedContext};
+use crate::device::Device;
+use crate::driver::driver;
+use crate::driver::ffi::CUcontext;
+use crate::error::CudaResult;
+use crate::private::Sealed;
+use crate::report;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::Location;
+use std::ptr;
+
+/// The context on top of the calling thread's stack.
+///
+/// As a namespace it holds the functions that ask about and change whatever is current:
+/// `CurrentContext::synchronize()`. As a value it is the guard that [`enter`](UnownedContext::enter) gives: while it
+/// lives its context is current on this thread, and when it is dropped the stack is what it was. It derefs to the
+/// handle, so `current.synchronize()` works on it. It cannot leave its thread, nor outlive the handle it came from:
+///
+/// ```compile_fail
+/// # use custack::context::{Context, ContextFlags};
+/// # use custack::device::Device;
+/// # custack::init(custack::CudaFlags::empty()).unwrap();
+/// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0).unwrap()).unwrap();
+/// let current = ctx.enter().unwrap();
+/// drop(ctx); // the guard still borrows it
+/// current.synchronize().unwrap();
+/// ```
+///
+/// Guards may be dropped in any order. One that is dropped while a later one lives leaves that one's context
+/// current; its own entry goes when it comes to the top. Whatever a scope left on the stack above its own entry goes
+/// with it, unless a living guard stands there.
+#[derive(Debug)]
+#[must_use = "the context is current while the guard lives; dropped at once it does nothing"]
+pub struct CurrentContext<'a> {
+    context: &'a UnownedContext,
+    token: Option<Token>,
+    made_entry: bool,
+    // A guard is about one thread's stack: neither `Send` nor `Sync`.
+    thread: PhantomData<*const ()>,
+}
+
+impl UnownedContext {
+    /// Makes the context current on the calling thread until the guard is dropped.
+    ///
+    /// Costs two driver calls, a push and a pop; if the context is current already, one, which asks what is current
+    /// and touches nothing that threads share.
+    ///
+    /// # Errors
+    ///
+    /// * [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed): without a driver call.
+    /// * [`InvalidContext`](crate::error::CudaError::InvalidContext): a null handle.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, ContextStack, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// ContextStack::pop()?;
+    ///
+    /// let current = ctx.enter()?;
+    /// assert_eq!(CurrentContext::get_current()?, *current);
+    /// drop(current);
+    /// assert!(CurrentContext::get_current()?.is_null());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxPushCurrent", "cuCtxPopCurrent"))]
+    #[track_caller]
+    #[inline]
+    pub fn enter(&self) -> CudaResult<CurrentContext<'_>> {
+        self.usable()?;
+        let driver = driver()?;
+        if model::says_current(self) {
+            let raw = driver.ctx_get_current()?;
+            if ptr::eq(raw, self.as_raw()) {
+                let token = model::stand_on_top(self);
+                return Ok(CurrentContext { context: self, token, made_entry: false, thread: PhantomData });
+            }
+            report::debug(format_args!(
+                "{self} should be current and {raw:p} is: other code moved this thread's context stack"
+            ));
+        }
+        moves::driver_push(driver, self)?;
+        let token = model::push_entered(self, Location::caller());
+        Ok(CurrentContext { context: self, token, made_entry: true, thread: PhantomData })
+    }
+
+    /// Runs the closure with the context current, and puts the stack back as it was: also when the closure fails
+    /// or panics, and whatever it left on the stack.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`enter`](Self::enter), before the closure runs; then the closure's own.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let device = ctx.scoped(|current| {
+    ///     current.synchronize()?;
+    ///     current.device()
+    /// })?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxPushCurrent", "cuCtxPopCurrent"))]
+    #[track_caller]
+    #[inline]
+    pub fn scoped<R>(&self, f: impl FnOnce(&CurrentContext<'_>) -> CudaResult<R>) -> CudaResult<R> {
+        let current = self.enter()?;
+        f(&current)
+    }
+}
+
+impl Drop for CurrentContext<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(token) = self.token else {
+            if self.made_entry {
+                leave_unnoted(self.context);
+            }
+            return;
+        };
+        if model::step_off(token, self.made_entry) {
+            moves::sweep();
+        }
+    }
+}
+
+/// Leaves a scope that the book has no entry of, because the thread was ending when it began.
+#[cold]
+fn leave_unnoted(context: &UnownedContext) {
+    let Ok(driver) = driver() else { return };
+    if let Err(error) = moves::take_off(driver, context, None) {
+        report::warn(format_args!("{context} could not be taken off the stack: {error}"));
+    }
+}
+
+impl Deref for CurrentContext<'_> {
+    type Target = UnownedContext;
+
+    fn deref(&self) -> &UnownedContext {
+        self.context
+    }
+}
+
+impl Sealed for CurrentContext<'_> {}
+
+impl ContextHandle for CurrentContext<'_> {
+    fn get_inner(&self) -> CUcontext {
+        self.as_raw()
+    }
+
+    fn as_unowned(&self) -> &UnownedContext {
+        self.context
+    }
+}
+
+/// What RustaCUDA asks of whatever is current. Each is one driver call, and answers
+/// [`InvalidContext`](crate::error::CudaError::InvalidContext) where no context is current and
+/// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) where a destroyed one is, unless it says
+/// otherwise.
+impl CurrentContext<'_> {
+    /// A handle to the current context; a [null](UnownedContext::is_null) one if there is none.
+    ///
+    /// Together with [`set_current`](Self::set_current) it saves and restores what is current, also "none".
+    ///
+    /// # Errors
+    ///
+    /// [`NotInitialized`](crate::error::CudaError::NotInitialized).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// assert!(CurrentContext::get_current()?.is_null());
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// assert_eq!(CurrentContext::get_current()?, ctx.get_unowned());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetCurrent")]
+    pub fn get_current() -> CudaResult<UnownedContext> {
+        moves::current(driver()?)
+    }
+
+    /// Makes the context current: in place of the top of the stack, or as its first entry. A
+    /// [null](UnownedContext::is_null) handle takes the top off, and does nothing on an empty stack.
+    ///
+    /// # Errors
+    ///
+    /// * [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed): without a driver call.
+    /// * [`HeldByGuard`](crate::error::CudaError::HeldByGuard): the top was entered by a guard that is still alive.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let unowned = ctx.get_unowned();
+    /// std::thread::spawn(move || CurrentContext::set_current(&unowned)).join().unwrap()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxSetCurrent")]
+    #[track_caller]
+    pub fn set_current<C: ContextHandle>(c: &C) -> CudaResult<()> {
+        moves::set(c.as_unowned())
+    }
+
+    /// The device of the current context. On a destroyed one the driver answers device 0.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// assert_eq!(CurrentContext::get_device()?, Device::get_device(0)?);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetDevice")]
+    pub fn get_device() -> CudaResult<Device> {
+        driver()?.ctx_get_device().map(Device::from_raw)
+    }
+
+    /// Waits until the device has finished all work of the current context.
+    ///
+    /// # Errors
+    ///
+    /// Those of all these functions; the error of work that failed.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// CurrentContext::synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxSynchronize")]
+    pub fn synchronize() -> CudaResult<()> {
+        driver()?.ctx_synchronize()
+    }
+}

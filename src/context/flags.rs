@@ -1,0 +1,127 @@
+//! [`ContextFlags`]: how a context waits, and what it supports.
+
+use super::current::CurrentContext;
+use super::unowned::UnownedContext;
+use crate::driver::driver;
+use crate::error::{CudaError, CudaResult};
+use bitflags::bitflags;
+
+bitflags! {
+    /// Flags for creating a context.
+    ///
+    /// At most one of the three scheduling flags may be set; they say what a thread does while it waits for the
+    /// device. Bits that this crate has no name for are kept as the driver gives them.
+    pub struct ContextFlags: u32 {
+        /// A waiting thread spins: the shortest wait, at the price of a busy core (`CU_CTX_SCHED_SPIN`).
+        const SCHED_SPIN = 0x01;
+        /// A waiting thread yields to others between looks (`CU_CTX_SCHED_YIELD`).
+        const SCHED_YIELD = 0x02;
+        /// A waiting thread sleeps until the device wakes it (`CU_CTX_SCHED_BLOCKING_SYNC`).
+        const SCHED_BLOCKING_SYNC = 0x04;
+        /// The driver chooses: it yields if there are more contexts than processors, else it spins
+        /// (`CU_CTX_SCHED_AUTO`, which is no bit at all).
+        const SCHED_AUTO = 0x00;
+        /// Page-locked memory may be mapped into the device's address space; always so since CUDA 11
+        /// (`CU_CTX_MAP_HOST`).
+        const MAP_HOST = 0x08;
+        /// Local memory that a kernel needed is kept for the next one (`CU_CTX_LMEM_RESIZE_TO_MAX`).
+        const LMEM_RESIZE_TO_MAX = 0x10;
+        /// A fault on the device writes a core dump (`CU_CTX_COREDUMP_ENABLE`, CUDA 12.1).
+        const COREDUMP_ENABLE = 0x20;
+        /// A core dump can be asked for through a pipe (`CU_CTX_USER_COREDUMP_ENABLE`, CUDA 12.1). The driver
+        /// reports it as `COREDUMP_ENABLE`.
+        const USER_COREDUMP_ENABLE = 0x40;
+        /// Synchronous memory operations always synchronise (`CU_CTX_SYNC_MEMOPS`, CUDA 12.1).
+        const SYNC_MEMOPS = 0x80;
+    }
+}
+
+const SCHEDULES: u32 = 0x07;
+
+impl ContextFlags {
+    /// Flags of the driver, unknown bits included.
+    pub(super) fn from_driver(bits: u32) -> ContextFlags {
+        ContextFlags { bits }
+    }
+
+    pub(super) fn refuse_two_schedules(self) -> CudaResult<()> {
+        if (self.bits & SCHEDULES).count_ones() > 1 {
+            return Err(
+                CudaError::InvalidValue.note(format_args!("more than one scheduling flag in {self:?}"))
+            );
+        }
+        Ok(())
+    }
+}
+
+impl UnownedContext {
+    /// The flags of the context.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_YIELD, Device::get_device(0)?)?;
+    /// assert!(ctx.flags()?.contains(ContextFlags::SCHED_YIELD));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetFlags")]
+    pub fn flags(&self) -> CudaResult<ContextFlags> {
+        let _current = self.enter()?;
+        driver()?.ctx_get_flags().map(ContextFlags::from_driver)
+    }
+
+    /// Changes the flags of the living context: the scheduling, `LMEM_RESIZE_TO_MAX` and `SYNC_MEMOPS`. The others
+    /// stay as they were made (CUDA 12.1 and later).
+    ///
+    /// # Errors
+    ///
+    /// * [`InvalidValue`](CudaError::InvalidValue): more than one scheduling flag, or an unknown one.
+    /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    /// * [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_YIELD, Device::get_device(0)?)?;
+    /// ctx.set_flags(ContextFlags::SCHED_BLOCKING_SYNC)?;
+    /// assert_eq!(ctx.flags()?, ContextFlags::SCHED_BLOCKING_SYNC);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxSetFlags")]
+    pub fn set_flags(&self, flags: ContextFlags) -> CudaResult<()> {
+        flags.refuse_two_schedules()?;
+        let driver = driver()?;
+        let current = self.enter()?;
+        // On a destroyed context this call crashes, so the context must not go between the entering and the call.
+        current
+            .protect(|live| driver.ctx_set_flags(live, flags.bits()))?
+            .map_err(|error| error.note(format_args!("to set {flags:?}")))
+    }
+}
+
+impl CurrentContext<'_> {
+    /// The flags of the current context. On a destroyed one the driver answers no flags.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_SPIN, Device::get_device(0)?)?;
+    /// assert!(CurrentContext::get_flags()?.contains(ContextFlags::SCHED_SPIN));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetFlags")]
+    pub fn get_flags() -> CudaResult<ContextFlags> {
+        driver()?.ctx_get_flags().map(ContextFlags::from_driver)
+    }
+}

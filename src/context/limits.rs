@@ -1,0 +1,274 @@
+//! [`ResourceLimit`] and [`StreamPriorityRange`]: what a context may use.
+
+use super::current::CurrentContext;
+use super::unowned::UnownedContext;
+use crate::driver::driver;
+use crate::error::{CudaError, CudaResult};
+
+/// A resource of a context whose size can be asked for and, for most, set.
+///
+/// What is set is a request: the driver may clamp and round it, so ask what it made of it. The figures are those of
+/// an H200 with driver 580.
+#[repr(u32)]
+#[derive(Debug, Copy, Clone, Hash, Eq, PartialEq)]
+pub enum ResourceLimit {
+    /// The stack of each device thread, in bytes: 1024 at first, rounded up to 16.
+    StackSize = 0,
+    /// The buffer of the device's `printf`, in bytes. Must be set before a kernel that prints is launched.
+    PrintfFifoSize = 1,
+    /// The heap of the device's `malloc`, in bytes. Must be set before a kernel that allocates is launched.
+    MallocHeapSize = 2,
+    /// How deep grids launched from the device may wait for each other, at most 24. Devices of compute capability
+    /// 9.0 and later do not have it.
+    DeviceRuntimeSynchronizeDepth = 3,
+    /// How many launches from the device may be outstanding: 2048 at first.
+    DeviceRuntimePendingLaunchCount = 4,
+    /// How many bytes the L2 cache fetches at once, from 0 to 128; a hint.
+    MaxL2FetchGranularity = 5,
+    /// How many bytes of the L2 cache are set aside for data that is to stay.
+    PersistingL2CacheSize = 6,
+    /// The shared memory that kernels of a context that shares a graphics queue may use, in bytes; to ask only.
+    ShmemSize = 7,
+    /// Whether the context shares a graphics queue: not 0 if it does; to ask only.
+    CigEnabled = 8,
+    /// Whether a kernel that needs more shared memory than a shared graphics queue leaves may run all the same.
+    CigShmemFallbackEnabled = 9,
+    #[doc(hidden)]
+    __Nonexhaustive = u32::MAX,
+}
+
+impl ResourceLimit {
+    fn refuse_unnamed(self) -> CudaResult<()> {
+        if self != ResourceLimit::__Nonexhaustive {
+            return Ok(());
+        }
+        Err(CudaError::InvalidValue.note(format_args!("{self:?} is no limit")))
+    }
+
+    fn set_failed(self, limit: usize) -> impl FnOnce(CudaError) -> CudaError {
+        move |error| error.note(format_args!("to set {self:?} to {limit}"))
+    }
+
+    fn get_failed(self) -> impl FnOnce(CudaError) -> CudaError {
+        move |error| error.note(format_args!("the limit {self:?}"))
+    }
+}
+
+/// The priorities that a stream can have. The lower the number, the higher the priority.
+#[derive(Debug, Clone, Copy, Hash, Eq, PartialEq)]
+pub struct StreamPriorityRange {
+    /// The lowest priority, which is the highest number.
+    pub least: i32,
+    /// The highest priority, which is the lowest number.
+    pub greatest: i32,
+}
+
+impl StreamPriorityRange {
+    /// The priority of this range that is nearest, which is what the driver makes of one outside.
+    ///
+    /// ```
+    /// use custack::context::StreamPriorityRange;
+    ///
+    /// let range = StreamPriorityRange { least: 0, greatest: -5 };
+    /// assert_eq!(range.clamp(-8), -5);
+    /// assert_eq!(range.clamp(3), 0);
+    /// ```
+    pub fn clamp(&self, priority: i32) -> i32 {
+        // Not `i32::clamp`, which panics if the driver's two numbers are the wrong way round.
+        priority.min(self.least).max(self.greatest)
+    }
+
+    /// Whether the priority lies in this range.
+    pub fn contains(&self, priority: i32) -> bool {
+        (self.greatest..=self.least).contains(&priority)
+    }
+
+    fn from_driver((least, greatest): (i32, i32)) -> StreamPriorityRange {
+        StreamPriorityRange { least, greatest }
+    }
+}
+
+impl UnownedContext {
+    /// The size of one of the context's resources, in the resource's unit.
+    ///
+    /// # Errors
+    ///
+    /// [`UnsupportedLimit`](CudaError::UnsupportedLimit) if the device does not have it,
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// use custack::context::ResourceLimit;
+    /// assert!(ctx.limit(ResourceLimit::StackSize)? > 0);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetLimit")]
+    pub fn limit(&self, resource: ResourceLimit) -> CudaResult<usize> {
+        resource.refuse_unnamed()?;
+        let _current = self.enter()?;
+        driver()?.ctx_get_limit(resource as u32).map_err(resource.get_failed())
+    }
+
+    /// Asks for a size of one of the context's resources, in the resource's unit; the driver may clamp and round it.
+    ///
+    /// # Errors
+    ///
+    /// * [`InvalidValue`](CudaError::InvalidValue): out of range, or too late. The old value stays.
+    /// * [`UnsupportedLimit`](CudaError::UnsupportedLimit): the device does not have it.
+    /// * [`NotPermitted`](CudaError::NotPermitted): it can only be asked for.
+    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device has no room for it.
+    /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// use custack::context::ResourceLimit;
+    /// ctx.set_limit(ResourceLimit::StackSize, 2048)?;
+    /// assert_eq!(ctx.limit(ResourceLimit::StackSize)?, 2048);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxSetLimit")]
+    pub fn set_limit(&self, resource: ResourceLimit, limit: usize) -> CudaResult<()> {
+        resource.refuse_unnamed()?;
+        let _current = self.enter()?;
+        driver()?.ctx_set_limit(resource as u32, limit).map_err(resource.set_failed(limit))
+    }
+
+    /// The priorities that streams of the context can have; both 0 if the device has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let range = ctx.stream_priority_range()?;
+    /// assert!(range.contains(0));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetStreamPriorityRange")]
+    pub fn stream_priority_range(&self) -> CudaResult<StreamPriorityRange> {
+        let _current = self.enter()?;
+        driver()?.ctx_get_stream_priority_range().map(StreamPriorityRange::from_driver)
+    }
+
+    /// Turns all lines of the L2 cache that were to stay back into ordinary ones (CUDA 11.0 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// ctx.reset_persisting_l2_cache()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxResetPersistingL2Cache")]
+    pub fn reset_persisting_l2_cache(&self) -> CudaResult<()> {
+        let _current = self.enter()?;
+        driver()?.ctx_reset_persisting_l2_cache()
+    }
+
+    /// How many multiprocessors the context's kernels may use (CUDA 11.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// assert!(ctx.sm_count()? > 0);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetExecAffinity")]
+    pub fn sm_count(&self) -> CudaResult<u32> {
+        let _current = self.enter()?;
+        driver()?.ctx_get_exec_affinity()
+    }
+}
+
+impl CurrentContext<'_> {
+    /// The size of one of the current context's resources, in the resource's unit.
+    ///
+    /// # Errors
+    ///
+    /// [`UnsupportedLimit`](CudaError::UnsupportedLimit) if the device does not have it,
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// use custack::context::ResourceLimit;
+    /// let bytes = CurrentContext::get_resource_limit(ResourceLimit::StackSize)?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetLimit")]
+    pub fn get_resource_limit(resource: ResourceLimit) -> CudaResult<usize> {
+        resource.refuse_unnamed()?;
+        driver()?.ctx_get_limit(resource as u32).map_err(resource.get_failed())
+    }
+
+    /// Asks for a size of one of the current context's resources, in the resource's unit; the driver may clamp and
+    /// round it.
+    ///
+    /// # Errors
+    ///
+    /// * [`InvalidValue`](CudaError::InvalidValue): out of range, or too late. The old value stays.
+    /// * [`UnsupportedLimit`](CudaError::UnsupportedLimit): the device does not have it.
+    /// * [`NotPermitted`](CudaError::NotPermitted): it can only be asked for.
+    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device has no room for it.
+    /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    /// * [`InvalidContext`](CudaError::InvalidContext): no context is current.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// use custack::context::ResourceLimit;
+    /// CurrentContext::set_resource_limit(ResourceLimit::StackSize, 2048)?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxSetLimit")]
+    pub fn set_resource_limit(resource: ResourceLimit, limit: usize) -> CudaResult<()> {
+        resource.refuse_unnamed()?;
+        driver()?.ctx_set_limit(resource as u32, limit).map_err(resource.set_failed(limit))
+    }
+
+    /// The priorities that streams of the current context can have; both 0 if the device has none.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current,
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if a destroyed one is.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let range = CurrentContext::get_stream_priority_range()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetStreamPriorityRange")]
+    pub fn get_stream_priority_range() -> CudaResult<StreamPriorityRange> {
+        driver()?.ctx_get_stream_priority_range().map(StreamPriorityRange::from_driver)
+    }
+}

@@ -1,0 +1,260 @@
+//! The moves of the stack: push, pop, set, and the restoring that ends a scope. Each is one driver call when all is
+//! well; the rest of this file is what happens when it is not.
+//!
+//! Two things can go wrong. A call fails: then it is undone if it took effect after all (a driver call may return the
+//! error of earlier work *and* do its own), so that the stack is as it was. Or other code has moved the stack since:
+//! then what counts is that the right context is current, and no handle is ever tried on the driver to find out.
+
+use super::known;
+use super::model::{self, Entry, How};
+use super::unowned::{Origin, UnownedContext};
+use crate::driver::ffi::CUcontext;
+use crate::driver::{Driver, driver};
+use crate::error::{CudaError, CudaResult};
+use crate::report;
+use std::panic::Location;
+use std::ptr;
+
+/// `cuCtxPushCurrent`, undone if it fails.
+#[inline]
+pub(super) fn driver_push(driver: &Driver, context: &UnownedContext) -> CudaResult<()> {
+    let pushed = context.protect(|live| driver.ctx_push_current(live))?;
+    pushed.inspect_err(|_| undo_push(driver, context))
+}
+
+#[cold]
+fn undo_push(driver: &Driver, context: &UnownedContext) {
+    let was_current = model::top().is_some_and(|top| ptr::eq(top.context.as_raw(), context.as_raw()));
+    if !was_current && on_top(driver, context) == Ok(true) {
+        let _ = driver.ctx_pop_current();
+    }
+}
+
+fn on_top(driver: &Driver, context: &UnownedContext) -> CudaResult<bool> {
+    Ok(ptr::eq(driver.ctx_get_current()?, context.as_raw()))
+}
+
+/// `ContextStack::push`.
+#[track_caller]
+pub(super) fn push(context: &UnownedContext) -> CudaResult<()> {
+    if context.is_null() {
+        return Err(CudaError::InvalidValue.note(format_args!("to push a null handle")));
+    }
+    context.usable()?;
+    driver_push(driver()?, context)?;
+    model::push(context, How::Pushed, Location::caller());
+    Ok(())
+}
+
+/// `ContextStack::pop`.
+pub(super) fn pop() -> CudaResult<UnownedContext> {
+    let driver = driver()?;
+    let Some(top) = model::top() else {
+        return pop_unknown(driver);
+    };
+    if top.guards > 0 {
+        return Err(held(&top, "pop"));
+    }
+    let raw = match driver.ctx_pop_current() {
+        Ok(raw) => raw,
+        Err(error) => {
+            undo_pop(driver, &top);
+            return Err(error);
+        }
+    };
+    if ptr::eq(raw, top.context.as_raw()) {
+        model::pop();
+        return Ok(top.context);
+    }
+    // Foreign code has moved the stack. If it replaced our entry, ours is gone; if it pushed on it, ours is there yet.
+    report::debug(format_args!(
+        "popped {raw:p} where {} was expected: other code moved this thread's context stack",
+        top.context
+    ));
+    if on_top(driver, &top.context) != Ok(true) {
+        model::pop();
+    }
+    Ok(known::find(raw).unwrap_or_else(|| known::add(raw, None, Origin::Foreign)))
+}
+
+/// A pop where the book is empty: if there is anything, other code put it there. It is asked about before it is
+/// taken off, because afterwards the driver may free it.
+fn pop_unknown(driver: &Driver) -> CudaResult<UnownedContext> {
+    let current = current(driver)?;
+    if current.is_null() {
+        return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
+    }
+    driver.ctx_pop_current()?;
+    Ok(current)
+}
+
+#[cold]
+fn undo_pop(driver: &Driver, top: &Entry) {
+    let below_is_same = model::below_top().is_some_and(|below| below == top.context);
+    if below_is_same || on_top(driver, &top.context) != Ok(false) {
+        return;
+    }
+    if driver_push(driver, &top.context).is_err() {
+        // A destroyed context cannot be put back; the failed pop has taken it off, and so does the book.
+        model::pop();
+    }
+}
+
+/// `CurrentContext::set_current`.
+#[track_caller]
+pub(super) fn set(context: &UnownedContext) -> CudaResult<()> {
+    let place = Location::caller();
+    let top = model::top();
+    let same = top.as_ref().is_some_and(|top| top.context == *context);
+    if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
+        return Err(held(top, "replace"));
+    }
+    if context.is_null() {
+        driver()?.ctx_unset_current().inspect_err(|_| undo_unset(top.as_ref()))?;
+        model::pop();
+        return Ok(());
+    }
+    context.usable()?;
+    let driver = driver()?;
+    let set = context.protect(|live| driver.ctx_set_current(live))?;
+    set.inspect_err(|_| undo_set(driver, context, top.as_ref()))?;
+    if !same {
+        model::set_top(context, place);
+    }
+    Ok(())
+}
+
+#[cold]
+fn undo_set(driver: &Driver, context: &UnownedContext, before: Option<&Entry>) {
+    match before {
+        Some(before) if before.context != *context && on_top(driver, context) == Ok(true) => {
+            let _ = before.context.protect(|live| driver.ctx_set_current(live));
+        }
+        None if on_top(driver, context) == Ok(true) => {
+            let _ = driver.ctx_unset_current();
+        }
+        _ => {}
+    }
+}
+
+#[cold]
+fn undo_unset(before: Option<&Entry>) {
+    if let (Some(before), Ok(driver)) = (before, driver()) {
+        undo_pop(driver, before);
+    }
+}
+
+#[cold]
+fn held(top: &Entry, what: &str) -> CudaError {
+    CudaError::HeldByGuard.note(format_args!("to {what} {}, entered at {}", top.context, top.place))
+}
+
+/// `CurrentContext::get_current`.
+#[inline]
+pub(super) fn current(driver: &Driver) -> CudaResult<UnownedContext> {
+    let raw = driver.ctx_get_current()?;
+    match model::top() {
+        Some(top) if ptr::eq(top.context.as_raw(), raw) && top.context.is_alive() => Ok(top.context),
+        top => identify(driver, raw, top),
+    }
+}
+
+/// The context behind a handle that is current on this thread, which the book does not know as alive.
+#[cold]
+fn identify(driver: &Driver, raw: CUcontext, top: Option<Entry>) -> CudaResult<UnownedContext> {
+    if raw.is_null() {
+        return Ok(UnownedContext::null());
+    }
+    let found = known::find(raw);
+    if let Some(known) = found.as_ref().filter(|known| known.is_alive()) {
+        return Ok(known.clone());
+    }
+    if let Some(top) = top.filter(|top| ptr::eq(top.context.as_raw(), raw)) {
+        return Ok(top.context);
+    }
+    // A stale handle, or another context that got the same one. It is current, so the driver holds it and can be
+    // asked about it without harm.
+    match driver.ctx_get_current_api_version() {
+        Err(CudaError::ContextIsDestroyed) => Ok(known::add_dead(raw)),
+        Err(error) if found.is_some() => Err(error),
+        _ => Ok(known::add(raw, driver.ctx_get_device().ok(), Origin::Foreign)),
+    }
+}
+
+/// Takes off what ended scopes have left, as far as no living guard stands on it.
+pub(super) fn sweep() {
+    let Ok(driver) = driver() else { return };
+    while let Some((entry, below)) = model::take_doomed() {
+        match take_off(driver, &entry.context, below.as_ref()) {
+            Ok(()) => {}
+            Err(error) => {
+                report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));
+                model::put_back(entry);
+                return;
+            }
+        }
+    }
+}
+
+/// Ends the driver's side of an entry: pops it, and sees that what was current before is current again.
+pub(super) fn take_off(
+    driver: &Driver,
+    gone: &UnownedContext,
+    below: Option<&UnownedContext>,
+) -> CudaResult<()> {
+    match driver.ctx_pop_current() {
+        Ok(raw) if ptr::eq(raw, gone.as_raw()) => Ok(()),
+        Ok(raw) => {
+            settle(driver, gone, below, raw);
+            Ok(())
+        }
+        // The stack is empty: other code has popped what was ours. Nothing is left to restore.
+        Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => Ok(()),
+        // The error of earlier work, or a pop that did not happen: the top tells.
+        Err(error) => {
+            report::warn(format_args!("leaving {gone}: {error}"));
+            let same_below = below.is_some_and(|below| ptr::eq(below.as_raw(), gone.as_raw()));
+            if same_below || on_top(driver, gone) != Ok(true) {
+                return Ok(());
+            }
+            driver.ctx_pop_current().map(|_| ())
+        }
+    }
+}
+
+/// After a pop that gave another handle than ours: other code replaced our entry, pushed on it, or popped it.
+#[cold]
+fn settle(driver: &Driver, gone: &UnownedContext, below: Option<&UnownedContext>, popped: CUcontext) {
+    report::debug(format_args!(
+        "the scope of {gone} ended and {popped:p} was on top: other code moved this thread's context stack"
+    ));
+    let Ok(mut now) = driver.ctx_get_current() else { return };
+    if below.is_some_and(|below| ptr::eq(below.as_raw(), now)) {
+        return;
+    }
+    if ptr::eq(now, gone.as_raw()) {
+        // Something lay above our entry, and that pop has taken it; this one takes ours.
+        if driver.ctx_pop_current().is_err() {
+            return;
+        }
+        now = driver.ctx_get_current().unwrap_or(now);
+    }
+    let Some(below) = below.filter(|below| !ptr::eq(below.as_raw(), now)) else { return };
+    match below.protect(|live| driver.ctx_set_current(live)) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) | Err(error) => {
+            report::warn(format_args!("{below} could not be made current again: {error}"));
+        }
+    }
+}
+
+/// After a context was destroyed by this thread: no destroyed context stays current here.
+pub(super) fn clear_stale(driver: &Driver) {
+    while let Some(top) = model::top().filter(|top| !top.context.is_alive()) {
+        if on_top(driver, &top.context) != Ok(true) || driver.ctx_pop_current().is_err() {
+            break;
+        }
+        model::pop();
+    }
+    sweep();
+}

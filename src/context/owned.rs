@@ -1,0 +1,316 @@
+//! [`Context`]: the owner of a context that this crate created.
+
+use super::flags::ContextFlags;
+use super::known;
+use super::liveness::Killed;
+use super::model::{self, How};
+use super::moves;
+use super::unowned::{ContextHandle, Origin, UnownedContext};
+use crate::device::Device;
+use crate::driver::ffi::CUcontext;
+use crate::driver::{CudaApiVersion, Driver, driver};
+use crate::error::{CudaError, CudaResult, DropResult};
+use crate::init::{CudaFlags, init};
+use crate::private::Sealed;
+use crate::report;
+use std::mem;
+use std::ops::Deref;
+use std::panic::Location;
+
+/// The owner of a context: when it is dropped the context is destroyed.
+///
+/// That holds whatever threads have the context current. They get
+/// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) from then on, as every [handle](UnownedContext) does. On the
+/// thread that drops it, no destroyed context stays current: it and others before it are taken off the top of the
+/// stack.
+///
+/// An owner may be sent to other threads and shared between them. It derefs to the handle, which has the methods.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Context {
+    handle: UnownedContext,
+}
+
+impl Context {
+    /// Creates a context on the device and makes it current on the calling thread, on top of what was current.
+    ///
+    /// Every call makes a new context, never the device's [primary](super::PrimaryContext) one. It takes some
+    /// 0.2 s and 0.5 GiB of the device's memory: one for each device is what most programs want.
+    ///
+    /// # Errors
+    ///
+    /// * [`InvalidValue`](CudaError::InvalidValue): more than one scheduling flag (refused before the driver is
+    ///   called), or a flag that the driver does not know.
+    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device has no room for it.
+    /// * [`UnknownError`](CudaError::UnknownError): the device's compute mode forbids contexts.
+    ///
+    /// ```
+    /// use custack::context::{Context, ContextFlags};
+    /// use custack::device::Device;
+    ///
+    /// custack::init(custack::CudaFlags::empty())?;
+    /// let device = Device::get_device(0)?;
+    /// let ctx = Context::create_and_push(ContextFlags::MAP_HOST | ContextFlags::SCHED_AUTO, device)?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxCreate", "cuCtxCreate_v2"))]
+    #[track_caller]
+    pub fn create_and_push(flags: ContextFlags, device: Device) -> CudaResult<Context> {
+        create(flags, device, |driver, flags| driver.ctx_create(flags, device.as_raw()))
+    }
+
+    /// As [`create_and_push`](Self::create_and_push), with the context's kernels limited to a number of
+    /// multiprocessors; needs a device that [supports](Device::supports_exec_affinity) it, which takes NVIDIA's
+    /// multi-process service, and CUDA 11.4.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_and_push`](Self::create_and_push);
+    /// [`UnsupportedExecAffinity`](CudaError::UnsupportedExecAffinity).
+    #[doc(alias("cuCtxCreate_v3", "cuCtxCreate_v4"))]
+    #[track_caller]
+    pub fn create_and_push_with_sm_count(
+        flags: ContextFlags,
+        device: Device,
+        sm_count: u32,
+    ) -> CudaResult<Context> {
+        create(flags, device, |driver, flags| {
+            driver.ctx_create_with_affinity(sm_count, flags, device.as_raw())
+        })
+    }
+
+    /// The version of the interface that the context was made with; not the driver's version.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// assert!(ctx.get_api_version()?.major() >= 3);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetApiVersion")]
+    pub fn get_api_version(&self) -> CudaResult<CudaApiVersion> {
+        self.handle.get_api_version()
+    }
+
+    /// A handle that does not own the context, to give to other threads.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let unowned = ctx.get_unowned();
+    /// assert!(unowned.is_alive());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    pub fn get_unowned(&self) -> UnownedContext {
+        self.handle.clone()
+    }
+
+    /// The device that the context was made on.
+    ///
+    /// # Errors
+    ///
+    /// Of a context taken over with [`from_raw`](Self::from_raw), what the driver answers; else none.
+    pub fn device(&self) -> CudaResult<Device> {
+        self.handle.device()
+    }
+
+    /// Destroys the context, and gives the error and the owner back if that fails.
+    ///
+    /// A context that is gone already is no failure. After an error the context is as it was, still alive and on the
+    /// stacks it was on, unless the driver destroyed it and returned the error of earlier work beside; either way the
+    /// owner that comes back can be dropped again.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers, with the owner.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// match Context::drop(ctx) {
+    ///     Ok(()) => println!("destroyed"),
+    ///     Err((error, ctx)) => println!("could not destroy {ctx:?}: {error}"),
+    /// }
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxDestroy", "cuCtxDestroy_v2"))]
+    pub fn drop(ctx: Context) -> DropResult<Context> {
+        match destroy(&ctx.handle) {
+            Ok(()) => {
+                mem::forget(ctx);
+                Ok(())
+            }
+            Err(error) => Err((error, ctx)),
+        }
+    }
+
+    /// Gives the context away: it is not destroyed, and whoever has the raw handle owns it.
+    ///
+    /// Handles made before stay good. The stack is not touched.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let raw = ctx.into_raw();
+    /// // SAFETY: nobody else has got it.
+    /// let ctx = unsafe { Context::from_raw(raw) }?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    pub fn into_raw(self) -> CUcontext {
+        let raw = self.handle.as_raw();
+        mem::forget(self);
+        raw
+    }
+
+    /// Takes ownership of a context made elsewhere, or given away with [`into_raw`](Self::into_raw).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is null, or the handle of a context of the running driver, made by one of its creating functions and
+    /// alive; nothing else will destroy it.
+    #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
+    pub unsafe fn from_raw(raw: CUcontext) -> CudaResult<Context> {
+        if raw.is_null() {
+            return Err(CudaError::InvalidContext.note(format_args!("to own a null handle")));
+        }
+        // SAFETY: the caller vouches for it.
+        let handle = unsafe { UnownedContext::from_raw(raw) };
+        Ok(Context { handle })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Err(error) = destroy(&self.handle) {
+            report::warn(format_args!("{} could not be destroyed: {error}", self.handle));
+        }
+    }
+}
+
+impl Deref for Context {
+    type Target = UnownedContext;
+
+    fn deref(&self) -> &UnownedContext {
+        &self.handle
+    }
+}
+
+impl Sealed for Context {}
+
+impl ContextHandle for Context {
+    fn get_inner(&self) -> CUcontext {
+        self.handle.as_raw()
+    }
+
+    fn as_unowned(&self) -> &UnownedContext {
+        &self.handle
+    }
+}
+
+/// Initialises the driver and creates a context on the first device; what small programs start with.
+///
+/// # Errors
+///
+/// Those of [`init`](crate::init), [`Device::get_device`] and [`Context::create_and_push`].
+///
+/// ```
+/// let _context = custack::quick_init()?;
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+#[track_caller]
+pub fn quick_init() -> CudaResult<Context> {
+    init(CudaFlags::empty())?;
+    let device = Device::get_device(0)?;
+    Context::create_and_push(ContextFlags::MAP_HOST | ContextFlags::SCHED_AUTO, device)
+}
+
+#[track_caller]
+fn create(
+    flags: ContextFlags,
+    device: Device,
+    call: impl FnOnce(&Driver, u32) -> (CudaResult<()>, CUcontext),
+) -> CudaResult<Context> {
+    flags.refuse_two_schedules()?;
+    let driver = driver()?;
+    let (result, raw) = call(driver, flags.bits());
+    if result.is_ok() || !raw.is_null() {
+        let handle = known::add(raw, Some(device.as_raw()), Origin::Created);
+        model::push(&handle, How::Created, Location::caller());
+        let context = Context { handle };
+        // With an error: the driver made it all the same, and it goes here, off the stack too.
+        return result.map(|()| context);
+    }
+    result.map_err(|error| {
+        error.note(format_args!("a context on device {} with {flags:?}", device.as_raw()))
+    })?;
+    Err(CudaError::InvalidContext.note(format_args!("the driver created a context without a handle")))
+}
+
+/// Destroys the context unless it is gone, and clears it off the top of this thread's stack.
+fn destroy(context: &UnownedContext) -> CudaResult<()> {
+    let driver = driver()?;
+    let Some(killed) = context.take_life() else {
+        return Ok(());
+    };
+    let result = destroy_held(driver, killed.wait());
+    if !context.is_alive() {
+        moves::clear_stale(driver);
+    }
+    result
+}
+
+/// Destroys while this thread's stack holds the handle, so that the memory behind it stays good and the driver can
+/// be asked, if it returns an error, whether it has destroyed the context all the same.
+///
+/// Two pushes: the driver takes one entry off when it destroys a context that is current.
+fn destroy_held(driver: &Driver, killed: Killed) -> CudaResult<()> {
+    for held in 0..2 {
+        match driver.ctx_push_current(killed.live()) {
+            Ok(()) => {}
+            // The process is ending, and with it the driver has let go of everything.
+            Err(CudaError::Deinitialized) => return Ok(()),
+            Err(error) => {
+                unhold(driver, held);
+                killed.revive();
+                return Err(error);
+            }
+        }
+    }
+    let result = driver.ctx_destroy(killed.live());
+    let gone = result.is_ok() || driver.ctx_get_current_api_version() == Err(CudaError::ContextIsDestroyed);
+    if !gone {
+        unhold(driver, 2);
+        killed.revive();
+        return result;
+    }
+    unhold(driver, 1);
+    match result {
+        Err(CudaError::InvalidContext | CudaError::ContextIsDestroyed) => Ok(()),
+        result => result,
+    }
+}
+
+fn unhold(driver: &Driver, times: usize) {
+    for _ in 0..times {
+        if let Err(error) = driver.ctx_pop_current() {
+            report::warn(format_args!(
+                "a context held to be destroyed could not be taken off the stack: {error}"
+            ));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! [`PrimaryContext`]: the context of a device that everybody shares.
+
+use super::flags::ContextFlags;
+use super::known;
+use super::liveness::Killed;
+use super::moves;
+use super::unowned::{ContextHandle, UnownedContext};
+use crate::device::Device;
+use crate::driver::driver;
+use crate::driver::ffi::CUcontext;
+use crate::error::{CudaError, CudaResult, DropResult};
+use crate::private::Sealed;
+use crate::report;
+use std::mem;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A share in a device's primary context, the one that the CUDA runtime, its libraries and every framework use.
+///
+/// The driver counts the shares and keeps the context while there is one; this holds one of them and gives it back
+/// when dropped. Handles made from it are good until the last share that this crate holds is gone, whatever shares
+/// other code has: custack cannot know about those.
+///
+/// Retaining does not make it current; [`scoped`](UnownedContext::scoped), [`enter`](UnownedContext::enter) and
+/// everything else that takes a context does.
+///
+/// ```
+/// use custack::context::PrimaryContext;
+/// use custack::device::Device;
+///
+/// custack::init(custack::CudaFlags::empty())?;
+/// let primary = PrimaryContext::retain(Device::get_device(0)?)?;
+/// primary.scoped(|current| current.synchronize())?;
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub struct PrimaryContext {
+    share: Arc<Share>,
+}
+
+/// One share of the driver's count.
+#[derive(Debug)]
+struct Share {
+    handle: UnownedContext,
+    device: Device,
+    /// Given back already; a second release would take somebody else's share.
+    spent: AtomicBool,
+}
+
+/// The state of a device's primary context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrimaryState {
+    /// The flags it has, or will have when it becomes active.
+    pub flags: ContextFlags,
+    /// Whether anybody holds a share.
+    pub active: bool,
+}
+
+impl PrimaryContext {
+    /// Takes a share in the device's primary context, which is created if nobody has one.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](CudaError::OutOfMemory); [`UnknownError`](CudaError::UnknownError) if the device's compute
+    /// mode forbids contexts.
+    #[doc(alias = "cuDevicePrimaryCtxRetain")]
+    pub fn retain(device: Device) -> CudaResult<PrimaryContext> {
+        let (result, raw) = driver()?.primary_ctx_retain(device.as_raw());
+        if result.is_err() && raw.is_null() {
+            result?;
+        }
+        let share = Share::new(raw, device);
+        // With an error: the driver has counted it all the same, and the drop gives it back.
+        result.map(|()| PrimaryContext { share: Arc::new(share) })
+    }
+
+    /// The state of the device's primary context, whether this program has a share or not.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    ///
+    /// ```
+    /// # use custack::context::PrimaryContext;
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let device = Device::get_device(0)?;
+    /// let primary = PrimaryContext::retain(device)?;
+    /// assert!(PrimaryContext::state(device)?.active);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuDevicePrimaryCtxGetState")]
+    pub fn state(device: Device) -> CudaResult<PrimaryState> {
+        let (flags, active) = driver()?.primary_ctx_get_state(device.as_raw())?;
+        Ok(PrimaryState { flags: ContextFlags::from_driver(flags), active })
+    }
+
+    /// Sets the flags that the device's primary context has or will have; back to none when its last share goes.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue): more than one scheduling flag (before the driver is called), or
+    /// `MAP_HOST`, which a primary context always has.
+    ///
+    /// ```
+    /// # use custack::context::{ContextFlags, PrimaryContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let device = Device::get_device(0)?;
+    /// PrimaryContext::set_primary_flags(device, ContextFlags::SCHED_BLOCKING_SYNC)?;
+    /// assert_eq!(PrimaryContext::state(device)?.flags, ContextFlags::SCHED_BLOCKING_SYNC);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2"))]
+    pub fn set_primary_flags(device: Device, flags: ContextFlags) -> CudaResult<()> {
+        flags.refuse_two_schedules()?;
+        driver()?
+            .primary_ctx_set_flags(device.as_raw(), flags.bits())
+            .map_err(|error| error.note(format_args!("{flags:?} for the primary context")))
+    }
+
+    /// Destroys everything in the device's primary context, whoever made it, and the context with it; the shares
+    /// stay counted.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    ///
+    /// # Safety
+    ///
+    /// Nothing in the process uses the primary context, or anything made in it, from here on: all of it is freed,
+    /// also what other libraries made and what this crate's handles stand for.
+    #[doc(alias("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"))]
+    #[allow(unsafe_code, reason = "only the caller can vouch for everybody else in the process")]
+    pub unsafe fn reset(device: Device) -> CudaResult<()> {
+        driver()?.primary_ctx_reset(device.as_raw())
+    }
+
+    /// A handle that holds no share, to give to other threads.
+    pub fn get_unowned(&self) -> UnownedContext {
+        self.share.handle.clone()
+    }
+
+    /// The device whose primary context it is.
+    pub fn device(&self) -> Device {
+        self.share.device
+    }
+
+    /// Takes another share of the driver's count.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`retain`](Self::retain). [`Clone`] cannot fail, so where this does it lets both share one.
+    #[doc(alias = "cuDevicePrimaryCtxRetain")]
+    pub fn try_clone(&self) -> CudaResult<PrimaryContext> {
+        PrimaryContext::retain(self.share.device)
+    }
+
+    /// Gives the share back, and gives the error and the share back if that fails.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers. A share that is gone already is no failure.
+    ///
+    /// ```
+    /// # use custack::context::PrimaryContext;
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let primary = PrimaryContext::retain(Device::get_device(0)?)?;
+    /// PrimaryContext::drop(primary).map_err(|(error, _primary)| error)?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2"))]
+    pub fn drop(primary: PrimaryContext) -> DropResult<PrimaryContext> {
+        // A share of one's own is given back here; one that a failed clone left in common, by the last holder.
+        let share = match Arc::try_unwrap(primary.share) {
+            Ok(share) => share,
+            Err(_shared) => return Ok(()),
+        };
+        match share.release() {
+            Ok(()) => {
+                mem::forget(share);
+                Ok(())
+            }
+            Err(error) => Err((error, PrimaryContext { share: Arc::new(share) })),
+        }
+    }
+
+    /// Gives the share away: whoever has the raw handle has to release it.
+    ///
+    /// Handles made before stay good.
+    pub fn into_raw(self) -> CUcontext {
+        let raw = self.share.handle.as_raw();
+        mem::forget(self);
+        raw
+    }
+
+    /// Takes over a share that was [given away](Self::into_raw), or retained by other code.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is null, or the handle of the device's primary context, and the caller holds a share that nothing else
+    /// will release.
+    #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
+    pub unsafe fn from_raw(raw: CUcontext, device: Device) -> CudaResult<PrimaryContext> {
+        if raw.is_null() {
+            return Err(CudaError::InvalidContext.note(format_args!("to hold a share in a null handle")));
+        }
+        let share = Share::new(raw, device);
+        Ok(PrimaryContext { share: Arc::new(share) })
+    }
+}
+
+impl Share {
+    fn new(raw: CUcontext, device: Device) -> Share {
+        Share { handle: known::retained(raw, device.as_raw()), device, spent: AtomicBool::new(false) }
+    }
+
+    /// Gives the share back. With this crate's last one the handles die first: nobody can be entering the context
+    /// while the driver may destroy it.
+    fn release(&self) -> CudaResult<()> {
+        if self.spent.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let driver = driver()?;
+        let killed = known::released(&self.handle).map(Killed::wait);
+        let result = driver.primary_ctx_release(self.device.as_raw());
+        // A release may return the error of earlier work, and have happened: then the context can be inactive.
+        let inactive = || matches!(driver.primary_ctx_get_state(self.device.as_raw()), Ok((_, false)));
+        let gone = matches!(result, Err(CudaError::Deinitialized | CudaError::InvalidContext));
+        if result.is_err() && !gone && !inactive() {
+            known::not_released(&self.handle);
+            if let Some(killed) = killed {
+                killed.revive();
+            }
+            return result;
+        }
+        self.spent.store(true, Ordering::Relaxed);
+        if killed.is_some() {
+            moves::clear_stale(driver);
+        }
+        if gone { Ok(()) } else { result }
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Share) -> bool {
+        self.handle == other.handle
+    }
+}
+
+impl Eq for Share {}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Err(error) = self.release() {
+            report::warn(format_args!("{} could not be released: {error}", self.handle));
+        }
+    }
+}
+
+impl Clone for PrimaryContext {
+    /// Takes another share of the driver's count. If the driver refuses, which it does only when it is out of order,
+    /// the clone and the original have one share in common.
+    fn clone(&self) -> PrimaryContext {
+        self.try_clone().unwrap_or_else(|error| {
+            report::warn(format_args!("{} could not be retained again: {error}", self.share.handle));
+            PrimaryContext { share: Arc::clone(&self.share) }
+        })
+    }
+}
+
+impl Deref for PrimaryContext {
+    type Target = UnownedContext;
+
+    fn deref(&self) -> &UnownedContext {
+        &self.share.handle
+    }
+}
+
+impl Sealed for PrimaryContext {}
+
+impl ContextHandle for PrimaryContext {
+    fn get_inner(&self) -> CUcontext {
+        self.share.handle.as_raw()
+    }
+
+    fn as_unowned(&self) -> &UnownedContext {
+        &self.share.handle
+    }
+}

@@ -1,0 +1,150 @@
+//! [`ContextStack`]: the calling thread's stack of contexts.
+
+use super::model::{self, Entry, How, Lines};
+use super::moves;
+use super::unowned::{ContextHandle, UnownedContext};
+use crate::driver::driver;
+use crate::error::CudaResult;
+use std::fmt;
+use std::panic::Location;
+
+/// The calling thread's stack of contexts, of which the top one is current.
+///
+/// Pushing and popping by hand is for programs that keep their own discipline. Where a scope will do, prefer
+/// [`scoped`](UnownedContext::scoped) and [`enter`](UnownedContext::enter), which cannot be left unbalanced.
+#[derive(Debug)]
+pub struct ContextStack;
+
+impl ContextStack {
+    /// Takes the top context off the calling thread's stack and gives a handle to it; the one below is current
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// * [`InvalidContext`](crate::error::CudaError::InvalidContext): the stack is empty.
+    /// * [`HeldByGuard`](crate::error::CudaError::HeldByGuard): the top was entered by a guard that is still alive.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, ContextStack};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// let popped = ContextStack::pop()?;
+    /// assert_eq!(popped, ctx.get_unowned());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxPopCurrent", "cuCtxPopCurrent_v2"))]
+    pub fn pop() -> CudaResult<UnownedContext> {
+        moves::pop()
+    }
+
+    /// Puts the context on top of the calling thread's stack; the same context may be there many times.
+    ///
+    /// # Errors
+    ///
+    /// * [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed): without a driver call.
+    /// * [`InvalidValue`](crate::error::CudaError::InvalidValue): a null handle.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, ContextStack};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// ContextStack::push(&ctx)?;
+    /// assert_eq!(ContextStack::depth(), 2);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxPushCurrent", "cuCtxPushCurrent_v2"))]
+    #[track_caller]
+    pub fn push<C: ContextHandle>(ctx: &C) -> CudaResult<()> {
+        moves::push(ctx.as_unowned())
+    }
+
+    /// How many entries custack knows of on the calling thread's stack.
+    ///
+    /// The driver has no call that tells; what other code pushed is not counted.
+    pub fn depth() -> usize {
+        model::depth()
+    }
+
+    /// The calling thread's stack as custack knows it, beside what the driver says is current.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers to the question which context is current.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, ContextStack};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// println!("{}", ContextStack::snapshot()?);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxGetCurrent")]
+    pub fn snapshot() -> CudaResult<Snapshot> {
+        let current = moves::current(driver()?)?;
+        Ok(Snapshot { entries: model::entries(), current })
+    }
+}
+
+/// A thread's stack at one moment, from [`ContextStack::snapshot`]; `Display` prints it one entry a line.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    entries: Vec<Entry>,
+    current: UnownedContext,
+}
+
+/// One entry of a [`Snapshot`].
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotEntry<'a> {
+    /// The context.
+    pub context: &'a UnownedContext,
+    /// How it came onto the stack.
+    pub how: How,
+    /// Where in the program.
+    pub place: &'static Location<'static>,
+    /// How many living guards stand on it.
+    pub guards: u32,
+}
+
+impl Snapshot {
+    /// The entries, the top first.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = SnapshotEntry<'_>> {
+        self.entries.iter().rev().map(|entry| SnapshotEntry {
+            context: &entry.context,
+            how: entry.how,
+            place: entry.place,
+            guards: entry.guards,
+        })
+    }
+
+    /// What the driver says is current.
+    pub fn current(&self) -> &UnownedContext {
+        &self.current
+    }
+
+    /// Whether the top entry is what the driver says is current. If not, other code has moved the stack.
+    pub fn agrees(&self) -> bool {
+        match self.entries.last() {
+            Some(top) => top.context == self.current,
+            None => self.current.is_null(),
+        }
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        if self.entries.is_empty() {
+            write!(f, "the context stack of thread {name} is empty")?;
+        } else {
+            write!(f, "the context stack of thread {name}, top first:\n{}", Lines(&self.entries))?;
+        }
+        if self.agrees() {
+            return Ok(());
+        }
+        write!(f, "\n  but current is {}: other code has moved the stack", self.current)
+    }
+}

@@ -1,0 +1,211 @@
+//! A layer over either driver that counts calls and, when asked, makes one fail: what tests of a program are
+//! written with (cargo feature `sim`).
+//!
+//! On the simulated driver the layer is always there; on the NVIDIA driver after [`enable`], called before the
+//! first use. Counts and faults belong to the thread that makes the calls, so tests may run side by side.
+//!
+//! ```
+//! use custack::context::{Context, ContextFlags};
+//! use custack::device::Device;
+//! use custack::driver::{self, Choice, account};
+//!
+//! driver::choose(Choice::Sim).unwrap();
+//! custack::init(custack::CudaFlags::empty())?;
+//! let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+//!
+//! let (_, calls) = account::during(|| ctx.scoped(|_| Ok(())));
+//! assert_eq!(calls.to_string(), "cuCtxGetCurrent");
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+
+// The layer is made of C functions that call C functions.
+#![allow(unsafe_code)]
+
+use super::ffi::*;
+use super::table::{FUNCTIONS, Table, for_each_function};
+use std::cell::Cell;
+use std::fmt;
+use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const COUNT: usize = FUNCTIONS.len();
+
+static INNER: OnceLock<Table> = OnceLock::new();
+static ENABLED: AtomicBool = AtomicBool::new(false);
+static SUCCEEDED: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
+
+// No destructor, so that calls made while the thread ends are counted too.
+thread_local! {
+    static CALLS: [Cell<u64>; COUNT] = const { [const { Cell::new(0) }; COUNT] };
+    static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
+}
+
+/// Asks for the layer over the NVIDIA driver too; has no effect once a driver runs.
+pub fn enable() {
+    ENABLED.store(true, Ordering::Relaxed);
+}
+
+pub(super) fn is_enabled() -> bool {
+    ENABLED.load(Ordering::Relaxed)
+}
+
+/// How many calls of each driver function this thread made.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Calls([u64; COUNT]);
+
+impl Calls {
+    /// The calls of the function with this C name; 0 if it was never called, or is no driver function.
+    pub fn of(&self, function: &str) -> u64 {
+        FUNCTIONS.iter().position(|name| *name == function).map_or(0, |at| self.0[at])
+    }
+
+    /// All calls.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+impl fmt::Display for Calls {
+    /// The names in the order of the table, separated by commas, with `xN` behind those called more than once.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        for (name, count) in FUNCTIONS.iter().zip(self.0).filter(|(_, count)| *count > 0) {
+            write!(f, "{comma}{name}")?;
+            if count > 1 {
+                write!(f, " x{count}")?;
+            }
+            comma = ", ";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Calls({self})")
+    }
+}
+
+/// The calls that this thread has made so far.
+pub fn calls() -> Calls {
+    CALLS.with(|calls| Calls(std::array::from_fn(|at| calls[at].get())))
+}
+
+/// Runs the closure, and tells which calls it made on this thread.
+pub fn during<R>(f: impl FnOnce() -> R) -> (R, Calls) {
+    let before = calls();
+    let result = f();
+    let after = calls();
+    (result, Calls(std::array::from_fn(|at| after.0[at] - before.0[at])))
+}
+
+/// How often the function with this C name has succeeded, on any thread.
+pub fn succeeded(function: &str) -> u64 {
+    FUNCTIONS.iter().position(|name| *name == function).map_or(0, |at| SUCCEEDED[at].load(Ordering::SeqCst))
+}
+
+/// Contexts created and not destroyed, on any thread.
+pub fn contexts_alive() -> i64 {
+    let created = ["cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"].map(succeeded).iter().sum::<u64>();
+    created as i64 - succeeded("cuCtxDestroy_v2") as i64
+}
+
+/// Primary contexts retained and not released, on any thread.
+pub fn primary_retains() -> i64 {
+    succeeded("cuDevicePrimaryCtxRetain") as i64 - succeeded("cuDevicePrimaryCtxRelease_v2") as i64
+}
+
+/// When a failing call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Instead of doing its work.
+    Before,
+    /// After it has done its work, as a call may that also returns errors of earlier, asynchronous work.
+    After,
+}
+
+/// A call that is to fail.
+#[derive(Debug, Clone, Copy)]
+struct Fault {
+    function: Option<usize>,
+    calls_left: u64,
+    status: CUresult,
+    when: When,
+}
+
+/// Makes this thread's `nth` call (from 1) of the function fail with `status`; `None` counts calls of any function.
+///
+/// Returns false, and arms nothing, for a name that is no driver function's.
+pub fn fail(function: Option<&str>, nth: u64, status: CUresult, when: When) -> bool {
+    let at = function.map(|function| FUNCTIONS.iter().position(|name| *name == function));
+    if at == Some(None) {
+        return false;
+    }
+    FAULT.set(Some(Fault { function: at.flatten(), calls_left: nth.max(1), status, when }));
+    true
+}
+
+/// Takes an armed fault back; true if it was still waiting, false if it has happened.
+pub fn disarm() -> bool {
+    FAULT.take().is_some()
+}
+
+/// Counts the call, and decides whether it fails.
+fn arrive(index: usize) -> Option<(CUresult, When)> {
+    CALLS.with(|calls| calls[index].set(calls[index].get() + 1));
+    let mut fault = FAULT.get()?;
+    if fault.function.is_some_and(|function| function != index) {
+        return None;
+    }
+    fault.calls_left -= 1;
+    if fault.calls_left > 0 {
+        FAULT.set(Some(fault));
+        return None;
+    }
+    FAULT.set(None);
+    Some((fault.status, fault.when))
+}
+
+fn observe(index: usize, call: impl FnOnce() -> CUresult) -> CUresult {
+    let fault = arrive(index);
+    if let Some((status, When::Before)) = fault {
+        return status;
+    }
+    let status = call();
+    if status == CUDA_SUCCESS {
+        SUCCEEDED[index].fetch_add(1, Ordering::SeqCst);
+    }
+    fault.map_or(status, |(status, _)| status)
+}
+
+macro_rules! layer {
+    ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Index { $($name),* }
+
+        #[allow(non_snake_case)]
+        mod layer {
+            use super::*;
+            $(
+                pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
+                    observe(Index::$name as usize, || match INNER.get() {
+                        // SAFETY: the arguments are the caller's own, handed on as they came.
+                        Some(inner) => unsafe { (inner.$name)($($arg),*) },
+                        None => 3,
+                    })
+                }
+            )*
+        }
+
+        /// The table itself, or one whose functions count and then call it.
+        pub(super) fn layered(inner: Table, enabled: bool) -> Table {
+            if !enabled {
+                return inner;
+            }
+            INNER.get_or_init(|| inner);
+            Table { $($name: layer::$name,)* }
+        }
+    };
+}
+for_each_function!(layer);

@@ -1,0 +1,211 @@
+//! The context chapter's calls with Rust's types: out-parameters become results.
+
+// Calls through C function pointers; see `ask!` for what makes them sound.
+#![allow(unsafe_code)]
+
+use super::ffi::*;
+use super::{Driver, ask};
+use crate::error::CudaResult;
+use std::marker::PhantomData;
+use std::ptr;
+
+/// A context handle that may be given to the driver while this value exists.
+///
+/// The driver dereferences the handles it gets: one that it has freed ends the process. So every call that takes a
+/// handle takes it as this, and the one who makes a `Live` answers for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Live<'a> {
+    raw: CUcontext,
+    held: PhantomData<&'a ()>,
+}
+
+impl Live<'_> {
+    /// # Safety
+    ///
+    /// While the value exists, the driver must not free what the handle points to: its context is alive and kept
+    /// from being destroyed, or some thread's stack holds the handle and will go on holding it.
+    pub(crate) unsafe fn new(raw: CUcontext) -> Self {
+        Live { raw, held: PhantomData }
+    }
+}
+
+impl Driver {
+    pub(crate) fn init(&self, flags: u32) -> CudaResult<()> {
+        ask!(self.cuInit(flags))
+    }
+
+    pub(super) fn driver_get_version(&self) -> CudaResult<i32> {
+        let mut version = 0;
+        ask!(self.cuDriverGetVersion(&mut version))?;
+        Ok(version)
+    }
+
+    /// The handle comes back even with an error: a driver that fails after it has made the context has written it.
+    pub(crate) fn ctx_create(&self, flags: u32, device: CUdevice) -> (CudaResult<()>, CUcontext) {
+        let mut context = ptr::null_mut();
+        (ask!(self.cuCtxCreate_v2(&mut context, flags, device)), context)
+    }
+
+    pub(crate) fn ctx_create_with_affinity(
+        &self,
+        sm_count: u32,
+        flags: u32,
+        device: CUdevice,
+    ) -> (CudaResult<()>, CUcontext) {
+        let mut context = ptr::null_mut();
+        let mut affinity = CUexecAffinityParam { kind: CU_EXEC_AFFINITY_TYPE_SM_COUNT, sm_count };
+        (ask!(self.cuCtxCreate_v3(&mut context, &mut affinity, 1, flags, device)), context)
+    }
+
+    pub(crate) fn ctx_destroy(&self, context: Live<'_>) -> CudaResult<()> {
+        ask!(self.cuCtxDestroy_v2(context.raw))
+    }
+
+    #[inline]
+    pub(crate) fn ctx_push_current(&self, context: Live<'_>) -> CudaResult<()> {
+        ask!(self.cuCtxPushCurrent_v2(context.raw))
+    }
+
+    #[inline]
+    pub(crate) fn ctx_pop_current(&self) -> CudaResult<CUcontext> {
+        let mut context = ptr::null_mut();
+        ask!(self.cuCtxPopCurrent_v2(&mut context))?;
+        Ok(context)
+    }
+
+    #[inline]
+    pub(crate) fn ctx_set_current(&self, context: Live<'_>) -> CudaResult<()> {
+        ask!(self.cuCtxSetCurrent(context.raw))
+    }
+
+    /// `cuCtxSetCurrent(NULL)`: takes the top entry off, or does nothing on an empty stack.
+    pub(crate) fn ctx_unset_current(&self) -> CudaResult<()> {
+        ask!(self.cuCtxSetCurrent(ptr::null_mut()))
+    }
+
+    #[inline]
+    pub(crate) fn ctx_get_current(&self) -> CudaResult<CUcontext> {
+        let mut context = ptr::null_mut();
+        ask!(self.cuCtxGetCurrent(&mut context))?;
+        Ok(context)
+    }
+
+    pub(crate) fn ctx_get_device(&self) -> CudaResult<CUdevice> {
+        let mut device = 0;
+        ask!(self.cuCtxGetDevice(&mut device))?;
+        Ok(device)
+    }
+
+    pub(crate) fn ctx_get_flags(&self) -> CudaResult<u32> {
+        let mut flags = 0;
+        ask!(self.cuCtxGetFlags(&mut flags))?;
+        Ok(flags)
+    }
+
+    /// Takes the current context as a [`Live`]: on a destroyed one this call alone ends the process.
+    pub(crate) fn ctx_set_flags(&self, _current: Live<'_>, flags: u32) -> CudaResult<()> {
+        ask!(self.cuCtxSetFlags(flags))
+    }
+
+    pub(crate) fn ctx_get_id(&self, context: Live<'_>) -> CudaResult<u64> {
+        let mut id = 0;
+        ask!(self.cuCtxGetId(context.raw, &mut id))?;
+        Ok(id)
+    }
+
+    pub(crate) fn ctx_synchronize(&self) -> CudaResult<()> {
+        ask!(self.cuCtxSynchronize())
+    }
+
+    pub(crate) fn ctx_get_limit(&self, limit: u32) -> CudaResult<usize> {
+        let mut value = 0;
+        ask!(self.cuCtxGetLimit(&mut value, limit))?;
+        Ok(value)
+    }
+
+    pub(crate) fn ctx_set_limit(&self, limit: u32, value: usize) -> CudaResult<()> {
+        ask!(self.cuCtxSetLimit(limit, value))
+    }
+
+    pub(crate) fn ctx_get_cache_config(&self) -> CudaResult<u32> {
+        let mut config = 0;
+        ask!(self.cuCtxGetCacheConfig(&mut config))?;
+        Ok(config)
+    }
+
+    pub(crate) fn ctx_set_cache_config(&self, config: u32) -> CudaResult<()> {
+        ask!(self.cuCtxSetCacheConfig(config))
+    }
+
+    pub(crate) fn ctx_get_shared_mem_config(&self) -> CudaResult<u32> {
+        let mut config = 0;
+        ask!(self.cuCtxGetSharedMemConfig(&mut config))?;
+        Ok(config)
+    }
+
+    pub(crate) fn ctx_set_shared_mem_config(&self, config: u32) -> CudaResult<()> {
+        ask!(self.cuCtxSetSharedMemConfig(config))
+    }
+
+    pub(crate) fn ctx_get_api_version(&self, context: Live<'_>) -> CudaResult<u32> {
+        let mut version = 0;
+        ask!(self.cuCtxGetApiVersion(context.raw, &mut version))?;
+        Ok(version)
+    }
+
+    /// `cuCtxGetApiVersion(NULL)`: of the current context; 709 if it is destroyed, without harm.
+    pub(crate) fn ctx_get_current_api_version(&self) -> CudaResult<u32> {
+        let mut version = 0;
+        ask!(self.cuCtxGetApiVersion(ptr::null_mut(), &mut version))?;
+        Ok(version)
+    }
+
+    #[inline]
+    pub(crate) fn ctx_get_stream_priority_range(&self) -> CudaResult<(i32, i32)> {
+        let (mut least, mut greatest) = (0, 0);
+        ask!(self.cuCtxGetStreamPriorityRange(&mut least, &mut greatest))?;
+        Ok((least, greatest))
+    }
+
+    pub(crate) fn ctx_reset_persisting_l2_cache(&self) -> CudaResult<()> {
+        ask!(self.cuCtxResetPersistingL2Cache())
+    }
+
+    pub(crate) fn ctx_get_exec_affinity(&self) -> CudaResult<u32> {
+        let mut affinity = CUexecAffinityParam::default();
+        ask!(self.cuCtxGetExecAffinity(&mut affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT))?;
+        Ok(affinity.sm_count)
+    }
+
+    pub(crate) fn ctx_enable_peer_access(&self, peer: Live<'_>) -> CudaResult<()> {
+        ask!(self.cuCtxEnablePeerAccess(peer.raw, 0))
+    }
+
+    pub(crate) fn ctx_disable_peer_access(&self, peer: Live<'_>) -> CudaResult<()> {
+        ask!(self.cuCtxDisablePeerAccess(peer.raw))
+    }
+
+    /// The handle comes back even with an error, as from [`ctx_create`](Self::ctx_create).
+    pub(crate) fn primary_ctx_retain(&self, device: CUdevice) -> (CudaResult<()>, CUcontext) {
+        let mut context = ptr::null_mut();
+        (ask!(self.cuDevicePrimaryCtxRetain(&mut context, device)), context)
+    }
+
+    pub(crate) fn primary_ctx_release(&self, device: CUdevice) -> CudaResult<()> {
+        ask!(self.cuDevicePrimaryCtxRelease_v2(device))
+    }
+
+    pub(crate) fn primary_ctx_set_flags(&self, device: CUdevice, flags: u32) -> CudaResult<()> {
+        ask!(self.cuDevicePrimaryCtxSetFlags_v2(device, flags))
+    }
+
+    pub(crate) fn primary_ctx_get_state(&self, device: CUdevice) -> CudaResult<(u32, bool)> {
+        let (mut flags, mut active) = (0, 0);
+        ask!(self.cuDevicePrimaryCtxGetState(device, &mut flags, &mut active))?;
+        Ok((flags, active != 0))
+    }
+
+    pub(crate) fn primary_ctx_reset(&self, device: CUdevice) -> CudaResult<()> {
+        ask!(self.cuDevicePrimaryCtxReset_v2(device))
+    }
+}

@@ -1,0 +1,66 @@
+//! The C types of the driver's interface: handles from `cuda-driver-sys`, and what CUDA 10.2's bindings lack.
+//!
+//! Every enum of the C header is an integer here. A driver newer than this crate may answer a number that no
+//! Rust enum has, and reading it as one would be undefined behaviour.
+
+use std::os::raw::{c_int, c_uint, c_void};
+
+pub use cuda_driver_sys::{CUcontext, CUdevice, CUdevprop, CUevent, CUuuid};
+
+/// What every driver function returns: 0, or the number of an error.
+pub type CUresult = c_uint;
+
+/// The status of a call that succeeded.
+pub const CUDA_SUCCESS: CUresult = 0;
+
+/// A pool of device memory.
+pub type CUmemoryPool = *mut c_void;
+/// A registered notification.
+pub type CUasyncCallbackHandle = *mut c_void;
+/// A green context.
+pub type CUgreenCtx = *mut c_void;
+/// The function that the driver calls with a notification.
+pub type CUasyncCallback =
+    Option<unsafe extern "C" fn(info: *mut c_void, user_data: *mut c_void, callback: CUasyncCallbackHandle)>;
+
+/// The kind of execution affinity that is a number of multiprocessors.
+pub const CU_EXEC_AFFINITY_TYPE_SM_COUNT: c_uint = 0;
+
+/// A kind of execution affinity and its value, as `cuCtxGetExecAffinity` writes it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CUexecAffinityParam {
+    /// The kind: [`CU_EXEC_AFFINITY_TYPE_SM_COUNT`] is the only one so far.
+    pub kind: c_uint,
+    /// The number of multiprocessors.
+    pub sm_count: c_uint,
+}
+
+/// What `cuCtxCreate_v4` takes beside flags and device.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CUctxCreateParams {
+    /// The execution affinities asked for, or null.
+    pub exec_affinity_params: *mut CUexecAffinityParam,
+    /// How many they are.
+    pub num_exec_affinity_params: c_int,
+    /// The graphics queue to share, or null.
+    pub cig_params: *mut c_void,
+}
+
+/// The kind of device resource that is a set of multiprocessors.
+pub const CU_DEV_RESOURCE_TYPE_SM: c_uint = 1;
+
+/// A resource of a device, as `cuDeviceGetDevResource` writes it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUdevResource {
+    /// The kind: [`CU_DEV_RESOURCE_TYPE_SM`] is the only one read here.
+    pub kind: c_uint,
+    /// The driver's own.
+    pub internal: [u8; 92],
+    /// How many multiprocessors, the smallest partition of them, the partition's alignment.
+    pub sm: [c_uint; 3],
+    /// Room that the header keeps for other kinds.
+    pub room: [c_uint; 9],
+}

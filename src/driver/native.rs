@@ -1,0 +1,110 @@
+//! The table's first filling: the driver that is installed.
+//!
+//! The library is opened at run time and never closed: the driver keeps threads and thread-local state of its
+//! own, and unloading code that may still run on them ends in a crash.
+
+// The functions of a C library are looked up by name; their signatures are what the CUDA manual says.
+#![allow(unsafe_code)]
+
+use super::ffi::*;
+use super::table::{Table, for_each_function, stub};
+use crate::error::{Attempt, DriverError};
+use libloading::Library;
+use std::ffi::CString;
+use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+
+/// The names under which the driver is looked for, in this order.
+#[cfg(windows)]
+const NAMES: &[&str] = &["nvcuda.dll"];
+#[cfg(not(windows))]
+const NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
+
+/// Without these a library is no CUDA driver of any age.
+const REQUIRED: &[&str] = &[
+    "cuInit",
+    "cuDeviceGet",
+    "cuDeviceGetCount",
+    "cuCtxCreate_v2",
+    "cuCtxDestroy_v2",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
+    "cuCtxSetCurrent",
+    "cuCtxGetCurrent",
+];
+
+/// Opens the driver and fills a table; the text says where the library was found.
+pub(super) fn load() -> Result<(Table, String), DriverError> {
+    load_any(NAMES)
+}
+
+pub(super) fn load_any(names: &[&str]) -> Result<(Table, String), DriverError> {
+    let mut tried = Vec::new();
+    for name in names {
+        match open(name) {
+            Ok(library) => return fill(library, name),
+            Err(reason) => tried.push(Attempt { library: (*name).to_owned(), reason: reason.to_string() }),
+        }
+    }
+    Err(DriverError::LibraryNotFound { tried })
+}
+
+fn open(name: &str) -> Result<&'static Library, libloading::Error> {
+    // SAFETY: loading a library runs its initialisers. A file of this name on the loader's path is the driver by
+    // the platform's convention; who can put another one there controls the process anyway.
+    let library = unsafe { Library::new(name) }?;
+    Ok(Box::leak(Box::new(library)))
+}
+
+fn fill(library: &'static Library, name: &str) -> Result<(Table, String), DriverError> {
+    for symbol in REQUIRED {
+        if !has(library, symbol) {
+            return Err(DriverError::MissingSymbol {
+                library: name.to_owned(),
+                symbol: (*symbol).to_owned(),
+            });
+        }
+    }
+    let table = native_table(library);
+    Ok((table, place(table.cuInit as usize).unwrap_or_else(|| name.to_owned())))
+}
+
+fn has(library: &Library, symbol: &str) -> bool {
+    CString::new(symbol).is_ok_and(|symbol| {
+        // SAFETY: the symbol is only looked for; nothing is read through the pointer.
+        unsafe { library.get::<*const c_void>(symbol.as_bytes_with_nul()) }.is_ok()
+    })
+}
+
+macro_rules! native {
+    ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
+        fn native_table(library: &'static Library) -> Table {
+            Table {$(
+                $name: {
+                    let symbol = concat!(stringify!($name), "\0").as_bytes();
+                    // SAFETY: the signature is the one that the CUDA manual gives for this symbol, and the library
+                    // is never closed, so the pointer stays good.
+                    unsafe { library.get::<unsafe extern "C" fn($($ty),*) -> CUresult>(symbol) }
+                        .map_or(stub::$name as unsafe extern "C" fn($($ty),*) -> CUresult, |found| *found)
+                },
+            )*}
+        }
+    };
+}
+for_each_function!(native);
+
+/// The file that the code at this address was loaded from.
+#[cfg(target_os = "linux")]
+fn place(address: usize) -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let (low, high) = line.split(' ').next()?.split_once('-')?;
+        let here = usize::from_str_radix(low, 16).ok()?..usize::from_str_radix(high, 16).ok()?;
+        let path = &line[line.find('/')?..];
+        here.contains(&address).then(|| path.to_owned())
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn place(_address: usize) -> Option<String> {
+    None
+}

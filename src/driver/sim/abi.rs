@@ -1,0 +1,395 @@
+//! The C face of the simulated driver: CUDA's functions, with CUDA's signatures, over the model.
+//!
+//! Here are the pointers and nothing else: each function asks the model, which says in which order things are looked
+//! at, and writes the answer where it belongs.
+
+// C functions that write through the pointers they are given.
+#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
+
+use super::device::{NAME, SM_COUNT, SM_PARTITION, TOTAL_MEMORY};
+use super::machine::*;
+use crate::driver::ffi::*;
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+
+/// What `cuDriverGetVersion` gives.
+const DRIVER_VERSION: c_int = 13000;
+
+/// Asks the model, and turns its answer into a status.
+fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
+    match f(&mut lock()) {
+        Ok(()) => CUDA_SUCCESS,
+        Err(status) => status,
+    }
+}
+
+/// Asks the model for a value and writes it; a NULL place is refused after everything else has been.
+///
+/// # Safety
+///
+/// `out` is NULL or may be written.
+unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
+    call(|machine| {
+        let value = f(machine)?;
+        if out.is_null() {
+            return machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL");
+        }
+        // SAFETY: not NULL, and the caller vouches for the rest.
+        unsafe { out.write(value) };
+        Ok(())
+    })
+}
+
+/// As [`give`], where a NULL place is refused before anything else is looked at.
+///
+/// # Safety
+///
+/// `out` is NULL or may be written.
+unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
+    if out.is_null() {
+        return call(|machine| machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL"));
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { give(out, f) }
+}
+
+/// Writes where there is a place.
+///
+/// # Safety
+///
+/// `out` is NULL or may be written.
+unsafe fn put<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        // SAFETY: not NULL, and the caller vouches for the rest.
+        unsafe { out.write(value) }
+    }
+}
+
+/// Writes a text and its NUL, cut to `len` bytes in all.
+///
+/// # Safety
+///
+/// `out` may be written for `len` bytes, which is at least 1.
+unsafe fn put_text(out: *mut c_char, len: usize, text: &str) {
+    let kept = text.len().min(len - 1);
+    // SAFETY: `kept + 1` is at most `len`, and the caller vouches for that many.
+    unsafe {
+        out.copy_from(text.as_ptr().cast(), kept);
+        out.add(kept).write(0);
+    }
+}
+
+fn handle(context: CUcontext) -> Handle {
+    context.addr()
+}
+
+fn context(handle: Handle) -> CUcontext {
+    handle as CUcontext
+}
+
+/// One C function: its body sees the parameters, and answers a status.
+///
+/// What makes the bodies sound is C's own contract, that a pointer is NULL or good for what the CUDA manual says is
+/// written there; the model below has no unsafe code.
+macro_rules! face {
+    ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
+                // SAFETY: the caller of a C function vouches for its pointers, as said above.
+                #[allow(unused_unsafe, reason = "some bodies have no pointer")]
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+face! {
+    fn cuInit(flags: c_uint) { call(|m| m.init(flags)) }
+    fn cuDriverGetVersion(version: *mut c_int) { give_first(version, |_| Ok(DRIVER_VERSION)) }
+
+    fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int) {
+        give(device, |m| m.ask_device(!device.is_null(), ordinal).map(|index| index as CUdevice))
+    }
+    fn cuDeviceGetCount(count: *mut c_int) {
+        give(count, |m| m.ready().map(|()| m.devices.len() as c_int))
+    }
+    fn cuDeviceGetName(name: *mut c_char, len: c_int, device: CUdevice) {
+        call(|m| {
+            m.ready()?;
+            m.device(device)?;
+            if name.is_null() || len < 1 {
+                return m.misuse(INVALID_VALUE, "cuDeviceGetName without room for the name");
+            }
+            put_text(name, len as usize, NAME);
+            Ok(())
+        })
+    }
+    fn cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice) {
+        give(uuid, |m| m.uuid(!uuid.is_null(), device).map(|bytes| CUuuid { bytes: bytes.map(|b| b as c_char) }))
+    }
+    fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice) { cuDeviceGetUuid(uuid, device) }
+    fn cuDeviceGetLuid(luid: *mut c_char, node_mask: *mut c_uint, device: CUdevice) {
+        call(|m| {
+            m.ask_device(!luid.is_null() && !node_mask.is_null(), device)?;
+            m.refuse(NOT_SUPPORTED, "locally unique identifiers are Windows's")
+        })
+    }
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) {
+        give(bytes, |m| m.ask_device(!bytes.is_null(), device).map(|_| TOTAL_MEMORY))
+    }
+    fn cuDeviceGetTexture1DLinearMaxWidth(elements: *mut usize, format: c_uint, channels: c_uint, device: CUdevice) {
+        give(elements, |m| m.texture_width(format, channels, device))
+    }
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice) {
+        give_first(value, |m| m.attribute(attribute, device))
+    }
+    fn cuDeviceGetHostAtomicCapabilities(capabilities: *mut c_uint, operations: *const c_uint, count: c_uint, device: CUdevice) {
+        call(|m| {
+            if capabilities.is_null() || operations.is_null() || count == 0 {
+                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no place for the answers");
+            }
+            m.ready()?;
+            m.device(device)?;
+            let operations = std::slice::from_raw_parts(operations, count as usize);
+            m.atomics(operations)?;
+            capabilities.write_bytes(0, operations.len());
+            Ok(())
+        })
+    }
+    fn cuDeviceGetNvSciSyncAttributes(_list: *mut c_void, device: CUdevice, _flags: c_int) {
+        call(|m| {
+            m.ready()?;
+            m.device(device)?;
+            m.refuse(INVALID_HANDLE, "the simulated device has no NvSciSync")
+        })
+    }
+    fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool) {
+        call(|m| {
+            m.ready()?;
+            if m.device(device).is_err() || pool.addr() != device as usize + 1 {
+                return m.refuse(INVALID_VALUE, "not a memory pool of this device");
+            }
+            Ok(())
+        })
+    }
+    fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice) {
+        give(pool, |m| {
+            m.ready()?;
+            // Each device has its default pool, and no other can be made yet.
+            m.device(device).map(|index| (index + 1) as CUmemoryPool).map_err(|_| INVALID_VALUE)
+        })
+    }
+    fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice) { cuDeviceGetMemPool(pool, device) }
+    fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_uint, device: CUdevice) {
+        give(supported, |m| m.ask_device(!supported.is_null(), device).map(|_| 0))
+    }
+    fn cuFlushGPUDirectRDMAWrites(_target: c_uint, _scope: c_uint) {
+        call(|m| {
+            m.current()?;
+            m.refuse(NOT_SUPPORTED, "the simulated device has no GPUDirect RDMA")
+        })
+    }
+    fn cuDeviceGetProperties(properties: *mut CUdevprop, device: CUdevice) {
+        give(properties, |m| {
+            m.ask_device(!properties.is_null(), device)?;
+            let mut ask = |attribute| m.attribute(attribute, device);
+            Ok(CUdevprop {
+                maxThreadsPerBlock: ask(1)?,
+                maxThreadsDim: [ask(2)?, ask(3)?, ask(4)?],
+                maxGridSize: [ask(5)?, ask(6)?, ask(7)?],
+                sharedMemPerBlock: ask(8)?,
+                totalConstantMemory: ask(9)?,
+                SIMDWidth: ask(10)?,
+                memPitch: ask(11)?,
+                regsPerBlock: ask(12)?,
+                clockRate: ask(13)?,
+                textureAlign: ask(14)?,
+            })
+        })
+    }
+    fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
+        call(|m| {
+            m.ask_device(!major.is_null() && !minor.is_null(), device)?;
+            put(major, m.attribute(75, device)?);
+            put(minor, m.attribute(76, device)?);
+            Ok(())
+        })
+    }
+    fn cuDeviceGetByPCIBusId(device: *mut CUdevice, bus_id: *const c_char) {
+        give(device, |m| {
+            m.ready()?;
+            if device.is_null() || bus_id.is_null() {
+                return m.refuse(INVALID_VALUE, "a PCI address and a place for the device, and got NULL");
+            }
+            m.by_pci_bus_id(&CStr::from_ptr(bus_id).to_string_lossy())
+        })
+    }
+    fn cuDeviceGetPCIBusId(bus_id: *mut c_char, len: c_int, device: CUdevice) {
+        call(|m| {
+            let text = m.pci_bus_id(device)?;
+            if bus_id.is_null() || len < 1 {
+                return m.refuse(INVALID_VALUE, "a PCI address needs room, and got none");
+            }
+            put_text(bus_id, len as usize, &text);
+            if len as usize > text.len() { Ok(()) } else { m.refuse(INVALID_VALUE, "a PCI address needs 13 bytes") }
+        })
+    }
+    fn cuDeviceRegisterAsyncNotification(device: CUdevice, function: CUasyncCallback, _user_data: *mut c_void, callback: *mut CUasyncCallbackHandle) {
+        give(callback, |m| {
+            let given = function.is_some() && !callback.is_null();
+            m.register_notification(given, device).map(|number| number as CUasyncCallbackHandle)
+        })
+    }
+    fn cuDeviceUnregisterAsyncNotification(device: CUdevice, callback: CUasyncCallbackHandle) {
+        call(|m| m.unregister_notification(callback.addr(), device))
+    }
+    fn cuDeviceGraphMemTrim(device: CUdevice) { call(|m| m.graph_memory(0, device).map(|_| ())) }
+    fn cuDeviceGetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) {
+        give(value.cast::<u64>(), |m| m.graph_memory(attribute, device))
+    }
+    fn cuDeviceSetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) {
+        call(|m| {
+            if value.is_null() {
+                return m.refuse(INVALID_VALUE, "the value is NULL");
+            }
+            m.set_graph_memory(attribute, value.cast::<u64>().read(), device)
+        })
+    }
+    fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) {
+        give(can, |m| {
+            let here = m.ask_device(!can.is_null(), device)?;
+            Ok(c_int::from(m.device(peer)? != here))
+        })
+    }
+    fn cuDeviceGetP2PAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice, peer: CUdevice) {
+        give(value, |m| m.link_attribute(attribute, device, peer))
+    }
+    fn cuDeviceGetP2PAtomicCapabilities(capabilities: *mut c_uint, operations: *const c_uint, count: c_uint, device: CUdevice, peer: CUdevice) {
+        call(|m| {
+            m.link(device, peer)?;
+            if capabilities.is_null() || operations.is_null() || count == 0 {
+                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no place for the answers");
+            }
+            let operations = std::slice::from_raw_parts(operations, count as usize);
+            m.atomics(operations)?;
+            capabilities.write_bytes(0, operations.len());
+            Ok(())
+        })
+    }
+    fn cuDeviceGetDevResource(device: CUdevice, resource: *mut CUdevResource, kind: c_uint) {
+        give(resource, |m| {
+            m.ask_device(!resource.is_null(), device)?;
+            multiprocessors(m, kind)
+        })
+    }
+
+    fn cuDevicePrimaryCtxRetain(out: *mut CUcontext, device: CUdevice) {
+        give(out, |m| m.retain_primary(!out.is_null(), device).map(context))
+    }
+    fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) { call(|m| m.release_primary(device)) }
+    fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint) { call(|m| m.set_primary_flags(device, flags)) }
+    fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
+        call(|m| {
+            let (value, is_active) = m.primary_state(!flags.is_null() && !active.is_null(), device)?;
+            put(flags, value);
+            put(active, c_int::from(is_active));
+            Ok(())
+        })
+    }
+    fn cuDevicePrimaryCtxReset_v2(device: CUdevice) { call(|m| m.reset_primary(device)) }
+
+    fn cuCtxCreate_v2(out: *mut CUcontext, flags: c_uint, device: CUdevice) {
+        give(out, |m| m.create(!out.is_null(), flags, device).map(context))
+    }
+    fn cuCtxCreate_v3(out: *mut CUcontext, affinities: *mut CUexecAffinityParam, count: c_int, flags: c_uint, device: CUdevice) {
+        give(out, |m| m.create_with(!out.is_null(), count, !affinities.is_null(), flags, device).map(context))
+    }
+    fn cuCtxCreate_v4(out: *mut CUcontext, params: *mut CUctxCreateParams, flags: c_uint, device: CUdevice) {
+        give(out, |m| {
+            let (count, given, cig) = params.as_ref().map_or((0, false, false), |params| {
+                (params.num_exec_affinity_params, !params.exec_affinity_params.is_null(), !params.cig_params.is_null())
+            });
+            if cig {
+                m.ready()?;
+                return m.refuse(NOT_SUPPORTED, "the simulated device has no graphics queue to share");
+            }
+            m.create_with(!out.is_null(), count, given, flags, device).map(context)
+        })
+    }
+    fn cuCtxDestroy_v2(context: CUcontext) { call(|m| m.destroy(handle(context))) }
+    fn cuCtxPushCurrent_v2(context: CUcontext) { call(|m| m.push(handle(context))) }
+    fn cuCtxPopCurrent_v2(out: *mut CUcontext) {
+        call(|m| {
+            let popped = m.pop()?;
+            put(out, context(popped));
+            Ok(())
+        })
+    }
+    fn cuCtxSetCurrent(context: CUcontext) { call(|m| m.set(handle(context))) }
+    fn cuCtxGetCurrent(out: *mut CUcontext) { give(out, |m| m.top().map(context)) }
+    fn cuCtxGetDevice(device: *mut CUdevice) { give_first(device, |m| m.context_device(0)) }
+    fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext) {
+        give_first(device, |m| m.context_device(handle(context)))
+    }
+    fn cuCtxGetFlags(flags: *mut c_uint) { give_first(flags, |m| m.flags()) }
+    fn cuCtxSetFlags(flags: c_uint) { call(|m| m.set_flags(flags)) }
+    fn cuCtxGetId(context: CUcontext, id: *mut c_ulonglong) { give_first(id, |m| m.id(handle(context))) }
+    fn cuCtxSynchronize() { call(|m| m.synchronize(0)) }
+    fn cuCtxSynchronize_v2(context: CUcontext) { call(|m| m.synchronize(handle(context))) }
+    fn cuCtxGetLimit(value: *mut usize, limit: c_uint) { give(value, |m| m.limit(limit)) }
+    fn cuCtxSetLimit(limit: c_uint, value: usize) { call(|m| m.set_limit(limit, value)) }
+    fn cuCtxGetCacheConfig(config: *mut c_uint) { give(config, |m| m.current().map(|context| context.cache_config)) }
+    fn cuCtxSetCacheConfig(config: c_uint) { call(|m| m.set_cache_config(config)) }
+    fn cuCtxGetSharedMemConfig(config: *mut c_uint) { give(config, |m| m.shared_mem_config()) }
+    fn cuCtxSetSharedMemConfig(config: c_uint) { call(|m| m.set_shared_mem_config(config)) }
+    fn cuCtxGetApiVersion(context: CUcontext, version: *mut c_uint) {
+        give(version, |m| m.api_version(handle(context), !version.is_null()))
+    }
+    fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        call(|m| {
+            let range = m.stream_priority_range()?;
+            put(least, range.0);
+            put(greatest, range.1);
+            Ok(())
+        })
+    }
+    fn cuCtxResetPersistingL2Cache() { call(|m| m.current().map(|_| ())) }
+    fn cuCtxGetExecAffinity(affinity: *mut CUexecAffinityParam, kind: c_uint) {
+        give(affinity, |m| {
+            m.current()?;
+            if !affinity.is_null() && kind != CU_EXEC_AFFINITY_TYPE_SM_COUNT {
+                return m.refuse(UNSUPPORTED_EXEC_AFFINITY, format_args!("{kind} is no kind of execution affinity"));
+            }
+            Ok(CUexecAffinityParam { kind, sm_count: SM_COUNT })
+        })
+    }
+    fn cuCtxRecordEvent(context: CUcontext, _event: CUevent) { call(|m| m.event(handle(context))) }
+    fn cuCtxWaitEvent(context: CUcontext, _event: CUevent) { call(|m| m.event(handle(context))) }
+    fn cuCtxAttach(out: *mut CUcontext, flags: c_uint) { give(out, |m| m.attach(!out.is_null(), flags).map(context)) }
+    fn cuCtxDetach(context: CUcontext) { call(|m| m.detach(handle(context))) }
+    fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) { call(|m| m.enable_peer(handle(peer), flags)) }
+    fn cuCtxDisablePeerAccess(peer: CUcontext) { call(|m| m.disable_peer(handle(peer))) }
+    fn cuCtxFromGreenCtx(_out: *mut CUcontext, _green: CUgreenCtx) {
+        call(|m| m.refuse(INVALID_VALUE, "the simulated driver has no green contexts"))
+    }
+    fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint) {
+        give_first(resource, |m| {
+            m.ready()?;
+            if context.is_null() {
+                return m.refuse(INVALID_CONTEXT, "the resources of NULL");
+            }
+            m.living(handle(context))?;
+            multiprocessors(m, kind)
+        })
+    }
+}
+
+/// All multiprocessors of a device, as a resource.
+fn multiprocessors(machine: &mut Machine, kind: c_uint) -> Answer<CUdevResource> {
+    if kind != CU_DEV_RESOURCE_TYPE_SM {
+        return machine
+            .refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is no kind of resource that is known"));
+    }
+    let sm = [SM_COUNT, SM_PARTITION[0], SM_PARTITION[1]];
+    Ok(CUdevResource { kind, internal: [0; 92], sm, room: [0; 9] })
+}

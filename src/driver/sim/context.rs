@@ -1,0 +1,358 @@
+//! Contexts and the stacks of threads.
+
+use super::limits::Limits;
+use super::machine::*;
+use crate::driver::ffi::CUdevice;
+use std::collections::BTreeSet;
+
+pub(super) struct Ctx {
+    pub(super) id: u64,
+    pub(super) device: usize,
+    pub(super) primary: bool,
+    pub(super) alive: bool,
+    pub(super) flags: u32,
+    pub(super) limits: Limits,
+    pub(super) cache_config: u32,
+    /// What `cuCtxAttach` counts up and `cuCtxDetach` down.
+    pub(super) usage: u32,
+    /// How many entries of all stacks are this context.
+    pub(super) holds: usize,
+    pub(super) peers: BTreeSet<Handle>,
+}
+
+pub(super) const SCHEDULES: u32 = 0x07;
+pub(super) const MAP_HOST: u32 = 0x08;
+const COREDUMPS: u32 = 0x60;
+const COREDUMP_ENABLE: u32 = 0x20;
+pub(super) const SYNC_MEMOPS: u32 = 0x80;
+/// The flags that can be changed after a context was made.
+pub(super) const CHANGEABLE: u32 = 0x97;
+
+const API_VERSION: u32 = 3020;
+const LEAST_PRIORITY: i32 = 0;
+const GREATEST_PRIORITY: i32 = -5;
+/// Shared memory has banks of four bytes, whatever is asked.
+const FOUR_BYTE_BANKS: u32 = 1;
+
+impl Ctx {
+    pub(super) fn new(id: u64, device: usize, flags: u32, primary: bool) -> Ctx {
+        Ctx {
+            id,
+            device,
+            primary,
+            alive: true,
+            flags,
+            limits: Limits::default(),
+            cache_config: 0,
+            usage: 1,
+            holds: 0,
+            peers: BTreeSet::new(),
+        }
+    }
+}
+
+impl Machine {
+    /// More than one way to wait, or a bit that no flag has.
+    pub(super) fn check_flags(&mut self, flags: u32) -> Answer<()> {
+        if (flags & SCHEDULES).count_ones() > 1 {
+            return self
+                .refuse(INVALID_VALUE, format_args!("flags {flags:#x} have more than one scheduling flag"));
+        }
+        if flags > 0xff {
+            return self.refuse(INVALID_VALUE, format_args!("flags {flags:#x} have a bit that is no flag"));
+        }
+        Ok(())
+    }
+
+    /// The device is looked at before the place for the handle, and the flags last.
+    pub(super) fn create(&mut self, has_out: bool, flags: u32, device: CUdevice) -> Answer<Handle> {
+        self.ready()?;
+        let device = self.device(device)?;
+        if !has_out {
+            return self
+                .refuse(INVALID_VALUE, "creating a context needs a place for its handle, and got NULL");
+        }
+        self.check_flags(flags)?;
+        let dumps = if flags & COREDUMPS == 0 { 0 } else { COREDUMP_ENABLE };
+        let id = self.next_id();
+        let handle = self.add(Ctx::new(id, device, flags & !COREDUMPS | dumps, false));
+        self.put_on_stack(handle);
+        Ok(handle)
+    }
+
+    /// No affinity can be had, so any that is asked for is refused.
+    pub(super) fn create_with(
+        &mut self,
+        has_out: bool,
+        affinities: i32,
+        given: bool,
+        flags: u32,
+        device: CUdevice,
+    ) -> Answer<Handle> {
+        self.ready()?;
+        self.device(device)?;
+        if affinities > 0 && !given {
+            return self.refuse(INVALID_VALUE, "a number of execution affinities without the affinities");
+        }
+        if affinities > 0 {
+            return self
+                .refuse(UNSUPPORTED_EXEC_AFFINITY, "the simulated device has no execution affinity to give");
+        }
+        self.create(has_out, flags, device)
+    }
+
+    pub(super) fn destroy(&mut self, handle: Handle) -> Answer<()> {
+        if handle == 0 {
+            return self.refuse(INVALID_VALUE, "cuCtxDestroy of NULL");
+        }
+        self.ready()?;
+        let context = self.follow(handle, "cuCtxDestroy")?;
+        let (primary, alive) = (context.primary, context.alive);
+        if primary {
+            return self.refuse(INVALID_CONTEXT, "a primary context is released, not destroyed");
+        }
+        if !alive {
+            return self
+                .refuse(CONTEXT_IS_DESTROYED, format_args!("the context {handle:#x} is destroyed already"));
+        }
+        self.end(handle);
+        Ok(())
+    }
+
+    /// Ends a created context: it leaves this thread's top, and stays wherever else it is.
+    fn end(&mut self, handle: Handle) {
+        if let Some(context) = self.get(handle) {
+            context.alive = false;
+            context.peers.clear();
+        }
+        if self.stack().last() == Some(&handle) {
+            self.stack().pop();
+            self.let_go(handle);
+        }
+        self.free_if_unused(handle);
+    }
+
+    fn put_on_stack(&mut self, handle: Handle) {
+        self.hold(handle);
+        self.stack().push(handle);
+    }
+
+    pub(super) fn push(&mut self, handle: Handle) -> Answer<()> {
+        self.ready()?;
+        if handle == 0 {
+            return self.refuse(INVALID_VALUE, "cuCtxPushCurrent of NULL");
+        }
+        self.follow(handle, "cuCtxPushCurrent")?;
+        self.put_on_stack(handle);
+        Ok(())
+    }
+
+    pub(super) fn pop(&mut self) -> Answer<Handle> {
+        self.ready()?;
+        match self.stack().pop() {
+            Some(handle) => {
+                self.let_go(handle);
+                Ok(handle)
+            }
+            None => self.refuse(INVALID_CONTEXT, "cuCtxPopCurrent: this thread's stack is empty"),
+        }
+    }
+
+    /// Replaces the top, or makes the first entry; NULL takes the top off.
+    pub(super) fn set(&mut self, handle: Handle) -> Answer<()> {
+        self.ready()?;
+        if handle != 0 {
+            self.follow(handle, "cuCtxSetCurrent")?;
+            // Held before the old one goes: they may be the same.
+            self.hold(handle);
+        }
+        if let Some(old) = self.stack().pop() {
+            self.let_go(old);
+        }
+        if handle != 0 {
+            self.stack().push(handle);
+        }
+        Ok(())
+    }
+
+    /// The top of this thread's stack, or 0.
+    pub(super) fn top(&mut self) -> Answer<Handle> {
+        self.ready()?;
+        Ok(self.stack().last().copied().unwrap_or(0))
+    }
+
+    /// The top of this thread's stack, alive or not.
+    pub(super) fn current_handle(&mut self) -> Answer<Handle> {
+        match self.top()? {
+            0 => self.refuse(INVALID_CONTEXT, "no context is current on this thread"),
+            handle => Ok(handle),
+        }
+    }
+
+    /// The current context, if it is alive.
+    pub(super) fn current(&mut self) -> Answer<&mut Ctx> {
+        let handle = self.current_handle()?;
+        self.living(handle)
+    }
+
+    /// A context that is current, or was given as an argument, if it is alive.
+    pub(super) fn living(&mut self, handle: Handle) -> Answer<&mut Ctx> {
+        if !self.follow(handle, "a driver call")?.alive {
+            return self.refuse(CONTEXT_IS_DESTROYED, format_args!("the context {handle:#x} is destroyed"));
+        }
+        self.get(handle).ok_or(INVALID_CONTEXT)
+    }
+
+    /// The context given as an argument, or the current one for NULL.
+    pub(super) fn given_or_current(&mut self, handle: Handle) -> Answer<Handle> {
+        self.ready()?;
+        if handle == 0 { self.current_handle() } else { Ok(handle) }
+    }
+
+    /// The device; device 0 if the context is destroyed.
+    pub(super) fn context_device(&mut self, handle: Handle) -> Answer<CUdevice> {
+        let handle = self.given_or_current(handle)?;
+        let context = self.follow(handle, "cuCtxGetDevice")?;
+        Ok(if context.alive { context.device as CUdevice } else { 0 })
+    }
+
+    /// The flags; none if the context is destroyed.
+    pub(super) fn flags(&mut self) -> Answer<u32> {
+        let handle = self.current_handle()?;
+        let context = self.follow(handle, "cuCtxGetFlags")?;
+        Ok(if context.alive { context.flags } else { 0 })
+    }
+
+    pub(super) fn set_flags(&mut self, flags: u32) -> Answer<()> {
+        let handle = self.current_handle()?;
+        if !self.follow(handle, "cuCtxSetFlags")?.alive {
+            return self.misuse(CONTEXT_IS_DESTROYED, "cuCtxSetFlags while the current context is destroyed");
+        }
+        self.check_flags(flags)?;
+        let context = self.current()?;
+        context.flags = context.flags & !CHANGEABLE | flags & CHANGEABLE;
+        let (primary, device) = (context.primary, context.device);
+        if primary {
+            self.devices[device].primary.note_sync_memops(flags & SYNC_MEMOPS);
+        }
+        Ok(())
+    }
+
+    pub(super) fn id(&mut self, handle: Handle) -> Answer<u64> {
+        let handle = self.given_or_current(handle)?;
+        Ok(self.living(handle)?.id)
+    }
+
+    /// Of a destroyed context the answer depends on how it is named.
+    pub(super) fn api_version(&mut self, handle: Handle, has_out: bool) -> Answer<u32> {
+        let named = handle != 0;
+        let handle = self.given_or_current(handle)?;
+        if !has_out {
+            return self
+                .refuse(INVALID_VALUE, "cuCtxGetApiVersion needs a place for the version, and got NULL");
+        }
+        if self.follow(handle, "cuCtxGetApiVersion")?.alive {
+            return Ok(API_VERSION);
+        }
+        let status = if named { INVALID_CONTEXT } else { CONTEXT_IS_DESTROYED };
+        self.refuse(status, format_args!("the context {handle:#x} is destroyed"))
+    }
+
+    /// There is no work yet that could be waited for.
+    pub(super) fn synchronize(&mut self, handle: Handle) -> Answer<()> {
+        let handle = self.given_or_current(handle)?;
+        self.living(handle).map(|_| ())
+    }
+
+    pub(super) fn set_cache_config(&mut self, config: u32) -> Answer<()> {
+        self.current()?;
+        if config > 3 {
+            return self.refuse(INVALID_VALUE, format_args!("{config} is no cache configuration"));
+        }
+        self.current()?.cache_config = config;
+        Ok(())
+    }
+
+    pub(super) fn shared_mem_config(&mut self) -> Answer<u32> {
+        self.current().map(|_| FOUR_BYTE_BANKS)
+    }
+
+    pub(super) fn set_shared_mem_config(&mut self, config: u32) -> Answer<()> {
+        self.current()?;
+        if config > 2 {
+            return self.refuse(INVALID_VALUE, format_args!("{config} is no shared-memory configuration"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn stream_priority_range(&mut self) -> Answer<(i32, i32)> {
+        self.current().map(|_| (LEAST_PRIORITY, GREATEST_PRIORITY))
+    }
+
+    pub(super) fn attach(&mut self, has_out: bool, flags: u32) -> Answer<Handle> {
+        let handle = self.current_handle()?;
+        self.living(handle)?;
+        if !has_out || flags != 0 {
+            return self.refuse(INVALID_VALUE, "cuCtxAttach needs a place for the handle, and no flags");
+        }
+        self.living(handle)?.usage += 1;
+        Ok(handle)
+    }
+
+    /// Only of the current context. The last one of a created context destroys it; a primary one goes by its own
+    /// count.
+    pub(super) fn detach(&mut self, handle: Handle) -> Answer<()> {
+        self.ready()?;
+        if handle == 0 || self.top()? != handle {
+            return self.refuse(INVALID_CONTEXT, "cuCtxDetach is of the current context alone");
+        }
+        let context = self.living(handle)?;
+        context.usage = context.usage.saturating_sub(1);
+        if context.usage == 0 && !context.primary {
+            self.end(handle);
+        }
+        Ok(())
+    }
+
+    /// There are no events yet, so no handle of one is right.
+    pub(super) fn event(&mut self, context: Handle) -> Answer<()> {
+        self.ready()?;
+        if context == 0 {
+            return self.refuse(INVALID_CONTEXT, "an event is recorded in a context, and got NULL");
+        }
+        self.living(context)?;
+        self.refuse(INVALID_HANDLE, "the simulated driver has no events")
+    }
+
+    pub(super) fn enable_peer(&mut self, peer: Handle, flags: u32) -> Answer<()> {
+        let device = self.current()?.device;
+        let there = self.peer(peer)?;
+        if flags != 0 {
+            return self.refuse(INVALID_VALUE, "cuCtxEnablePeerAccess takes no flags");
+        }
+        if there == device {
+            return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is no peer of itself");
+        }
+        if !self.current()?.peers.insert(peer) {
+            return self.refuse(PEER_ACCESS_ALREADY_ENABLED, "access to this peer is enabled already");
+        }
+        Ok(())
+    }
+
+    pub(super) fn disable_peer(&mut self, peer: Handle) -> Answer<()> {
+        self.current()?;
+        self.peer(peer)?;
+        if !self.current()?.peers.remove(&peer) {
+            return self.refuse(PEER_ACCESS_NOT_ENABLED, "access to this peer is not enabled");
+        }
+        Ok(())
+    }
+
+    /// The device of the peer.
+    fn peer(&mut self, peer: Handle) -> Answer<usize> {
+        if peer == 0 {
+            return self.refuse(INVALID_CONTEXT, "the peer is NULL");
+        }
+        Ok(self.living(peer)?.device)
+    }
+}

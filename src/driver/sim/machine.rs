@@ -1,0 +1,247 @@
+//! The machine: devices, contexts, threads, and one lock around them all.
+
+use super::context::Ctx;
+use super::device::Dev;
+use crate::driver::ffi::CUresult;
+use lazy_static::lazy_static;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the model answers: a value, or the status of a refusal.
+pub(super) type Answer<T> = Result<T, CUresult>;
+
+pub(super) const INVALID_VALUE: CUresult = 1;
+pub(super) const NOT_INITIALIZED: CUresult = 3;
+pub(super) const NO_DEVICE: CUresult = 100;
+pub(super) const INVALID_DEVICE: CUresult = 101;
+pub(super) const INVALID_CONTEXT: CUresult = 201;
+pub(super) const UNSUPPORTED_LIMIT: CUresult = 215;
+pub(super) const PEER_ACCESS_UNSUPPORTED: CUresult = 217;
+pub(super) const UNSUPPORTED_EXEC_AFFINITY: CUresult = 224;
+pub(super) const INVALID_HANDLE: CUresult = 400;
+pub(super) const PEER_ACCESS_ALREADY_ENABLED: CUresult = 704;
+pub(super) const PEER_ACCESS_NOT_ENABLED: CUresult = 705;
+pub(super) const CONTEXT_IS_DESTROYED: CUresult = 709;
+pub(super) const NOT_PERMITTED: CUresult = 800;
+pub(super) const NOT_SUPPORTED: CUresult = 801;
+pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
+
+/// A context handle, as the program sees it.
+pub(super) type Handle = usize;
+
+/// Handles are far from anything that is mapped, spell "SIM" in a debugger, and are never null.
+const FIRST_HANDLE: Handle = 0x5349_4d00_0000;
+const HANDLE_STEP: usize = 0x40;
+
+const LOG_LENGTH: usize = 64;
+const MOST_DEVICES: usize = 64;
+
+pub(super) struct Machine {
+    pub(super) initialised: bool,
+    pub(super) devices: Vec<Dev>,
+    /// By handle: `None` is a handle that was freed.
+    contexts: Vec<Option<Box<Ctx>>>,
+    freed: Vec<usize>,
+    pub(super) reuse_handles: bool,
+    next_id: u64,
+    threads: Vec<Thread>,
+    idle_threads: Vec<usize>,
+    pub(super) misuses: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Thread {
+    pub(super) stack: Vec<Handle>,
+    pub(super) log: VecDeque<String>,
+}
+
+lazy_static! {
+    static ref MACHINE: Mutex<Machine> = Mutex::new(Machine::new());
+}
+
+pub(super) fn lock() -> MutexGuard<'static, Machine> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// Which of the machine's threads this is. The number has no destructor, so that it can be read while the thread
+// ends; the sentinel beside it gives it back.
+thread_local! {
+    static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
+    static SENTINEL: Sentinel = const { Sentinel };
+}
+
+struct Sentinel;
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        if let Some(number) = NUMBER.take() {
+            lock().end_thread(number);
+        }
+    }
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let asked = std::env::var("CUSTACK_SIM_DEVICES").ok().and_then(|text| text.parse().ok());
+        let mut machine = Machine {
+            initialised: false,
+            devices: Vec::new(),
+            contexts: Vec::new(),
+            freed: Vec::new(),
+            reuse_handles: false,
+            next_id: 1,
+            threads: Vec::new(),
+            idle_threads: Vec::new(),
+            misuses: 0,
+        };
+        if !asked.is_some_and(|count| machine.set_devices(count)) {
+            machine.set_devices(1);
+        }
+        machine
+    }
+
+    pub(super) fn set_devices(&mut self, count: usize) -> bool {
+        if count > MOST_DEVICES || (self.initialised && count < self.devices.len()) {
+            return false;
+        }
+        self.devices.resize_with(count, Dev::default);
+        true
+    }
+
+    /// The calling thread.
+    pub(super) fn thread(&mut self) -> &mut Thread {
+        let number = NUMBER.get().unwrap_or_else(|| self.begin_thread());
+        &mut self.threads[number]
+    }
+
+    pub(super) fn stack(&mut self) -> &mut Vec<Handle> {
+        &mut self.thread().stack
+    }
+
+    fn begin_thread(&mut self) -> usize {
+        let number = self.idle_threads.pop().unwrap_or_else(|| {
+            self.threads.push(Thread::default());
+            self.threads.len() - 1
+        });
+        NUMBER.set(Some(number));
+        // A thread that is past its sentinel keeps its number for good.
+        let _ = SENTINEL.try_with(|_| ());
+        number
+    }
+
+    fn end_thread(&mut self, number: usize) {
+        let thread = std::mem::take(&mut self.threads[number]);
+        for handle in thread.stack {
+            self.let_go(handle);
+        }
+        self.idle_threads.push(number);
+    }
+
+    /// Refuses a call: the status, and a sentence in this thread's log.
+    pub(super) fn refuse<T>(&mut self, status: CUresult, why: impl fmt::Display) -> Answer<T> {
+        let log = &mut self.thread().log;
+        if log.len() == LOG_LENGTH {
+            log.pop_front();
+        }
+        log.push_back(why.to_string());
+        Err(status)
+    }
+
+    /// Refuses a call that would have crashed the NVIDIA driver, aloud.
+    pub(super) fn misuse<T>(&mut self, status: CUresult, why: impl fmt::Display) -> Answer<T> {
+        self.misuses += 1;
+        eprintln!("custack's simulated driver: {why}. The NVIDIA driver would have crashed here.");
+        self.refuse(status, why)
+    }
+
+    /// What nearly every function begins with.
+    pub(super) fn ready(&mut self) -> Answer<()> {
+        if self.initialised {
+            return Ok(());
+        }
+        self.refuse(NOT_INITIALIZED, "the driver is not initialised: call cuInit first")
+    }
+
+    pub(super) fn init(&mut self, flags: u32) -> Answer<()> {
+        if flags != 0 {
+            return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, and got {flags:#x}"));
+        }
+        if self.devices.is_empty() {
+            return self.refuse(NO_DEVICE, "the simulated machine was set to have no device");
+        }
+        self.initialised = true;
+        Ok(())
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Gives a context its handle.
+    pub(super) fn add(&mut self, context: Ctx) -> Handle {
+        let reused = if self.reuse_handles { self.freed.pop() } else { None };
+        let index = reused.unwrap_or_else(|| {
+            self.contexts.push(None);
+            self.contexts.len() - 1
+        });
+        self.contexts[index] = Some(Box::new(context));
+        FIRST_HANDLE + index * HANDLE_STEP
+    }
+
+    /// The context behind a handle that the driver has not freed.
+    pub(super) fn get(&mut self, handle: Handle) -> Option<&mut Ctx> {
+        let index = self.index(handle)?;
+        self.contexts.get_mut(index)?.as_deref_mut()
+    }
+
+    fn index(&self, handle: Handle) -> Option<usize> {
+        let offset = handle.checked_sub(FIRST_HANDLE)?;
+        (offset % HANDLE_STEP == 0 && offset / HANDLE_STEP < self.contexts.len())
+            .then_some(offset / HANDLE_STEP)
+    }
+
+    /// The context behind a handle; a wild one is a misuse.
+    pub(super) fn follow(&mut self, handle: Handle, function: &str) -> Answer<&mut Ctx> {
+        if self.get(handle).is_none() {
+            let what = match self.index(handle) {
+                Some(_) => "was freed: its context is destroyed, and on no thread's stack",
+                None => "was not given out by the simulated driver",
+            };
+            return self.misuse(INVALID_CONTEXT, format_args!("{function}: the handle {handle:#x} {what}"));
+        }
+        self.get(handle).ok_or(INVALID_CONTEXT)
+    }
+
+    /// A stack holds the handle once more.
+    pub(super) fn hold(&mut self, handle: Handle) {
+        if let Some(context) = self.get(handle) {
+            context.holds += 1;
+        }
+    }
+
+    /// A stack holds the handle once less.
+    pub(super) fn let_go(&mut self, handle: Handle) {
+        if let Some(context) = self.get(handle) {
+            context.holds = context.holds.saturating_sub(1);
+        }
+        self.free_if_unused(handle);
+    }
+
+    /// The driver frees a destroyed context when no stack holds it any more; a primary one it keeps for the next
+    /// retain.
+    pub(super) fn free_if_unused(&mut self, handle: Handle) {
+        let unused =
+            self.get(handle).is_some_and(|context| !context.alive && !context.primary && context.holds == 0);
+        if let Some(index) = self.index(handle).filter(|_| unused) {
+            self.contexts[index] = None;
+            self.freed.push(index);
+        }
+    }
+
+    pub(super) fn contexts_alive(&self) -> usize {
+        self.contexts.iter().flatten().filter(|context| context.alive).count()
+    }
+}

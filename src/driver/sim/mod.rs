@@ -1,0 +1,114 @@
+//! The simulated driver: another filling of the same [`Table`], for programs and tests on a machine without a GPU.
+//!
+//! It behaves as an NVIDIA H200 with driver 580 (CUDA 13.0) was seen to behave, status by status and in the order in
+//! which that driver looks at its arguments. Where that driver would have crashed, this one answers an error,
+//! counts a [misuse](misuses) and says on standard error what was wrong. Every other refusal leaves a sentence in the
+//! thread's [`log`].
+//!
+//! # What is modelled
+//!
+//! * Several devices ([`set_devices`], or the environment variable `CUSTACK_SIM_DEVICES`; one unless told), all alike:
+//!   the attributes, memory size and limits of an H200.
+//! * Contexts: creating, destroying, the stack of each thread, what a destroyed context answers where it is still
+//!   current, when the driver frees a handle and [gives it out again](reuse_handles), flags, limits with their
+//!   rounding and clamping, cache and shared-memory configurations, usage counts, peer access.
+//! * Primary contexts: their counts, flags, reset, and the handle that comes back.
+//!
+//! # What is not, and why
+//!
+//! * Time and memory. Creating a context takes microseconds, not 0.2 s, and no memory; so creating never fails for
+//!   want of it. The upper ends of `MallocHeapSize` (17681179680), `DeviceRuntimePendingLaunchCount` (599186) and
+//!   `StackSize` (523712) are those of an H200 with nothing else on it; the real ones shrink with its free memory.
+//! * Work. There are no streams, events, modules and memory yet: synchronising finds nothing to wait for, recording
+//!   an event finds no event, and no context ever gets into the error that a failed kernel leaves.
+//! * Execution affinity: as on a device without NVIDIA's multi-process service, which has none to give.
+//! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused, as there is nothing to share.
+//! * Notifications: one can be registered, and none is ever sent.
+//! * The end of a thread: its stack is let go when the thread-locals of the program are destroyed, in their order.
+//!   The NVIDIA driver lets go later, when all of them are gone.
+//! * Names: handles, PCI addresses and UUIDs are made up, and the device's name says that it is simulated.
+
+mod abi;
+mod context;
+mod device;
+mod limits;
+mod machine;
+mod primary;
+
+use super::Table;
+use super::table::for_each_function;
+
+macro_rules! simulated {
+    ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
+        /// The simulated driver's table, for code that works on tables.
+        ///
+        /// All such tables are of the one simulated machine of the process. A program normally chooses the simulated
+        /// driver with [`choose`](super::choose) instead.
+        pub fn table() -> Table {
+            Table { $($name: abi::$name,)* }
+        }
+    };
+}
+for_each_function!(simulated);
+
+/// Sets how many devices the machine has, from 0 to 64; false, and nothing changes, for another number, or for
+/// fewer than there are once the driver is initialised.
+///
+/// ```
+/// use custack::device::Device;
+/// use custack::driver::{self, Choice, sim};
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// assert!(sim::set_devices(4));
+/// custack::init(custack::CudaFlags::empty())?;
+/// assert_eq!(Device::num_devices()?, 4);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+pub fn set_devices(count: usize) -> bool {
+    machine::lock().set_devices(count)
+}
+
+/// Whether the driver gives a freed handle out again at once, which it does in earnest and which code that keeps
+/// stale handles must survive. Off unless asked for: then no handle value comes twice.
+pub fn reuse_handles(at_once: bool) {
+    machine::lock().reuse_handles = at_once;
+}
+
+/// How many contexts are alive on the machine, primary ones included.
+pub fn contexts_alive() -> usize {
+    machine::lock().contexts_alive()
+}
+
+/// How many times the primary context of this device is retained.
+pub fn primary_retains(device: usize) -> u32 {
+    machine::lock().primary_retains(device)
+}
+
+/// How many entries the driver's stack of the calling thread has; no real driver tells.
+pub fn depth() -> usize {
+    let mut machine = machine::lock();
+    machine.stack().len()
+}
+
+/// How many calls on this machine would have crashed the NVIDIA driver. Safe code never adds one.
+pub fn misuses() -> u64 {
+    machine::lock().misuses
+}
+
+/// The last sentences about calls of this thread that were refused, the oldest first; 64 at most.
+///
+/// ```
+/// use custack::context::ContextStack;
+/// use custack::driver::{self, Choice, sim};
+/// # use custack::context::CurrentContext;
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// custack::init(custack::CudaFlags::empty())?;
+/// assert!(CurrentContext::synchronize().is_err());
+/// assert!(sim::log().pop().unwrap().contains("no context is current"));
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+pub fn log() -> Vec<String> {
+    let mut machine = machine::lock();
+    machine.thread().log.iter().cloned().collect()
+}

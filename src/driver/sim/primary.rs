@@ -1,0 +1,122 @@
+//! The primary context that each device has for everybody.
+
+use super::context::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS};
+use super::limits::Limits;
+use super::machine::*;
+use crate::driver::ffi::CUdevice;
+
+#[derive(Default)]
+pub(super) struct Primary {
+    /// The same one each time it is retained; 0 before the first.
+    handle: Handle,
+    retains: u32,
+    active: bool,
+    /// What `cuDevicePrimaryCtxGetState` gives, which is not what the context has.
+    flags: u32,
+}
+
+impl Primary {
+    /// This flag alone goes from the context to the state.
+    pub(super) fn note_sync_memops(&mut self, flag: u32) {
+        self.flags = self.flags & !SYNC_MEMOPS | flag;
+    }
+}
+
+impl Machine {
+    pub(super) fn retain_primary(&mut self, has_out: bool, device: CUdevice) -> Answer<Handle> {
+        self.ready()?;
+        let device = self.device(device)?;
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "retaining needs a place for the handle, and got NULL");
+        }
+        if !self.devices[device].primary.active {
+            self.activate(device);
+        }
+        let primary = &mut self.devices[device].primary;
+        primary.retains += 1;
+        Ok(primary.handle)
+    }
+
+    fn activate(&mut self, device: usize) {
+        let id = self.next_id();
+        let Primary { handle, flags, .. } = self.devices[device].primary;
+        let flags = MAP_HOST | flags & CHANGEABLE;
+        let handle = match self.get(handle) {
+            Some(context) => {
+                *context = Ctx { holds: context.holds, ..Ctx::new(id, device, flags, true) };
+                context.limits = Limits::default();
+                handle
+            }
+            None => self.add(Ctx::new(id, device, flags, true)),
+        };
+        let primary = &mut self.devices[device].primary;
+        primary.handle = handle;
+        primary.active = true;
+    }
+
+    fn deactivate(&mut self, device: usize) {
+        let primary = &mut self.devices[device].primary;
+        primary.active = false;
+        primary.flags = 0;
+        let handle = primary.handle;
+        if let Some(context) = self.get(handle) {
+            context.alive = false;
+        }
+    }
+
+    pub(super) fn release_primary(&mut self, device: CUdevice) -> Answer<()> {
+        self.ready()?;
+        let device = self.device(device)?;
+        let primary = &mut self.devices[device].primary;
+        if primary.retains == 0 {
+            return self
+                .refuse(INVALID_CONTEXT, "the primary context is released more often than it was retained");
+        }
+        primary.retains -= 1;
+        if primary.retains == 0 {
+            self.deactivate(device);
+        }
+        Ok(())
+    }
+
+    /// Destroys it whoever holds it; the retains stay counted.
+    pub(super) fn reset_primary(&mut self, device: CUdevice) -> Answer<()> {
+        self.ready()?;
+        let device = self.device(device)?;
+        if self.devices[device].primary.active {
+            self.deactivate(device);
+        }
+        Ok(())
+    }
+
+    pub(super) fn primary_state(&mut self, has_outs: bool, device: CUdevice) -> Answer<(u32, bool)> {
+        if !has_outs {
+            return self
+                .refuse(INVALID_VALUE, "the state needs a place for flags and activity, and got NULL");
+        }
+        self.ready()?;
+        let device = self.device(device)?;
+        let primary = &self.devices[device].primary;
+        Ok((primary.flags, primary.active))
+    }
+
+    pub(super) fn set_primary_flags(&mut self, device: CUdevice, flags: u32) -> Answer<()> {
+        self.ready()?;
+        let device = self.device(device)?;
+        self.check_flags(flags)?;
+        if flags & MAP_HOST != 0 {
+            return self
+                .refuse(INVALID_VALUE, "a primary context always maps host memory; the flag is not taken");
+        }
+        self.devices[device].primary.flags = flags;
+        let Primary { handle, active, .. } = self.devices[device].primary;
+        if let Some(context) = self.get(handle).filter(|_| active) {
+            context.flags = MAP_HOST | flags & CHANGEABLE;
+        }
+        Ok(())
+    }
+
+    pub(super) fn primary_retains(&self, device: usize) -> u32 {
+        self.devices.get(device).map_or(0, |device| device.primary.retains)
+    }
+}

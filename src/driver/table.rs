@@ -1,0 +1,137 @@
+//! Every driver function, written once: its symbol, its signature, and the CUDA version that brought it.
+//!
+//! The list below is the only one. From it come the [`Table`], the stubs that stand where an older driver has no
+//! such symbol, the native table (by looking each name up), the simulated one (by taking the function of the same
+//! name), and the layer that counts calls. A function added here and nowhere else does not compile: the simulated
+//! driver has to say what it does.
+
+// The stubs are C functions.
+#![allow(unsafe_code)]
+
+use super::ffi::*;
+use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+
+/// Hands the whole list to the macro named in the parentheses.
+macro_rules! for_each_function {
+    ($then:ident) => {
+        $then! {
+            // Initialisation and version
+            2000 fn cuInit(flags: c_uint);
+            2020 fn cuDriverGetVersion(version: *mut c_int);
+
+            // Devices
+            2000 fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
+            2000 fn cuDeviceGetCount(count: *mut c_int);
+            2000 fn cuDeviceGetName(name: *mut c_char, len: c_int, device: CUdevice);
+            9020 fn cuDeviceGetUuid(uuid: *mut CUuuid, device: CUdevice);
+            11040 fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
+            10000 fn cuDeviceGetLuid(luid: *mut c_char, node_mask: *mut c_uint, device: CUdevice);
+            3020 fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+            11010 fn cuDeviceGetTexture1DLinearMaxWidth(elements: *mut usize, format: c_uint, channels: c_uint, device: CUdevice);
+            2000 fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice);
+            13000 fn cuDeviceGetHostAtomicCapabilities(capabilities: *mut c_uint, operations: *const c_uint, count: c_uint, device: CUdevice);
+            10020 fn cuDeviceGetNvSciSyncAttributes(list: *mut c_void, device: CUdevice, flags: c_int);
+            11020 fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool);
+            11020 fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice);
+            11020 fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice);
+            11040 fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, kind: c_uint, device: CUdevice);
+            11030 fn cuFlushGPUDirectRDMAWrites(target: c_uint, scope: c_uint);
+            2000 fn cuDeviceGetProperties(properties: *mut CUdevprop, device: CUdevice);
+            2000 fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice);
+            4010 fn cuDeviceGetByPCIBusId(device: *mut CUdevice, bus_id: *const c_char);
+            4010 fn cuDeviceGetPCIBusId(bus_id: *mut c_char, len: c_int, device: CUdevice);
+            12040 fn cuDeviceRegisterAsyncNotification(device: CUdevice, function: CUasyncCallback, user_data: *mut c_void, callback: *mut CUasyncCallbackHandle);
+            12040 fn cuDeviceUnregisterAsyncNotification(device: CUdevice, callback: CUasyncCallbackHandle);
+            11040 fn cuDeviceGraphMemTrim(device: CUdevice);
+            11040 fn cuDeviceGetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void);
+            11040 fn cuDeviceSetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void);
+            4000 fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice);
+            8000 fn cuDeviceGetP2PAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice, peer: CUdevice);
+            13000 fn cuDeviceGetP2PAtomicCapabilities(capabilities: *mut c_uint, operations: *const c_uint, count: c_uint, device: CUdevice, peer: CUdevice);
+            12040 fn cuDeviceGetDevResource(device: CUdevice, resource: *mut CUdevResource, kind: c_uint);
+
+            // Primary contexts
+            7000 fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
+            11000 fn cuDevicePrimaryCtxRelease_v2(device: CUdevice);
+            11000 fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint);
+            7000 fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int);
+            11000 fn cuDevicePrimaryCtxReset_v2(device: CUdevice);
+
+            // Contexts
+            3020 fn cuCtxCreate_v2(context: *mut CUcontext, flags: c_uint, device: CUdevice);
+            11040 fn cuCtxCreate_v3(context: *mut CUcontext, affinities: *mut CUexecAffinityParam, count: c_int, flags: c_uint, device: CUdevice);
+            12050 fn cuCtxCreate_v4(context: *mut CUcontext, params: *mut CUctxCreateParams, flags: c_uint, device: CUdevice);
+            4000 fn cuCtxDestroy_v2(context: CUcontext);
+            4000 fn cuCtxPushCurrent_v2(context: CUcontext);
+            4000 fn cuCtxPopCurrent_v2(context: *mut CUcontext);
+            4000 fn cuCtxSetCurrent(context: CUcontext);
+            4000 fn cuCtxGetCurrent(context: *mut CUcontext);
+            2000 fn cuCtxGetDevice(device: *mut CUdevice);
+            13000 fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext);
+            7000 fn cuCtxGetFlags(flags: *mut c_uint);
+            12010 fn cuCtxSetFlags(flags: c_uint);
+            12000 fn cuCtxGetId(context: CUcontext, id: *mut c_ulonglong);
+            2000 fn cuCtxSynchronize();
+            13000 fn cuCtxSynchronize_v2(context: CUcontext);
+            3010 fn cuCtxGetLimit(value: *mut usize, limit: c_uint);
+            3010 fn cuCtxSetLimit(limit: c_uint, value: usize);
+            3020 fn cuCtxGetCacheConfig(config: *mut c_uint);
+            3020 fn cuCtxSetCacheConfig(config: c_uint);
+            4020 fn cuCtxGetSharedMemConfig(config: *mut c_uint);
+            4020 fn cuCtxSetSharedMemConfig(config: c_uint);
+            3020 fn cuCtxGetApiVersion(context: CUcontext, version: *mut c_uint);
+            5050 fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
+            11000 fn cuCtxResetPersistingL2Cache();
+            11040 fn cuCtxGetExecAffinity(affinity: *mut CUexecAffinityParam, kind: c_uint);
+            12050 fn cuCtxRecordEvent(context: CUcontext, event: CUevent);
+            12050 fn cuCtxWaitEvent(context: CUcontext, event: CUevent);
+            2000 fn cuCtxAttach(context: *mut CUcontext, flags: c_uint);
+            2000 fn cuCtxDetach(context: CUcontext);
+            4000 fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
+            4000 fn cuCtxDisablePeerAccess(peer: CUcontext);
+            12040 fn cuCtxFromGreenCtx(context: *mut CUcontext, green: CUgreenCtx);
+            12040 fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint);
+        }
+    };
+}
+pub(super) use for_each_function;
+
+macro_rules! define {
+    ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
+        /// The driver's functions, one field each, named as the C symbol.
+        ///
+        /// Calling one is calling C: what the CUDA manual asks of the caller is the caller's duty, and a context
+        /// handle that the driver has freed ends the process. The safe rooms of this crate stand on this table;
+        /// a program reaches it with [`Driver::table`](super::Driver::table) for what they do not cover.
+        #[allow(non_snake_case)]
+        #[derive(Clone, Copy)]
+        pub struct Table {
+            $(
+                #[doc = concat!("`", stringify!($name), "`, since CUDA ", stringify!($since), " (1000 times the major version, 10 times the minor).")]
+                pub $name: unsafe extern "C" fn($($ty),*) -> CUresult,
+            )*
+        }
+
+        /// The name of each function of the [`Table`], in its order.
+        pub const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
+
+        /// The CUDA version that brought each function of the [`Table`]: 1000 times the major version, 10 times
+        /// the minor.
+        pub const SINCE: &[i32] = &[$($since),*];
+
+        /// What stands in the table for a function that the driver lacks: the error that says so.
+        #[allow(non_snake_case, clippy::missing_safety_doc)]
+        pub(super) mod stub {
+            use super::*;
+            $(
+                pub(crate) unsafe extern "C" fn $name($(_: $ty),*) -> CUresult {
+                    CALL_REQUIRES_NEWER_DRIVER
+                }
+            )*
+        }
+    };
+}
+for_each_function!(define);
+
+/// The error of a function that the driver is too old for.
+const CALL_REQUIRES_NEWER_DRIVER: CUresult = 36;

@@ -1,0 +1,325 @@
+//! What can go wrong: [`CudaError`], which every call of this crate may return, and [`DriverError`], the reasons
+//! why no driver could be had.
+//!
+//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that
+//! failed. They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
+//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error.
+
+use std::cell::RefCell;
+use std::fmt;
+use thiserror::Error;
+
+/// The result of a call that may fail.
+pub type CudaResult<T> = Result<T, CudaError>;
+
+/// The result of destroying a value by hand: on failure the error, and the value back to try again.
+pub type DropResult<T> = Result<(), (CudaError, T)>;
+
+macro_rules! errors {
+    ($($name:ident = $code:literal, $symbol:literal, $text:literal;)*) => {
+        /// An error of the driver, or of custack before it called the driver.
+        ///
+        /// The variants with a number are the driver's `CUDA_ERROR_*`; [`code`](Self::code) gives the number.
+        /// A number that this crate does not know is kept as [`Unrecognized`](Self::Unrecognized), never folded
+        /// into another.
+        ///
+        /// ```
+        /// use custack::error::CudaError;
+        ///
+        /// assert_eq!(CudaError::InvalidContext.code(), 201);
+        /// assert_eq!(CudaError::from_code(4711), Some(CudaError::Unrecognized(4711)));
+        /// assert!(CudaError::ContextIsDestroyed.to_string().contains("CUDA_ERROR_CONTEXT_IS_DESTROYED"));
+        /// ```
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+        #[error("{}", Text(*self))]
+        pub enum CudaError {
+            $(#[doc = concat!("`CUDA_ERROR_", $symbol, "` (", stringify!($code), "): ", $text, ".")] $name,)*
+            /// A memory size overflows or is zero (100100, RustaCUDA's own number).
+            InvalidMemoryAllocation,
+            /// The entry of the context stack was entered by a guard that is still alive, so it cannot be removed
+            /// or replaced from under it (100200).
+            HeldByGuard,
+            /// No driver could be loaded (100201); what was tried and what to do stands in the error within.
+            NoDriver(&'static DriverError),
+            /// The driver wrote a value that this crate has no name for (100202).
+            UnexpectedValue {
+                /// The driver function that wrote it.
+                function: &'static str,
+                /// The value.
+                value: i64,
+            },
+            /// A driver's error number that this crate does not know.
+            Unrecognized(u32),
+            #[doc(hidden)]
+            __Nonexhaustive,
+        }
+
+        const TABLE: &[(CudaError, u32, &str, &str)] = &[$((CudaError::$name, $code, $symbol, $text)),*];
+    };
+}
+
+errors! {
+    InvalidValue = 1, "INVALID_VALUE", "an argument is outside what the function takes";
+    OutOfMemory = 2, "OUT_OF_MEMORY", "the device or the host has not enough memory left";
+    NotInitialized = 3, "NOT_INITIALIZED", "the driver is not initialised; call custack::init first";
+    Deinitialized = 4, "DEINITIALIZED", "the driver is shutting down, as it does when the process ends";
+    ProfilerDisabled = 5, "PROFILER_DISABLED", "the profiler is switched off for this run";
+    ProfilerNotInitialized = 6, "PROFILER_NOT_INITIALIZED", "the profiler is not initialised";
+    ProfilerAlreadyStarted = 7, "PROFILER_ALREADY_STARTED", "the profiler is started already";
+    ProfilerAlreadyStopped = 8, "PROFILER_ALREADY_STOPPED", "the profiler is stopped already";
+    StubLibrary = 34, "STUB_LIBRARY", "the library that was loaded is the toolkit's stub for linking, not a driver";
+    CallRequiresNewerDriver = 36, "CALL_REQUIRES_NEWER_DRIVER", "the installed driver is too old for this function";
+    DeviceUnavailable = 46, "DEVICE_UNAVAILABLE", "the device is busy, or its compute mode forbids another context";
+    NoDevice = 100, "NO_DEVICE", "the driver finds no CUDA device";
+    InvalidDevice = 101, "INVALID_DEVICE", "the device ordinal is not one of the driver's devices";
+    DeviceNotLicensed = 102, "DEVICE_NOT_LICENSED", "the device has no valid licence";
+    InvalidImage = 200, "INVALID_IMAGE", "the module image is not one that the driver can read";
+    InvalidContext = 201, "INVALID_CONTEXT", "no context is current on this thread, or the handle is not a context";
+    ContextAlreadyCurrent = 202, "CONTEXT_ALREADY_CURRENT", "the context is current already";
+    MapFailed = 205, "MAP_FAILED", "a resource could not be mapped";
+    UnmapFailed = 206, "UNMAP_FAILED", "a resource could not be unmapped";
+    ArrayIsMapped = 207, "ARRAY_IS_MAPPED", "the array is mapped and cannot be destroyed";
+    AlreadyMapped = 208, "ALREADY_MAPPED", "the resource is mapped already";
+    NoBinaryForGpu = 209, "NO_BINARY_FOR_GPU", "the image has no code for this device";
+    AlreadyAcquired = 210, "ALREADY_ACQUIRED", "the resource is acquired already";
+    NotMapped = 211, "NOT_MAPPED", "the resource is not mapped";
+    NotMappedAsArray = 212, "NOT_MAPPED_AS_ARRAY", "the resource is not mapped as an array";
+    NotMappedAsPointer = 213, "NOT_MAPPED_AS_POINTER", "the resource is not mapped as a pointer";
+    EccUncorrectable = 214, "ECC_UNCORRECTABLE", "the device found a memory error that it could not correct";
+    UnsupportedLimit = 215, "UNSUPPORTED_LIMIT", "the device does not support this limit";
+    ContextAlreadyInUse = 216, "CONTEXT_ALREADY_IN_USE", "the context can be bound to one thread only, and is";
+    PeerAccessUnsupported = 217, "PEER_ACCESS_UNSUPPORTED", "the devices cannot access each other's memory";
+    InvalidPtx = 218, "INVALID_PTX", "the PTX could not be compiled";
+    InvalidGraphicsContext = 219, "INVALID_GRAPHICS_CONTEXT", "the graphics context is not valid";
+    NvlinkUncorrectable = 220, "NVLINK_UNCORRECTABLE", "an NVLink error could not be corrected";
+    JitCompilerNotFound = 221, "JIT_COMPILER_NOT_FOUND", "the PTX compiler library was not found";
+    UnsupportedPtxVersion = 222, "UNSUPPORTED_PTX_VERSION", "the PTX is of a version newer than the driver";
+    JitCompilationDisabled = 223, "JIT_COMPILATION_DISABLED", "compiling PTX is switched off";
+    UnsupportedExecAffinity = 224, "UNSUPPORTED_EXEC_AFFINITY", "the device does not support this execution affinity";
+    UnsupportedDevsideSync = 225, "UNSUPPORTED_DEVSIDE_SYNC", "the code synchronises on the device, which is not supported";
+    Contained = 226, "CONTAINED", "a device fault was contained; the process must be restarted";
+    InvalidSouce = 300, "INVALID_SOURCE", "the device kernel source is not valid";
+    FileNotFound = 301, "FILE_NOT_FOUND", "the file was not found";
+    SharedObjectSymbolNotFound = 302, "SHARED_OBJECT_SYMBOL_NOT_FOUND", "a symbol of a shared object was not found";
+    SharedObjectInitFailed = 303, "SHARED_OBJECT_INIT_FAILED", "a shared object could not be initialised";
+    OperatingSystemError = 304, "OPERATING_SYSTEM", "an operating system call failed";
+    InvalidHandle = 400, "INVALID_HANDLE", "the handle is not one that the driver gave out for this use";
+    IllegalState = 401, "ILLEGAL_STATE", "the resource is not in the state that this call needs";
+    LossyQuery = 402, "LOSSY_QUERY", "the answer would lose information";
+    NotFound = 500, "NOT_FOUND", "the named symbol was not found";
+    NotReady = 600, "NOT_READY", "the work asked about has not finished";
+    IllegalAddress = 700, "ILLEGAL_ADDRESS", "a kernel read or wrote memory that is not its own";
+    LaunchOutOfResources = 701, "LAUNCH_OUT_OF_RESOURCES", "the launch needs more registers or threads than there are";
+    LaunchTimeout = 702, "LAUNCH_TIMEOUT", "the kernel ran longer than the device allows";
+    LaunchIncompatibleTexturing = 703, "LAUNCH_INCOMPATIBLE_TEXTURING", "the kernel uses a texturing mode that does not fit";
+    PeerAccessAlreadyEnabled = 704, "PEER_ACCESS_ALREADY_ENABLED", "access to this peer is enabled already";
+    PeerAccessNotEnabled = 705, "PEER_ACCESS_NOT_ENABLED", "access to this peer is not enabled";
+    PrimaryContextActive = 708, "PRIMARY_CONTEXT_ACTIVE", "the primary context is active already";
+    ContextIsDestroyed = 709, "CONTEXT_IS_DESTROYED", "the context that was asked for is destroyed";
+    AssertError = 710, "ASSERT", "a device-side assertion failed";
+    TooManyPeers = 711, "TOO_MANY_PEERS", "no more peers can be enabled";
+    HostMemoryAlreadyRegistered = 712, "HOST_MEMORY_ALREADY_REGISTERED", "the host memory is registered already";
+    HostMemoryNotRegistered = 713, "HOST_MEMORY_NOT_REGISTERED", "the host memory is not registered";
+    HardwareStackError = 714, "HARDWARE_STACK_ERROR", "a kernel overran its stack";
+    IllegalInstruction = 715, "ILLEGAL_INSTRUCTION", "a kernel met an instruction that is not one";
+    MisalignedAddress = 716, "MISALIGNED_ADDRESS", "a kernel used an address that is not aligned";
+    InvalidAddressSpace = 717, "INVALID_ADDRESS_SPACE", "a kernel used an address of the wrong kind";
+    InvalidProgramCounter = 718, "INVALID_PC", "a kernel jumped to where no code is";
+    LaunchFailed = 719, "LAUNCH_FAILED", "a kernel failed while it ran";
+    CooperativeLaunchTooLarge = 720, "COOPERATIVE_LAUNCH_TOO_LARGE", "the cooperative launch has more blocks than fit at once";
+    TensorMemoryLeak = 721, "TENSOR_MEMORY_LEAK", "a kernel ended without freeing its tensor memory";
+    NotPermitted = 800, "NOT_PERMITTED", "the operation is not permitted here";
+    NotSupported = 801, "NOT_SUPPORTED", "the operation is not supported on this system or device";
+    SystemNotReady = 802, "SYSTEM_NOT_READY", "a system service that the driver needs is not ready";
+    SystemDriverMismatch = 803, "SYSTEM_DRIVER_MISMATCH", "the display driver and the CUDA driver are of different versions";
+    CompatNotSupportedOnDevice = 804, "COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility is not supported on this device";
+    MpsConnectionFailed = 805, "MPS_CONNECTION_FAILED", "the MPS server could not be reached";
+    MpsRpcFailure = 806, "MPS_RPC_FAILURE", "a call to the MPS server failed";
+    MpsServerNotReady = 807, "MPS_SERVER_NOT_READY", "the MPS server is not ready";
+    MpsMaxClientsReached = 808, "MPS_MAX_CLIENTS_REACHED", "the MPS server has no room for another client";
+    MpsMaxConnectionsReached = 809, "MPS_MAX_CONNECTIONS_REACHED", "the device has no room for another MPS connection";
+    MpsClientTerminated = 810, "MPS_CLIENT_TERMINATED", "the MPS server ended this client";
+    CdpNotSupported = 811, "CDP_NOT_SUPPORTED", "launching from the device is not supported here";
+    CdpVersionMismatch = 812, "CDP_VERSION_MISMATCH", "the module was built for another version of launching from the device";
+    StreamCaptureUnsupported = 900, "STREAM_CAPTURE_UNSUPPORTED", "the operation is not allowed while a stream captures";
+    StreamCaptureInvalidated = 901, "STREAM_CAPTURE_INVALIDATED", "an earlier error has invalidated the capture";
+    StreamCaptureMerge = 902, "STREAM_CAPTURE_MERGE", "the operation would join two captures";
+    StreamCaptureUnmatched = 903, "STREAM_CAPTURE_UNMATCHED", "the capture was not begun in this stream";
+    StreamCaptureUnjoined = 904, "STREAM_CAPTURE_UNJOINED", "the capture has a fork that never joined it";
+    StreamCaptureIsolation = 905, "STREAM_CAPTURE_ISOLATION", "the operation would make the capture depend on work outside it";
+    StreamCaptureImplicit = 906, "STREAM_CAPTURE_IMPLICIT", "the operation would make the legacy stream depend on a capture";
+    CapturedEvent = 907, "CAPTURED_EVENT", "the event was last recorded in a capturing stream";
+    StreamCaptureWrongThread = 908, "STREAM_CAPTURE_WRONG_THREAD", "the capture was begun on another thread";
+    Timeout = 909, "TIMEOUT", "the wait ended before what it waited for";
+    GraphExecUpdateFailure = 910, "GRAPH_EXEC_UPDATE_FAILURE", "the executable graph cannot be updated this way";
+    ExternalDevice = 911, "EXTERNAL_DEVICE", "a device outside CUDA's reach failed";
+    InvalidClusterSize = 912, "INVALID_CLUSTER_SIZE", "the cluster is larger than the kernel allows";
+    FunctionNotLoaded = 913, "FUNCTION_NOT_LOADED", "the function is not loaded yet";
+    InvalidResourceType = 914, "INVALID_RESOURCE_TYPE", "the kind of resource does not fit the call";
+    InvalidResourceConfiguration = 915, "INVALID_RESOURCE_CONFIGURATION", "the resources cannot be configured this way";
+    KeyRotation = 916, "KEY_ROTATION", "the device is rotating its encryption key";
+    UnknownError = 999, "UNKNOWN", "the driver itself does not know what went wrong";
+}
+
+impl CudaError {
+    /// The error for a status of the driver; `None` for 0, which is success.
+    pub fn from_code(code: u32) -> Option<CudaError> {
+        if code == 0 {
+            return None;
+        }
+        let known = TABLE.binary_search_by_key(&code, |row| row.1);
+        Some(known.map_or(CudaError::Unrecognized(code), |at| TABLE[at].0))
+    }
+
+    /// The number of this error: the driver's, or one above 100000 for custack's own.
+    pub fn code(self) -> u32 {
+        match self {
+            CudaError::InvalidMemoryAllocation => 100_100,
+            CudaError::HeldByGuard => 100_200,
+            CudaError::NoDriver(_) => 100_201,
+            CudaError::UnexpectedValue { .. } => 100_202,
+            CudaError::__Nonexhaustive => 100_101,
+            CudaError::Unrecognized(code) => code,
+            driver => driver.row().map_or(999, |row| row.1),
+        }
+    }
+
+    /// What this thread asked for when it last met this error, and what was wrong with it.
+    ///
+    /// The note is the thread's, not the error's: an error that was kept while another of its kind came up shows
+    /// the later one's. `None` when this thread's last failure was another error.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), custack::error::CudaError> {
+    /// use custack::device::Device;
+    ///
+    /// custack::init(custack::CudaFlags::empty())?;
+    /// let error = Device::get_device(99).unwrap_err();
+    /// assert!(error.detail().unwrap().contains("device 99"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn detail(self) -> Option<String> {
+        let read = |note: &RefCell<Option<(CudaError, String)>>| {
+            let note = note.try_borrow().ok()?;
+            note.as_ref().filter(|(error, _)| *error == self).map(|(_, text)| text.clone())
+        };
+        NOTE.try_with(read).ok().flatten()
+    }
+
+    /// Writes this thread's note, and hands the error on.
+    #[cold]
+    pub(crate) fn note(self, detail: fmt::Arguments<'_>) -> CudaError {
+        let write = |note: &RefCell<Option<(CudaError, String)>>| {
+            if let Ok(mut note) = note.try_borrow_mut() {
+                *note = Some((self, detail.to_string()));
+            }
+        };
+        // A thread that is ending has no note any more; the error itself is still right.
+        let _ = NOTE.try_with(write);
+        self
+    }
+
+    fn row(self) -> Option<&'static (CudaError, u32, &'static str, &'static str)> {
+        TABLE.iter().find(|row| row.0 == self)
+    }
+}
+
+thread_local! {
+    static NOTE: RefCell<Option<(CudaError, String)>> = const { RefCell::new(None) };
+}
+
+/// The text of an error: from the table, never from the driver.
+struct Text(CudaError);
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            CudaError::InvalidMemoryAllocation => {
+                f.write_str("the size of the allocation is zero or overflows")?
+            }
+            CudaError::HeldByGuard => {
+                f.write_str("the entry of the context stack is held by a guard that is still alive")?;
+            }
+            CudaError::NoDriver(reason) => return write!(f, "{reason}"),
+            CudaError::UnexpectedValue { function, value } => {
+                return write!(f, "{function} answered {value}, which custack has no name for");
+            }
+            CudaError::Unrecognized(code) => {
+                write!(f, "the driver answered error {code}, which is newer than custack")?;
+            }
+            CudaError::__Nonexhaustive => f.write_str("not an error")?,
+            driver => {
+                if let Some((_, code, symbol, text)) = driver.row() {
+                    write!(f, "{text} (CUDA_ERROR_{symbol}, {code})")?;
+                }
+            }
+        }
+        match self.0.detail() {
+            Some(detail) => write!(f, "; last asked on this thread: {detail}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why no driver could be had, or the chosen one could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DriverError {
+    /// The driver's library was not found, or could not be loaded.
+    #[error("no CUDA driver was found: {}. {WITHOUT_DRIVER}", Tried(tried))]
+    LibraryNotFound {
+        /// Each name that was tried, in order.
+        tried: Vec<Attempt>,
+    },
+    /// The library was loaded, but is no CUDA driver: it lacks a function that every driver has.
+    #[error("{library} is no CUDA driver: it has no {symbol}. {WITHOUT_DRIVER}")]
+    MissingSymbol {
+        /// The library.
+        library: String,
+        /// The function that it lacks.
+        symbol: String,
+    },
+    /// The environment variable `CUSTACK_DRIVER` has a value that means nothing.
+    #[error("CUSTACK_DRIVER={value}: expected `cuda`, `sim` or `auto`")]
+    UnknownChoice {
+        /// Its value.
+        value: String,
+    },
+    /// The simulated driver was chosen, and this build does not have it.
+    #[error("the simulated driver was chosen, and custack was built without its feature `sim`")]
+    SimulatorNotBuilt,
+    /// A driver was chosen while another was already in use.
+    #[error(
+        "the {wanted} driver was chosen after the {running} driver had been used; choose before the first call"
+    )]
+    AlreadyRunning {
+        /// What was chosen.
+        wanted: &'static str,
+        /// What runs.
+        running: &'static str,
+    },
+}
+
+const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, build custack with \
+     its feature `sim` and set CUSTACK_DRIVER=sim";
+
+/// One library that was tried, and why it could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The name given to the loader.
+    pub library: String,
+    /// What the loader answered.
+    pub reason: String,
+}
+
+struct Tried<'a>(&'a [Attempt]);
+
+impl fmt::Display for Tried<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, attempt) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}tried {} ({})", attempt.library, attempt.reason)?;
+        }
+        Ok(())
+    }
+}

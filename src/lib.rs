@@ -1,0 +1,46 @@
+//! CUDA contexts with stack discipline: sound, fast, and testable on a laptop without a GPU.
+//!
+//! custack manages CUDA contexts as RustaCUDA does (an owned [`Context`](context::Context), an
+//! [`UnownedContext`](context::UnownedContext) for workers, [`ContextStack`](context::ContextStack) push and pop) and
+//! makes true what RustaCUDA had to ask of the programmer: no sequence of safe calls, on any number of threads,
+//! crashes or leaves the wrong context current. Everything runs on the NVIDIA driver and, with the cargo feature
+//! `sim`, on a simulated one ([`driver`] says how to choose).
+//!
+//! ```
+//! use custack::prelude::*;
+//!
+//! custack::init(CudaFlags::empty())?;
+//! let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+//!
+//! let workers: Vec<_> = (0..4)
+//!     .map(|_| {
+//!         let handle = ctx.get_unowned();
+//!         std::thread::spawn(move || handle.scoped(|current| current.synchronize()))
+//!     })
+//!     .collect();
+//! for worker in workers {
+//!     worker.join().unwrap()?;
+//! }
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+
+pub mod error;
+mod report;
+
+pub mod driver;
+mod init;
+
+pub mod device;
+
+pub mod context;
+
+pub mod prelude;
+
+pub use context::quick_init;
+pub use driver::CudaApiVersion;
+pub use init::{CudaFlags, init};
+
+mod private {
+    /// Keeps other crates from implementing the traits that only this crate's types can be sound for.
+    pub trait Sealed {}
+}

@@ -1,0 +1,5 @@
+//! The names that most programs use, as in RustaCUDA: `use custack::prelude::*;`.
+
+pub use crate::CudaFlags;
+pub use crate::context::{Context, ContextFlags};
+pub use crate::device::Device;

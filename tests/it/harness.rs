@@ -1,0 +1,161 @@
+//! What every test stands on: a thread of its own with an empty stack, on a driver that counts.
+
+// Other code in the process is played by calling the driver's table directly.
+#![allow(unsafe_code)]
+
+use custack::context::{Context, ContextFlags, ContextStack};
+use custack::device::Device;
+use custack::driver::ffi::CUcontext;
+use custack::driver::{self, Driver, Table, account, sim};
+use std::io::Write;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Once, PoisonError, RwLock};
+
+/// Tests that count what is alive in the whole process run alone; the others side by side.
+static PROCESS: RwLock<()> = RwLock::new(());
+
+/// Runs a test on a fresh thread; afterwards the thread's stack must be empty and no call may have been one that
+/// would have crashed the real driver.
+#[track_caller]
+pub(crate) fn run(test: impl FnOnce() + Send) {
+    let _others_too = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+    on_fresh_thread(test);
+}
+
+/// As [`run`], with no other test beside it; afterwards no context may be left over.
+#[track_caller]
+pub(crate) fn run_alone(test: impl FnOnce() + Send) {
+    let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+    start();
+    let before = (account::contexts_alive(), account::primary_retains());
+    on_fresh_thread(test);
+    assert_eq!((account::contexts_alive(), account::primary_retains()), before, "contexts, retains left over");
+}
+
+#[track_caller]
+fn on_fresh_thread(test: impl FnOnce() + Send) {
+    start();
+    let misuses = sim::misuses();
+    let result = std::thread::scope(|scope| {
+        let body = || {
+            test();
+            assert_eq!(drain(), [], "left on the driver's stack");
+        };
+        std::thread::Builder::new().name("test".to_owned()).spawn_scoped(scope, body).unwrap().join()
+    });
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+    assert_eq!(sim::misuses(), misuses, "a call would have crashed the NVIDIA driver");
+}
+
+/// The driver, initialised; the simulated one with two devices.
+pub(crate) fn start() -> &'static Driver {
+    static START: Once = Once::new();
+    START.call_once(|| {
+        account::enable();
+        let driver = driver::current().unwrap();
+        if driver.is_simulated() {
+            assert!(sim::set_devices(2));
+        }
+        custack::init(custack::CudaFlags::empty()).unwrap();
+        say(&format!("running on {driver}, {}", device().name().unwrap()));
+    });
+    driver::current().unwrap()
+}
+
+pub(crate) fn is_simulated() -> bool {
+    start().is_simulated()
+}
+
+/// Says aloud that a test did not run, past the capture of its output, and counts it.
+pub(crate) fn skip(test: &str, why: &str) {
+    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+    let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+    say(&format!("SKIPPED ({count} so far): {test} did not run: {why}"));
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+pub(crate) fn device() -> Device {
+    Device::get_device(0).unwrap()
+}
+
+/// A new context, on top of this thread's stack.
+#[track_caller]
+pub(crate) fn pushed() -> Context {
+    Context::create_and_push(ContextFlags::SCHED_AUTO, device()).unwrap()
+}
+
+/// A new context, on no stack.
+pub(crate) fn parked() -> Context {
+    let ctx = pushed();
+    assert_eq!(ContextStack::pop().unwrap(), ctx.get_unowned());
+    ctx
+}
+
+pub(crate) fn table() -> &'static Table {
+    start().table()
+}
+
+/// What is current, asked of the driver itself.
+pub(crate) fn current() -> CUcontext {
+    let mut raw = ptr::null_mut();
+    // SAFETY: writes to a local.
+    assert_eq!(unsafe { (table().cuCtxGetCurrent)(&mut raw) }, 0);
+    raw
+}
+
+/// Takes everything off this thread's stack, behind custack's back; the top first.
+pub(crate) fn drain() -> Vec<CUcontext> {
+    std::iter::from_fn(|| other::pop().ok()).collect()
+}
+
+/// What other code in the process does, without custack's knowing.
+pub(crate) mod other {
+    use super::*;
+
+    fn status(status: u32) -> Result<(), u32> {
+        if status == 0 { Ok(()) } else { Err(status) }
+    }
+
+    pub(crate) fn push(context: CUcontext) {
+        // SAFETY: the tests push contexts that are alive, or held by a stack.
+        status(unsafe { (table().cuCtxPushCurrent_v2)(context) }).unwrap();
+    }
+
+    pub(crate) fn pop() -> Result<CUcontext, u32> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: writes to a local.
+        status(unsafe { (table().cuCtxPopCurrent_v2)(&mut raw) })?;
+        Ok(raw)
+    }
+
+    pub(crate) fn set(context: CUcontext) {
+        // SAFETY: as for `push`.
+        status(unsafe { (table().cuCtxSetCurrent)(context) }).unwrap();
+    }
+
+    /// Creates a context and leaves it current.
+    pub(crate) fn create() -> CUcontext {
+        let mut raw = ptr::null_mut();
+        // SAFETY: writes to a local.
+        status(unsafe { (table().cuCtxCreate_v2)(&mut raw, 0, 0) }).unwrap();
+        raw
+    }
+
+    /// A context that is on no stack.
+    pub(crate) fn parked() -> CUcontext {
+        let raw = create();
+        assert_eq!(pop(), Ok(raw));
+        raw
+    }
+
+    pub(crate) fn destroy(context: CUcontext) {
+        // SAFETY: the tests destroy once what they created.
+        status(unsafe { (table().cuCtxDestroy_v2)(context) }).unwrap();
+    }
+}

@@ -1,0 +1,35 @@
+//! custack's tests: one binary, one file per room, the same on the simulated driver and on the NVIDIA one.
+//!
+//! `cargo test` runs them on whichever there is (`CUSTACK_DRIVER=cuda` or `=sim` to insist). What a driver cannot be
+//! asked for is skipped aloud; see `harness`.
+
+mod harness;
+
+// The driver, and what is asked of it.
+mod device;
+mod driver;
+mod error;
+mod facts;
+mod sim;
+
+// Contexts.
+mod cache;
+mod flags;
+mod guard;
+mod limits;
+mod owned;
+mod peer;
+mod primary;
+mod stack;
+mod unowned;
+
+// Across the rooms.
+mod bad_input;
+mod cost;
+mod faults;
+mod foreign;
+mod reports;
+mod rustacuda;
+mod threads;
+mod tidy;
+mod traits;
