@@ -9,6 +9,7 @@ use crate::driver::ffi::CUcontext;
 use crate::error::CudaResult;
 use crate::private::Sealed;
 use crate::report;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
@@ -145,6 +146,13 @@ impl Deref for CurrentContext<'_> {
 
     fn deref(&self) -> &UnownedContext {
         self.context
+    }
+}
+
+impl fmt::Display for CurrentContext<'_> {
+    /// As its handle.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.fmt(f)
     }
 }
 

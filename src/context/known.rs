@@ -86,6 +86,13 @@ pub(super) fn released(context: &UnownedContext) -> Option<Killed> {
     if known.retains == 0 { context.take_life() } else { None }
 }
 
+/// Counts one holder less who gave its share away: the context lives on in other hands.
+pub(super) fn given_away(context: &UnownedContext) {
+    if let Some(known) = write().get_mut(&context.as_raw().addr()).filter(|known| known.latest == *context) {
+        known.retains = known.retains.saturating_sub(1);
+    }
+}
+
 /// Takes [`released`] back: the driver did not let go.
 pub(super) fn not_released(context: &UnownedContext) {
     if let Some(known) = write().get_mut(&context.as_raw().addr()).filter(|known| known.latest == *context) {

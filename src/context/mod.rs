@@ -64,6 +64,7 @@ mod limits;
 mod peer;
 
 // Who owns one.
+mod destroy;
 mod owned;
 mod primary;
 

@@ -7,10 +7,12 @@
 //! No borrow of the book is held across a driver call or any code of the user's.
 
 use super::unowned::UnownedContext;
+use crate::driver::ffi::CUcontext;
 use crate::report;
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
+use std::ptr;
 
 /// How an entry came onto the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -155,6 +157,15 @@ pub(super) fn below_top() -> Option<UnownedContext> {
 
 pub(super) fn pop() {
     with(|model| model.entries.pop());
+}
+
+/// Forgets the entries on top that are of this handle: they are off the driver's stack.
+pub(super) fn forget_tops(raw: CUcontext) {
+    with(|model| {
+        while model.entries.last().is_some_and(|top| ptr::eq(top.context.as_raw(), raw)) {
+            model.entries.pop();
+        }
+    });
 }
 
 /// What `set_current` does: replaces the top, or makes the first entry.

@@ -57,6 +57,11 @@ pub(super) fn pop() -> CudaResult<UnownedContext> {
     }
     let raw = match driver.ctx_pop_current() {
         Ok(raw) => raw,
+        // Other code has popped what was ours.
+        Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => {
+            model::pop();
+            return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
+        }
         Err(error) => {
             undo_pop(driver, &top);
             return Err(error);
@@ -248,13 +253,37 @@ fn settle(driver: &Driver, gone: &UnownedContext, below: Option<&UnownedContext>
     }
 }
 
-/// After a context was destroyed by this thread: no destroyed context stays current here.
-pub(super) fn clear_stale(driver: &Driver) {
-    while let Some(top) = model::top().filter(|top| !top.context.is_alive()) {
-        if on_top(driver, &top.context) != Ok(true) || driver.ctx_pop_current().is_err() {
+/// After a context was destroyed by this thread: neither it nor another destroyed one stays current here.
+pub(super) fn clear_stale(driver: &Driver, destroyed: &UnownedContext) {
+    let mut next = Some(destroyed.as_raw());
+    while let Some(raw) = next {
+        if let Err(error) = pop_while_current(driver, raw) {
+            report::warn(format_args!(
+                "a destroyed context stays current, as it could not be taken off: {error}"
+            ));
             break;
         }
-        model::pop();
+        model::forget_tops(raw);
+        next = model::top().filter(|top| !top.context.is_alive()).map(|top| top.context.as_raw());
+        next = next.filter(|stale| driver.ctx_get_current().is_ok_and(|top| ptr::eq(top, *stale)));
     }
     sweep();
+}
+
+/// Pops while the handle is current; a failed call is tried again once.
+pub(super) fn pop_while_current(driver: &Driver, raw: CUcontext) -> CudaResult<()> {
+    let mut failures = 0;
+    loop {
+        let step = match driver.ctx_get_current() {
+            Ok(top) if !ptr::eq(top, raw) => return Ok(()),
+            Ok(_) => driver.ctx_pop_current().map(|_| ()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = step {
+            failures += 1;
+            if failures > 1 {
+                return Err(error);
+            }
+        }
+    }
 }

@@ -1,10 +1,9 @@
 //! [`Context`]: the owner of a context that this crate created.
 
+use super::destroy::destroy;
 use super::flags::ContextFlags;
 use super::known;
-use super::liveness::Killed;
 use super::model::{self, How};
-use super::moves;
 use super::unowned::{ContextHandle, Origin, UnownedContext};
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
@@ -13,6 +12,7 @@ use crate::error::{CudaError, CudaResult, DropResult};
 use crate::init::{CudaFlags, init};
 use crate::private::Sealed;
 use crate::report;
+use std::fmt;
 use std::mem;
 use std::ops::Deref;
 use std::panic::Location;
@@ -210,6 +210,13 @@ impl Deref for Context {
     }
 }
 
+impl fmt::Display for Context {
+    /// As its handle.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
 impl Sealed for Context {}
 
 impl ContextHandle for Context {
@@ -259,58 +266,4 @@ fn create(
         error.note(format_args!("a context on device {} with {flags:?}", device.as_raw()))
     })?;
     Err(CudaError::InvalidContext.note(format_args!("the driver created a context without a handle")))
-}
-
-/// Destroys the context unless it is gone, and clears it off the top of this thread's stack.
-fn destroy(context: &UnownedContext) -> CudaResult<()> {
-    let driver = driver()?;
-    let Some(killed) = context.take_life() else {
-        return Ok(());
-    };
-    let result = destroy_held(driver, killed.wait());
-    if !context.is_alive() {
-        moves::clear_stale(driver);
-    }
-    result
-}
-
-/// Destroys while this thread's stack holds the handle, so that the memory behind it stays good and the driver can
-/// be asked, if it returns an error, whether it has destroyed the context all the same.
-///
-/// Two pushes: the driver takes one entry off when it destroys a context that is current.
-fn destroy_held(driver: &Driver, killed: Killed) -> CudaResult<()> {
-    for held in 0..2 {
-        match driver.ctx_push_current(killed.live()) {
-            Ok(()) => {}
-            // The process is ending, and with it the driver has let go of everything.
-            Err(CudaError::Deinitialized) => return Ok(()),
-            Err(error) => {
-                unhold(driver, held);
-                killed.revive();
-                return Err(error);
-            }
-        }
-    }
-    let result = driver.ctx_destroy(killed.live());
-    let gone = result.is_ok() || driver.ctx_get_current_api_version() == Err(CudaError::ContextIsDestroyed);
-    if !gone {
-        unhold(driver, 2);
-        killed.revive();
-        return result;
-    }
-    unhold(driver, 1);
-    match result {
-        Err(CudaError::InvalidContext | CudaError::ContextIsDestroyed) => Ok(()),
-        result => result,
-    }
-}
-
-fn unhold(driver: &Driver, times: usize) {
-    for _ in 0..times {
-        if let Err(error) = driver.ctx_pop_current() {
-            report::warn(format_args!(
-                "a context held to be destroyed could not be taken off the stack: {error}"
-            ));
-        }
-    }
 }

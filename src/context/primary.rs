@@ -11,6 +11,7 @@ use crate::driver::ffi::CUcontext;
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::private::Sealed;
 use crate::report;
+use std::fmt;
 use std::mem;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -192,7 +193,12 @@ impl PrimaryContext {
     /// Handles made before stay good.
     pub fn into_raw(self) -> CUcontext {
         let raw = self.share.handle.as_raw();
-        mem::forget(self);
+        known::given_away(&self.share.handle);
+        // Moved out of its `Arc` first, so that nothing is leaked but the share itself.
+        match Arc::try_unwrap(self.share) {
+            Ok(share) => mem::forget(share),
+            Err(in_common) => mem::forget(in_common),
+        }
         raw
     }
 
@@ -230,21 +236,26 @@ impl Share {
         let driver = driver()?;
         let killed = known::released(&self.handle).map(Killed::wait);
         let result = driver.primary_ctx_release(self.device.as_raw());
-        // A release may return the error of earlier work, and have happened: then the context can be inactive.
-        let inactive = || matches!(driver.primary_ctx_get_state(self.device.as_raw()), Ok((_, false)));
-        let gone = matches!(result, Err(CudaError::Deinitialized | CudaError::InvalidContext));
-        if result.is_err() && !gone && !inactive() {
-            known::not_released(&self.handle);
-            if let Some(killed) = killed {
-                killed.revive();
+        if let Err(error) = result {
+            // It may be the error of earlier work, and the share gone all the same: then the context is inactive,
+            // unless other code has a share.
+            let state = driver.primary_ctx_get_state(self.device.as_raw());
+            if error != CudaError::Deinitialized && !matches!(state, Ok((_, false))) {
+                known::not_released(&self.handle);
+                if let Some(killed) = killed {
+                    killed.revive();
+                }
+                return Err(error);
             }
-            return result;
         }
         self.spent.store(true, Ordering::Relaxed);
         if killed.is_some() {
-            moves::clear_stale(driver);
+            moves::clear_stale(driver, &self.handle);
         }
-        if gone { Ok(()) } else { result }
+        match result {
+            Err(CudaError::Deinitialized | CudaError::InvalidContext) => Ok(()),
+            result => result,
+        }
     }
 }
 
@@ -280,6 +291,13 @@ impl Deref for PrimaryContext {
 
     fn deref(&self) -> &UnownedContext {
         &self.share.handle
+    }
+}
+
+impl fmt::Display for PrimaryContext {
+    /// As its handle.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.share.handle.fmt(f)
     }
 }
 

@@ -130,6 +130,7 @@ pub enum When {
 struct Fault {
     function: Option<usize>,
     calls_left: u64,
+    times: u64,
     status: CUresult,
     when: When,
 }
@@ -138,11 +139,16 @@ struct Fault {
 ///
 /// Returns false, and arms nothing, for a name that is no driver function's.
 pub fn fail(function: Option<&str>, nth: u64, status: CUresult, when: When) -> bool {
+    fail_times(function, nth, 1, status, when)
+}
+
+/// As [`fail`], for that call and those after it, `times` in all.
+pub fn fail_times(function: Option<&str>, nth: u64, times: u64, status: CUresult, when: When) -> bool {
     let at = function.map(|function| FUNCTIONS.iter().position(|name| *name == function));
     if at == Some(None) {
         return false;
     }
-    FAULT.set(Some(Fault { function: at.flatten(), calls_left: nth.max(1), status, when }));
+    FAULT.set(Some(Fault { function: at.flatten(), calls_left: nth.max(1), times, status, when }));
     true
 }
 
@@ -158,12 +164,13 @@ fn arrive(index: usize) -> Option<(CUresult, When)> {
     if fault.function.is_some_and(|function| function != index) {
         return None;
     }
-    fault.calls_left -= 1;
-    if fault.calls_left > 0 {
+    if fault.calls_left > 1 {
+        fault.calls_left -= 1;
         FAULT.set(Some(fault));
         return None;
     }
-    FAULT.set(None);
+    fault.times = fault.times.saturating_sub(1);
+    FAULT.set((fault.times > 0).then_some(fault));
     Some((fault.status, fault.when))
 }
 

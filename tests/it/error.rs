@@ -1,1 +1,171 @@
+//! Errors: RustaCUDA's names and numbers, and texts that help.
 
+use crate::harness::run;
+use custack::context::{CurrentContext, ResourceLimit};
+use custack::device::Device;
+use custack::error::{Attempt, CudaError, DriverError};
+
+#[test]
+fn rustacudas_variants_have_rustacudas_numbers() {
+    use CudaError::*;
+    let numbers = [
+        (InvalidValue, 1),
+        (OutOfMemory, 2),
+        (NotInitialized, 3),
+        (Deinitialized, 4),
+        (ProfilerDisabled, 5),
+        (ProfilerNotInitialized, 6),
+        (ProfilerAlreadyStarted, 7),
+        (ProfilerAlreadyStopped, 8),
+        (NoDevice, 100),
+        (InvalidDevice, 101),
+        (InvalidImage, 200),
+        (InvalidContext, 201),
+        (ContextAlreadyCurrent, 202),
+        (MapFailed, 205),
+        (UnmapFailed, 206),
+        (ArrayIsMapped, 207),
+        (AlreadyMapped, 208),
+        (NoBinaryForGpu, 209),
+        (AlreadyAcquired, 210),
+        (NotMapped, 211),
+        (NotMappedAsArray, 212),
+        (NotMappedAsPointer, 213),
+        (EccUncorrectable, 214),
+        (UnsupportedLimit, 215),
+        (ContextAlreadyInUse, 216),
+        (PeerAccessUnsupported, 217),
+        (InvalidPtx, 218),
+        (InvalidGraphicsContext, 219),
+        (NvlinkUncorrectable, 220),
+        (InvalidSouce, 300),
+        (FileNotFound, 301),
+        (SharedObjectSymbolNotFound, 302),
+        (SharedObjectInitFailed, 303),
+        (OperatingSystemError, 304),
+        (InvalidHandle, 400),
+        (NotFound, 500),
+        (NotReady, 600),
+        (IllegalAddress, 700),
+        (LaunchOutOfResources, 701),
+        (LaunchTimeout, 702),
+        (LaunchIncompatibleTexturing, 703),
+        (PeerAccessAlreadyEnabled, 704),
+        (PeerAccessNotEnabled, 705),
+        (PrimaryContextActive, 708),
+        (ContextIsDestroyed, 709),
+        (AssertError, 710),
+        (TooManyPeers, 711),
+        (HostMemoryAlreadyRegistered, 712),
+        (HostMemoryNotRegistered, 713),
+        (HardwareStackError, 714),
+        (IllegalInstruction, 715),
+        (MisalignedAddress, 716),
+        (InvalidAddressSpace, 717),
+        (InvalidProgramCounter, 718),
+        (LaunchFailed, 719),
+        (NotPermitted, 800),
+        (NotSupported, 801),
+        (UnknownError, 999),
+        (InvalidMemoryAllocation, 100_100),
+    ];
+    for (error, code) in numbers {
+        assert_eq!(error.code(), code, "{error:?}");
+        if code < 1000 {
+            assert_eq!(CudaError::from_code(code), Some(error));
+        }
+    }
+}
+
+#[test]
+fn every_number_comes_back_as_it_went_in() {
+    assert_eq!(CudaError::from_code(0), None);
+    for code in 1..2000 {
+        assert_eq!(CudaError::from_code(code).unwrap().code(), code);
+    }
+    assert_eq!(CudaError::from_code(u32::MAX), Some(CudaError::Unrecognized(u32::MAX)));
+}
+
+#[test]
+fn codes_newer_than_rustacuda_have_names_and_unknown_ones_keep_their_number() {
+    assert_eq!(CudaError::from_code(34), Some(CudaError::StubLibrary));
+    assert_eq!(CudaError::from_code(222), Some(CudaError::UnsupportedPtxVersion));
+    assert_eq!(CudaError::from_code(900), Some(CudaError::StreamCaptureUnsupported));
+    assert_eq!(CudaError::from_code(4711), Some(CudaError::Unrecognized(4711)));
+    assert!(CudaError::Unrecognized(4711).to_string().contains("4711"));
+}
+
+#[test]
+fn texts_name_the_symbol_and_the_number_without_quotes() {
+    run(|| {
+        for code in 1..1000 {
+            let error = CudaError::from_code(code).unwrap();
+            let text = error.to_string();
+            assert!(text.contains(&code.to_string()) && !text.contains('"'), "{text}");
+            assert!(text.starts_with(char::is_lowercase) || text.starts_with("PTX"), "{text}");
+        }
+    });
+}
+
+#[test]
+fn an_error_is_small_and_a_std_error() {
+    fn is_error<T: std::error::Error + Copy + Eq + Send + Sync + 'static>() {}
+    is_error::<CudaError>();
+    assert!(size_of::<CudaError>() <= 32);
+    let boxed: Box<dyn std::error::Error> = CudaError::InvalidDevice.into();
+    assert!(boxed.to_string().contains("CUDA_ERROR_INVALID_DEVICE"));
+}
+
+#[test]
+fn a_failure_leaves_a_note_of_what_was_asked() {
+    run(|| {
+        let error = Device::get_device(99).unwrap_err();
+        assert_eq!(error, CudaError::InvalidDevice);
+        assert!(error.detail().unwrap().contains("device 99"));
+        assert!(error.to_string().contains("device 99"), "{error}");
+        assert!(CudaError::OutOfMemory.detail().is_none(), "a note is about one error");
+    });
+}
+
+#[test]
+fn a_note_stays_on_its_thread_and_yields_to_the_next() {
+    run(|| {
+        let error = Device::get_device(99).unwrap_err();
+        std::thread::spawn(move || {
+            assert_eq!(error.detail(), None);
+            assert!(!error.to_string().contains("99"));
+        })
+        .join()
+        .unwrap();
+        CurrentContext::synchronize().unwrap_err();
+        assert_eq!(error.detail(), None);
+    });
+}
+
+#[test]
+fn a_refusal_of_the_driver_names_the_call() {
+    run(|| {
+        let error = CurrentContext::synchronize().unwrap_err();
+        assert_eq!(error, CudaError::InvalidContext);
+        assert!(error.to_string().contains("cuCtxSynchronize"), "{error}");
+    });
+}
+
+#[test]
+fn a_failed_limit_names_the_limit_and_the_value() {
+    run(|| {
+        let ctx = crate::harness::parked();
+        let error = ctx.set_limit(ResourceLimit::MaxL2FetchGranularity, 129).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("MaxL2FetchGranularity") && text.contains("129"), "{text}");
+    });
+}
+
+#[test]
+fn driver_errors_say_what_was_tried() {
+    let attempt = |library: &str| Attempt { library: library.to_owned(), reason: "not there".to_owned() };
+    let error = DriverError::LibraryNotFound { tried: vec![attempt("libcuda.so.1"), attempt("libcuda.so")] };
+    let text = error.to_string();
+    assert!(text.contains("tried libcuda.so.1 (not there), tried libcuda.so (not there)"), "{text}");
+    assert!(DriverError::SimulatorNotBuilt.to_string().contains("feature `sim`"));
+}

@@ -135,7 +135,7 @@ fn set_replaces_the_top() {
         other::push(b);
         other::set(x);
         assert_eq!(drain(), [x, a]);
-        [a, b, x].map(other::destroy);
+        [a, b, x].into_iter().for_each(other::destroy);
     });
 }
 
@@ -150,7 +150,7 @@ fn set_null_pops_and_is_nothing_on_an_empty_stack() {
         other::set(null_mut());
         other::set(null_mut());
         assert!(current().is_null());
-        [a, b].map(other::destroy);
+        [a, b].into_iter().for_each(other::destroy);
     });
 }
 
@@ -357,7 +357,8 @@ fn threads_that_synchronise_while_the_context_is_destroyed_get_709() {
                 std::thread::spawn(move || {
                     other::push(raw as CUcontext);
                     ready.send(()).unwrap();
-                    let last = std::iter::repeat_with(|| call!(cuCtxSynchronize())).find(|status| *status != 0);
+                    let last =
+                        std::iter::repeat_with(|| call!(cuCtxSynchronize())).find(|status| *status != 0);
                     assert_eq!(last, Some(709));
                     drain();
                 })
@@ -405,7 +406,8 @@ fn two_scheduling_flags_and_unknown_bits_are_1() {
 #[test]
 fn flags_read_back_as_given_but_one() {
     run(|| {
-        let pairs = [(0, 0), (1, 1), (2, 2), (4, 4), (9, 9), (0x1c, 0x1c), (0x20, 0x20), (0x40, 0x20), (0xfc, 0xbc)];
+        let pairs =
+            [(0, 0), (1, 1), (2, 2), (4, 4), (9, 9), (0x1c, 0x1c), (0x20, 0x20), (0x40, 0x20), (0xfc, 0xbc)];
         for (given, read) in pairs {
             let (status, a) = create(given, 0);
             assert_eq!((status, flags()), (0, (0, read)), "{given:#x}");
@@ -449,7 +451,18 @@ fn limits_start_from_defaults() {
 fn stack_size_is_rounded_up_to_16_unless_it_is_that_already() {
     run(|| {
         let a = other::create();
-        let pairs = [(4096, 4096), (1000, 1008), (15, 16), (1, 1), (0, 0), (3, 16), (20, 32), (18, 18), (17, 17), (33, 48)];
+        let pairs = [
+            (4096, 4096),
+            (1000, 1008),
+            (15, 16),
+            (1, 1),
+            (0, 0),
+            (3, 16),
+            (20, 32),
+            (18, 18),
+            (17, 17),
+            (33, 48),
+        ];
         for (asked, got) in pairs {
             assert_eq!(set_limit(0, asked), (0, got), "{asked}");
         }
@@ -464,7 +477,8 @@ fn stack_size_is_rounded_up_to_16_unless_it_is_that_already() {
 fn buffer_limits_are_clamped_and_rounded() {
     run(|| {
         let a = other::create();
-        for (asked, got) in [(0, 524_288), (1_048_577, 1_048_832), (8_650_753, 8_651_008), (1 << 40, 1 << 31)] {
+        for (asked, got) in [(0, 524_288), (1_048_577, 1_048_832), (8_650_753, 8_651_008), (1 << 40, 1 << 31)]
+        {
             assert_eq!(set_limit(1, asked), (0, got), "printf {asked}");
         }
         assert_eq!(set_limit(1, usize::MAX), (0, 0), "the very largest wraps");
@@ -483,7 +497,9 @@ fn buffer_limits_are_clamped_and_rounded() {
 fn cache_limits_have_an_end() {
     run(|| {
         let a = other::create();
-        for (asked, status, got) in [(0, 0, 0), (33, 0, 33), (128, 0, 128), (129, 1, 128), (usize::MAX, 1, 128)] {
+        for (asked, status, got) in
+            [(0, 0, 0), (33, 0, 33), (128, 0, 128), (129, 1, 128), (usize::MAX, 1, 128)]
+        {
             assert_eq!(set_limit(5, asked), (status, got), "granularity {asked}");
         }
         assert_eq!(set_limit(6, 0), (0, 0));
@@ -678,10 +694,13 @@ fn resetting_a_primary_context_keeps_its_count() {
 #[test]
 fn the_simulated_driver_speaks_where_the_real_one_would_crash() {
     if !is_simulated() {
-        return skip("the_simulated_driver_speaks_where_the_real_one_would_crash", "it would crash the process");
+        return skip(
+            "the_simulated_driver_speaks_where_the_real_one_would_crash",
+            "it would crash the process",
+        );
     }
     // In a process of its own: the harness takes every misuse for a failure.
-    let (status, text) = crate::sim::child("misuse");
+    let (status, text) = crate::process::child("misuse", &[]);
     assert!(status.success(), "{text}");
     assert!(text.contains("was freed"), "{text}");
     assert!(text.contains("was not given out by the simulated driver"), "{text}");

@@ -1,1 +1,263 @@
+//! The driver fails at every call: the error comes back as itself, everything is as before, and the next try works.
 
+use crate::harness::{current, device, drain, parked, pushed, run, run_alone};
+use crate::unowned::operations;
+use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, UnownedContext};
+use custack::driver::account::{self, When};
+use custack::error::{CudaError, CudaResult};
+
+const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
+
+/// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls
+/// `check` after each, with what came back and the error that was injected.
+fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
+    let (clean, calls) = account::during(&mut operation);
+    drop(clean);
+    let mut runs = 0;
+    for nth in 1..=calls.total() {
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                assert!(account::fail(None, nth, code, when));
+                let result = operation();
+                let name = format!("call {nth} of {calls}: {code} {when:?}");
+                assert!(!account::disarm(), "{name}: the fault did not happen");
+                check(result, CudaError::from_code(code).unwrap(), &name);
+                runs += 1;
+            }
+        }
+    }
+    runs
+}
+
+/// An operation on a handle: it fails with the injected error, or, where the fault hit the restoring alone, succeeds.
+fn sweep_operations(ctx: &UnownedContext, stack: &[&Context]) {
+    // Two operations are made of two calls of the program's own; they have tests of their own.
+    for (name, operation) in
+        operations().into_iter().filter(|(name, _)| !["push", "set_current"].contains(name))
+    {
+        sweep(
+            || operation(ctx),
+            |result: CudaResult<()>, error, fault| {
+                assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");
+                let top = stack.last().map(|ctx| ctx.as_raw());
+                assert_eq!(current(), top.unwrap_or(std::ptr::null_mut()), "{name}, {fault}");
+                assert_eq!(ContextStack::depth(), stack.len(), "{name}, {fault}");
+                assert_eq!(operation(ctx), Ok(()), "{name} again after {fault}");
+            },
+        );
+    }
+    let left: Vec<_> = stack.iter().rev().map(|ctx| ctx.as_raw()).collect();
+    assert_eq!(drain(), left, "no entry more, and none less");
+}
+
+#[test]
+fn every_operation_survives_a_fault_at_every_call_from_an_empty_stack() {
+    run(|| sweep_operations(&parked(), &[]));
+}
+
+#[test]
+fn every_operation_survives_a_fault_at_every_call_over_another_context() {
+    run(|| {
+        let (ctx, base) = (parked(), pushed());
+        sweep_operations(&ctx, &[&base]);
+    });
+}
+
+#[test]
+fn every_operation_survives_a_fault_at_every_call_on_the_current_context() {
+    run(|| {
+        let (base, ctx) = (pushed(), pushed());
+        sweep_operations(&ctx, &[&base, &ctx]);
+    });
+}
+
+#[test]
+fn the_error_of_the_operations_own_call_always_comes_back() {
+    run(|| {
+        let ctx = pushed();
+        for code in CODES {
+            assert!(account::fail(Some("cuCtxSynchronize"), 1, code, When::Before));
+            assert_eq!(ctx.synchronize(), Err(CudaError::from_code(code).unwrap()));
+            assert!(account::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            assert_eq!(ctx.enter().err(), CudaError::from_code(code));
+            assert!(account::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            assert_eq!(CurrentContext::get_current().err(), CudaError::from_code(code));
+        }
+        drain();
+    });
+}
+
+#[test]
+fn push_and_pop_are_undone_if_they_fail() {
+    run(|| {
+        let (a, b) = (pushed(), parked());
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let error = CudaError::from_code(code);
+                assert!(account::fail(Some("cuCtxPushCurrent_v2"), 1, code, when));
+                assert_eq!(ContextStack::push(&b).err(), error, "{when:?}");
+                assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1), "{code} {when:?}");
+                ContextStack::push(&b).unwrap();
+                assert!(account::fail(Some("cuCtxPopCurrent_v2"), 1, code, when));
+                assert_eq!(ContextStack::pop().err(), error, "{when:?}");
+                assert_eq!((current(), ContextStack::depth()), (b.as_raw(), 2), "{code} {when:?}");
+                assert_eq!(ContextStack::pop().unwrap(), b.get_unowned());
+            }
+        }
+        assert_eq!(drain(), [a.as_raw()]);
+    });
+}
+
+#[test]
+fn set_current_is_undone_if_it_fails() {
+    run(|| {
+        let none = CurrentContext::get_current().unwrap();
+        let (a, b) = (parked(), parked());
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let fail = || assert!(account::fail(Some("cuCtxSetCurrent"), 1, code, when));
+                let error = CudaError::from_code(code);
+                fail();
+                assert_eq!(CurrentContext::set_current(&a).err(), error, "from an empty stack");
+                assert!(current().is_null());
+                CurrentContext::set_current(&a).unwrap();
+                fail();
+                assert_eq!(CurrentContext::set_current(&b).err(), error, "over another");
+                assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+                fail();
+                assert_eq!(CurrentContext::set_current(&none).err(), error, "unbinding");
+                assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+                CurrentContext::set_current(&none).unwrap();
+                assert!(current().is_null());
+            }
+        }
+    });
+}
+
+#[test]
+fn creating_leaves_nothing_if_it_fails() {
+    run_alone(|| {
+        let base = pushed();
+        let device = device();
+        sweep(
+            || Context::create_and_push(ContextFlags::SCHED_AUTO, device),
+            |result, error, fault| {
+                assert_eq!(result.err(), Some(error), "{fault}");
+                assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1), "{fault}");
+            },
+        );
+        assert_eq!(drain(), [base.as_raw()]);
+    });
+}
+
+/// Destroys a context that lies where `place` puts it, with a fault at every call.
+fn destroying(place: impl Fn() -> Context) {
+    let base = pushed();
+    let (_, calls) = account::during(|| drop(place()));
+    for nth in 1..=calls.total() {
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let ctx = place();
+                let handle = ctx.get_unowned();
+                assert!(account::fail(None, nth, code, when));
+                let name = format!("call {nth}: {code} {when:?}");
+                match Context::drop(ctx) {
+                    Ok(()) => {}
+                    Err((error, ctx)) => {
+                        assert_eq!(Some(error), CudaError::from_code(code), "{name}");
+                        if ctx.is_alive() {
+                            assert_eq!(ctx.synchronize(), Ok(()), "{name}: alive, and good");
+                        }
+                        assert!(Context::drop(ctx).is_ok(), "{name}: the second try");
+                    }
+                }
+                account::disarm();
+                assert!(!handle.is_alive(), "{name}");
+                assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1), "{name}");
+            }
+        }
+    }
+    assert_eq!(drain(), [base.as_raw()]);
+}
+
+#[test]
+fn destroying_a_parked_context_survives_a_fault_at_every_call() {
+    run_alone(|| destroying(parked));
+}
+
+#[test]
+fn destroying_the_current_context_survives_a_fault_at_every_call() {
+    run_alone(|| destroying(pushed));
+}
+
+#[test]
+fn dropping_with_a_fault_at_every_call_never_panics_and_never_crashes() {
+    run_alone(|| {
+        let (_, calls) = account::during(|| drop(pushed()));
+        for nth in 1..=calls.total() {
+            for code in CODES {
+                let ctx = pushed();
+                let handle = ctx.get_unowned();
+                assert!(account::fail(None, nth, code, When::Before));
+                drop(ctx);
+                account::disarm();
+                if handle.is_alive() {
+                    // The quiet half could not destroy it, and said so; it lives on, without an owner.
+                    assert_eq!(handle.synchronize(), Ok(()));
+                    assert_eq!(ContextStack::pop().unwrap(), handle);
+                    crate::harness::other::destroy(handle.as_raw());
+                }
+                assert_eq!((current().is_null(), ContextStack::depth()), (true, 0), "call {nth}: {code}");
+            }
+        }
+    });
+}
+
+#[test]
+fn retaining_and_releasing_survive_a_fault_at_every_call() {
+    run_alone(|| {
+        let device = device();
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let name = format!("{code} {when:?}");
+                assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, code, when));
+                assert_eq!(PrimaryContext::retain(device).err(), CudaError::from_code(code), "{name}");
+                let primary = PrimaryContext::retain(device).unwrap();
+                assert!(account::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, code, when));
+                if let Err((error, primary)) = PrimaryContext::drop(primary) {
+                    assert_eq!(Some(error), CudaError::from_code(code), "{name}");
+                    assert!(PrimaryContext::drop(primary).is_ok(), "{name}");
+                }
+                assert!(!PrimaryContext::state(device).unwrap().active, "{name}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_panic_in_a_scope_with_a_failing_pop_does_not_abort() {
+    run(|| {
+        let ctx = parked();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = ctx.enter().unwrap();
+            account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err());
+        assert!(current().is_null(), "the second try has taken it off");
+    });
+}
+
+#[test]
+fn an_entry_that_could_not_be_taken_off_goes_with_the_next_guard() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let guard = a.enter().unwrap();
+        assert!(account::fail_times(Some("cuCtxPopCurrent_v2"), 1, 2, 719, When::Before));
+        drop(guard);
+        assert!(!account::disarm(), "both tries failed");
+        assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+        b.scoped(|_| Ok(())).unwrap();
+        assert_eq!((current().is_null(), ContextStack::depth()), (true, 0));
+    });
+}

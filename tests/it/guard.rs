@@ -382,8 +382,14 @@ fn a_snapshot_tells_who_entered_where() {
         let snapshot = ContextStack::snapshot().unwrap();
         let entries: Vec<_> = snapshot.entries().collect();
         assert_eq!(entries.len(), 2);
-        assert_eq!((entries[0].context, entries[0].how, entries[0].guards), (&b.get_unowned(), How::Entered, 1));
-        assert_eq!((entries[1].context, entries[1].how, entries[1].guards), (&a.get_unowned(), How::Created, 0));
+        assert_eq!(
+            (entries[0].context, entries[0].how, entries[0].guards),
+            (&b.get_unowned(), How::Entered, 1)
+        );
+        assert_eq!(
+            (entries[1].context, entries[1].how, entries[1].guards),
+            (&a.get_unowned(), How::Created, 0)
+        );
         assert!(entries[0].place.file().ends_with("guard.rs"));
         assert!(snapshot.agrees());
         let text = snapshot.to_string();
@@ -445,7 +451,10 @@ fn entering_in_a_threads_last_moments_works() {
 #[test]
 fn a_scope_on_the_simulated_driver_is_one_deep_for_it_too() {
     if !is_simulated() {
-        return skip("a_scope_on_the_simulated_driver_is_one_deep_for_it_too", "no real driver tells its depth");
+        return skip(
+            "a_scope_on_the_simulated_driver_is_one_deep_for_it_too",
+            "no real driver tells its depth",
+        );
     }
     run(|| {
         let (a, b) = (parked(), parked());

@@ -30,7 +30,11 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     start();
     let before = (account::contexts_alive(), account::primary_retains());
     on_fresh_thread(test);
-    assert_eq!((account::contexts_alive(), account::primary_retains()), before, "contexts, retains left over");
+    assert_eq!(
+        (account::contexts_alive(), account::primary_retains()),
+        before,
+        "contexts, retains left over"
+    );
 }
 
 #[track_caller]

@@ -10,6 +10,7 @@ mod device;
 mod driver;
 mod error;
 mod facts;
+mod process;
 mod sim;
 
 // Contexts.

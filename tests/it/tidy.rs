@@ -1,1 +1,192 @@
+//! The source itself: where unsafe stands, which way the arrows run, how long the rooms are.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below a folder with this ending, by its path from the root.
+fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                let name = path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/");
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty());
+    found
+}
+
+/// The test binary may run where the source is not, as on a machine that was given the binary alone.
+fn has_source(test: &str) -> bool {
+    let there = root().join("src").is_dir();
+    if !there {
+        crate::harness::skip(test, "the source is not here");
+    }
+    there
+}
+
+/// A line of code that is unsafe: a block, a function, an implementation.
+fn is_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or("");
+    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().any(|word| code.contains(word))
+}
+
+#[test]
+fn unsafe_stands_only_where_it_may() {
+    if !has_source("unsafe_stands_only_where_it_may") {
+        return;
+    }
+    // The C boundary; the one file that vouches for handles; the functions that take raw handles from the caller.
+    let allowed = [
+        "src/driver/mod.rs",
+        "src/driver/table.rs",
+        "src/driver/native.rs",
+        "src/driver/contexts.rs",
+        "src/driver/account.rs",
+        "src/driver/ffi.rs",
+        "src/driver/sim/abi.rs",
+        "src/context/liveness.rs",
+        "src/context/owned.rs",
+        "src/context/unowned.rs",
+        "src/context/primary.rs",
+    ];
+    for (name, text) in files("src", ".rs") {
+        let unsafe_lines = text.lines().filter(|line| is_unsafe(line)).count();
+        assert!(
+            unsafe_lines == 0 || allowed.contains(&name.as_str()),
+            "{name} has {unsafe_lines} unsafe lines"
+        );
+        // In the files of the types, only the functions that take raw handles.
+        if name.starts_with("src/context/") && name != "src/context/liveness.rs" {
+            assert!(unsafe_lines <= 3, "{name}: {unsafe_lines}");
+        }
+    }
+}
+
+#[test]
+fn every_unsafe_block_argues() {
+    if !has_source("every_unsafe_block_argues") {
+        return;
+    }
+    for folder in ["src", "tests", "examples"] {
+        for (name, text) in files(folder, ".rs").iter().filter(|(name, _)| !name.ends_with("tidy.rs")) {
+            let lines: Vec<_> = text.lines().collect();
+            for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+                let before = &lines[at.saturating_sub(5)..at];
+                let argued = before.iter().any(|line| line.contains("SAFETY:"));
+                assert!(argued || line.trim_start().starts_with("//"), "{name}:{}: {line}", at + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_root_denies_unsafe() {
+    if !has_source("the_root_denies_unsafe") {
+        return;
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"deny\"") && manifest.contains("missing_docs = \"deny\""));
+}
+
+#[test]
+fn arrows_run_one_way() {
+    if !has_source("arrows_run_one_way") {
+        return;
+    }
+    let rooms = ["error", "report", "driver", "init", "device", "context", "prelude"];
+    for (name, text) in files("src", ".rs").iter().filter(|(name, _)| name != "src/lib.rs") {
+        let room = name.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
+        let place = rooms.iter().position(|other| *other == room);
+        let place = place.unwrap_or_else(|| panic!("{name} is in a room without a place"));
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for later in &rooms[place + 1..] {
+                assert!(!line.contains(&format!("crate::{later}")), "{name} uses {later}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_simulator_imports_nothing_of_the_safe_rooms() {
+    if !has_source("the_simulator_imports_nothing_of_the_safe_rooms") {
+        return;
+    }
+    for (name, text) in files("src/driver/sim", ".rs") {
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            if let Some(import) = line.split("crate::").nth(1) {
+                assert!(import.starts_with("driver::ffi"), "{name}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_400_lines() {
+    if !has_source("no_file_is_longer_than_400_lines") {
+        return;
+    }
+    for (name, text) in files("src", ".rs") {
+        assert!(text.lines().count() <= 400, "{name}: {} lines", text.lines().count());
+    }
+}
+
+#[test]
+fn every_driver_function_is_written_once() {
+    if !has_source("every_driver_function_is_written_once") {
+        return;
+    }
+    let table = fs::read_to_string(root().join("src/driver/table.rs")).unwrap();
+    let face = fs::read_to_string(root().join("src/driver/sim/abi.rs")).unwrap();
+    for name in custack::driver::FUNCTIONS {
+        assert_eq!(table.matches(&format!("fn {name}(")).count(), 1, "{name} in the table");
+        assert_eq!(face.matches(&format!("fn {name}(")).count(), 1, "{name} in the simulator");
+    }
+}
+
+#[test]
+fn every_wrapper_names_its_driver_function() {
+    if !has_source("every_wrapper_names_its_driver_function") {
+        return;
+    }
+    let rooms: String = files("src", ".rs").into_iter().map(|(_, text)| text).collect();
+    let calls = files("src/driver", ".rs").into_iter().filter(|(name, _)| name.ends_with("s.rs"));
+    let calls: String = calls.map(|(_, text)| text).collect();
+    let unwrapped = ["cuCtxCreate_v3"];
+    for name in custack::driver::FUNCTIONS {
+        if calls.contains(&format!("self.{name}(")) && !unwrapped.contains(name) {
+            let plain = name.trim_end_matches("_v2");
+            let named = rooms.contains(&format!("\"{plain}\"")) || rooms.contains(&format!("\"{name}\""));
+            assert!(named, "{name} has a wrapper without its doc alias");
+        }
+    }
+}
+
+#[test]
+fn dependencies_have_their_reasons() {
+    if !has_source("dependencies_have_their_reasons") {
+        return;
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let mut before = "";
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if section.contains("dependencies") && line.contains('=') {
+            assert!(before.starts_with("# "), "no reason above: {line}");
+        }
+        before = line;
+    }
+}
