@@ -40,6 +40,10 @@ pub use context::quick_init;
 pub use driver::CudaApiVersion;
 pub use init::{CudaFlags, init};
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod private {
     /// Keeps other crates from implementing the traits that only this crate's types can be sound for.
     pub trait Sealed {}

@@ -218,7 +218,7 @@ impl CurrentContext<'_> {
         moves::set(c.as_unowned())
     }
 
-    /// The device of the current context. On a destroyed one the driver answers device 0.
+    /// The device of the current context; the driver tells it of a destroyed one too.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::harness::{current, drain, is_simulated, other, run, run_alone, skip, table};
-use custack::driver::ffi::{CUcontext, CUexecAffinityParam};
+use custack::driver::ffi::{CUcontext, CUctxCreateParams, CUdevResource, CUexecAffinityParam};
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;
 
@@ -594,6 +594,106 @@ fn usage_counts_end_a_context_with_the_last_detach() {
         other::destroy(b);
         assert_eq!(call!(cuCtxDetach(a)), 0);
         assert!(current().is_null());
+    });
+}
+
+#[test]
+fn what_creating_looks_at_first() {
+    run(|| {
+        let mut affinity = CUexecAffinityParam { kind: 0, sm_count: 16 };
+        let mut queue = 0u64;
+        let cig_params = (&raw mut queue).cast();
+        let mut params =
+            CUctxCreateParams { exec_affinity_params: null_mut(), num_exec_affinity_params: 0, cig_params };
+        let mut out = null_mut();
+        assert_eq!(call!(cuCtxCreate_v2(null_mut(), 3, 99)), 101, "the device");
+        assert_eq!(call!(cuCtxCreate_v2(null_mut(), 3, 0)), 1);
+        assert_eq!(call!(cuCtxCreate_v3(null_mut(), &mut affinity, 1, 0, 0)), 1, "then the place");
+        assert_eq!(call!(cuCtxCreate_v3(&mut out, &mut affinity, 1, 3, 0)), 224, "then the affinities");
+        assert_eq!(call!(cuCtxCreate_v4(&mut out, &mut params, 0, 99)), 101);
+        assert_eq!(call!(cuDevicePrimaryCtxRetain(null_mut(), 99)), 101);
+        assert_eq!(call!(cuDevicePrimaryCtxRetain(null_mut(), 0)), 1);
+        assert_eq!(call!(cuDevicePrimaryCtxSetFlags_v2(99, 3)), 101);
+        assert!(out.is_null());
+    });
+}
+
+#[test]
+fn the_place_of_a_limit_is_looked_at_before_the_limit() {
+    run(|| {
+        let a = other::create();
+        for which in [0, 3, 9, 99] {
+            assert_eq!(call!(cuCtxGetLimit(null_mut(), which)), 1);
+        }
+        other::destroy(a);
+    });
+}
+
+#[test]
+fn flushing_needs_a_context_and_a_scope() {
+    run(|| {
+        assert_eq!(call!(cuFlushGPUDirectRDMAWrites(0, 100)), 201);
+        let a = other::create();
+        assert_eq!(call!(cuFlushGPUDirectRDMAWrites(0, 100)), 0);
+        assert_eq!(call!(cuFlushGPUDirectRDMAWrites(0, 200)), 0);
+        assert_eq!(call!(cuFlushGPUDirectRDMAWrites(0, 5)), 1);
+        assert_eq!(call!(cuFlushGPUDirectRDMAWrites(1, 100)), 1);
+        other::destroy(a);
+    });
+}
+
+#[test]
+fn devices_answer_in_the_order_that_was_seen() {
+    run(|| {
+        let (mut width, mut value, mut capabilities) = (0usize, 0u64, [7u32; 13]);
+        for (format, channels, elements) in
+            [(1, 1, 1 << 30), (1, 4, 1 << 30), (2, 4, 1 << 29), (0x20, 4, 1 << 28)]
+        {
+            assert_eq!(call!(cuDeviceGetTexture1DLinearMaxWidth(&mut width, format, channels, 0)), 0);
+            assert_eq!(width, elements);
+        }
+        assert_eq!(call!(cuDeviceGetTexture1DLinearMaxWidth(&mut width, 0, 3, 99)), 1);
+        assert_eq!(call!(cuDeviceGetTexture1DLinearMaxWidth(&mut width, 1, 1, 99)), 101);
+        assert_eq!(call!(cuDeviceGetGraphMemAttribute(99, 99, null_mut())), 101);
+        assert_eq!(call!(cuDeviceGetGraphMemAttribute(0, 4, (&raw mut value).cast())), 1);
+        assert_eq!(call!(cuDeviceSetGraphMemAttribute(0, 1, (&raw mut value).cast())), 0);
+        assert_eq!(call!(cuDeviceSetGraphMemAttribute(0, 0, (&raw mut value).cast())), 1);
+        let operations: [u32; 13] = std::array::from_fn(|at| at as u32);
+        let (to, of) = (capabilities.as_mut_ptr(), operations.as_ptr());
+        assert_eq!(call!(cuDeviceGetHostAtomicCapabilities(to, of, 13, 0)), 0);
+        assert_eq!(call!(cuDeviceGetHostAtomicCapabilities(to, of, 0, 0)), 1);
+        assert_eq!(call!(cuDeviceGetP2PAtomicCapabilities(to, of, 1, 0, 0)), 101);
+        assert_eq!(capabilities, [0; 13]);
+    });
+}
+
+#[test]
+fn multiprocessors_are_a_resource_of_device_and_context() {
+    run(|| {
+        let a = other::create();
+        // SAFETY: a plain C structure of numbers.
+        let mut resource: CUdevResource = unsafe { std::mem::zeroed() };
+        assert_eq!(call!(cuDeviceGetDevResource(0, &mut resource, 1)), 0);
+        assert_eq!(resource.sm, [132, 8, 8]);
+        assert_eq!(call!(cuCtxGetDevResource(a, &mut resource, 1)), 0);
+        assert_eq!(resource.sm, [132, 8, 8]);
+        assert_eq!(call!(cuDeviceGetDevResource(0, &mut resource, 0)), 914);
+        assert_eq!(call!(cuCtxGetDevResource(null_mut(), &mut resource, 1)), 201);
+        assert_eq!(call!(cuDeviceGetDevResource(99, &mut resource, 1)), 101);
+        other::destroy(a);
+    });
+}
+
+#[test]
+fn memory_pools_are_the_devices_own() {
+    run(|| {
+        let (mut default, mut pool) = (null_mut(), null_mut());
+        assert_eq!(call!(cuDeviceGetDefaultMemPool(&mut default, 0)), 0);
+        assert_eq!((call!(cuDeviceGetMemPool(&mut pool, 0)), pool), (0, default));
+        assert_eq!(call!(cuDeviceSetMemPool(0, pool)), 0);
+        assert_eq!(call!(cuDeviceSetMemPool(0, null_mut())), 1);
+        assert_eq!(call!(cuDeviceSetMemPool(99, pool)), 1);
+        assert_eq!(call!(cuDeviceGetMemPool(&mut pool, 99)), 1);
     });
 }
 

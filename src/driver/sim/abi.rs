@@ -183,12 +183,7 @@ face! {
     fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_uint, device: CUdevice) {
         give(supported, |m| m.ask_device(!supported.is_null(), device).map(|_| 0))
     }
-    fn cuFlushGPUDirectRDMAWrites(_target: c_uint, _scope: c_uint) {
-        call(|m| {
-            m.current()?;
-            m.refuse(NOT_SUPPORTED, "the simulated device has no GPUDirect RDMA")
-        })
-    }
+    fn cuFlushGPUDirectRDMAWrites(target: c_uint, scope: c_uint) { call(|m| m.flush(target, scope)) }
     fn cuDeviceGetProperties(properties: *mut CUdevprop, device: CUdevice) {
         give(properties, |m| {
             m.ask_device(!properties.is_null(), device)?;
@@ -310,8 +305,7 @@ face! {
                 (params.num_exec_affinity_params, !params.exec_affinity_params.is_null(), !params.cig_params.is_null())
             });
             if cig {
-                m.ready()?;
-                return m.refuse(NOT_SUPPORTED, "the simulated device has no graphics queue to share");
+                return m.create_with_queue(device).map(context);
             }
             m.create_with(!out.is_null(), count, given, flags, device).map(context)
         })
@@ -336,7 +330,7 @@ face! {
     fn cuCtxGetId(context: CUcontext, id: *mut c_ulonglong) { give_first(id, |m| m.id(handle(context))) }
     fn cuCtxSynchronize() { call(|m| m.synchronize(0)) }
     fn cuCtxSynchronize_v2(context: CUcontext) { call(|m| m.synchronize(handle(context))) }
-    fn cuCtxGetLimit(value: *mut usize, limit: c_uint) { give(value, |m| m.limit(limit)) }
+    fn cuCtxGetLimit(value: *mut usize, limit: c_uint) { give(value, |m| m.limit(!value.is_null(), limit)) }
     fn cuCtxSetLimit(limit: c_uint, value: usize) { call(|m| m.set_limit(limit, value)) }
     fn cuCtxGetCacheConfig(config: *mut c_uint) { give(config, |m| m.current().map(|context| context.cache_config)) }
     fn cuCtxSetCacheConfig(config: c_uint) { call(|m| m.set_cache_config(config)) }

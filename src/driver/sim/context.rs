@@ -91,14 +91,24 @@ impl Machine {
     ) -> Answer<Handle> {
         self.ready()?;
         self.device(device)?;
-        if affinities > 0 && !given {
-            return self.refuse(INVALID_VALUE, "a number of execution affinities without the affinities");
+        if !has_out || affinities > 0 && !given {
+            return self.refuse(
+                INVALID_VALUE,
+                "creating a context needs a place for its handle, and its affinities",
+            );
         }
         if affinities > 0 {
             return self
                 .refuse(UNSUPPORTED_EXEC_AFFINITY, "the simulated device has no execution affinity to give");
         }
         self.create(has_out, flags, device)
+    }
+
+    /// A graphics queue to share is looked at before the flags.
+    pub(super) fn create_with_queue(&mut self, device: CUdevice) -> Answer<Handle> {
+        self.ready()?;
+        self.device(device)?;
+        self.refuse(NOT_SUPPORTED, "the simulated device has no graphics queue to share")
     }
 
     pub(super) fn destroy(&mut self, handle: Handle) -> Answer<()> {
@@ -209,11 +219,10 @@ impl Machine {
         if handle == 0 { self.current_handle() } else { Ok(handle) }
     }
 
-    /// The device; device 0 if the context is destroyed.
+    /// The device, of a destroyed context too.
     pub(super) fn context_device(&mut self, handle: Handle) -> Answer<CUdevice> {
         let handle = self.given_or_current(handle)?;
-        let context = self.follow(handle, "cuCtxGetDevice")?;
-        Ok(if context.alive { context.device as CUdevice } else { 0 })
+        Ok(self.follow(handle, "cuCtxGetDevice")?.device as CUdevice)
     }
 
     /// The flags; none if the context is destroyed.

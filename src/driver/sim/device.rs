@@ -26,6 +26,7 @@ pub(super) const SM_PARTITION: [u32; 2] = [8, 8];
 
 const MAX_THREADS_PER_BLOCK: u32 = 1;
 const PCI_DEVICE_ID: u32 = 34;
+const MULTI_GPU_BOARD_GROUP_ID: u32 = 85;
 const ATOMIC_OPERATIONS: u32 = 13;
 const FIRST_PCI_DEVICE: usize = 6;
 const GRAPH_MEM_ATTRIBUTES: u32 = 4;
@@ -66,6 +67,7 @@ impl Machine {
         let index = attribute.wrapping_sub(MAX_THREADS_PER_BLOCK) as usize;
         match ATTRIBUTES.get(index) {
             Some(_) if attribute == PCI_DEVICE_ID => Ok((FIRST_PCI_DEVICE + device) as i32),
+            Some(_) if attribute == MULTI_GPU_BOARD_GROUP_ID => Ok(device as i32),
             Some(value) => Ok(*value),
             None => self.refuse(INVALID_VALUE, format_args!("{attribute} is no device attribute")),
         }
@@ -99,7 +101,6 @@ impl Machine {
     /// Elements of a one-dimensional linear texture: at most 2^30, and at most 4 GiB.
     pub(super) fn texture_width(&mut self, format: u32, channels: u32, device: CUdevice) -> Answer<usize> {
         self.ready()?;
-        self.device(device)?;
         let bytes: u32 = match format {
             0x01 | 0x08 => 1,
             0x02 | 0x09 | 0x10 => 2,
@@ -112,6 +113,7 @@ impl Machine {
                 format_args!("an array element has 1, 2 or 4 channels, not {channels}"),
             );
         }
+        self.device(device)?;
         Ok((1 << 30).min((1 << 32) / (bytes * channels) as usize))
     }
 
@@ -139,6 +141,15 @@ impl Machine {
             2..=4 => Ok(1),
             _ => self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a link")),
         }
+    }
+
+    /// There is nothing to flush, but the arguments are looked at: the current context, for its owner or for all.
+    pub(super) fn flush(&mut self, target: u32, scope: u32) -> Answer<()> {
+        self.current()?;
+        if target != 0 || ![100, 200].contains(&scope) {
+            return self.refuse(INVALID_VALUE, format_args!("{target} and {scope} are no target and scope"));
+        }
+        Ok(())
     }
 
     /// Graphs hold no memory.

@@ -79,7 +79,11 @@ impl Limits {
 }
 
 impl Machine {
-    pub(super) fn limit(&mut self, limit: u32) -> Answer<usize> {
+    pub(super) fn limit(&mut self, has_out: bool, limit: u32) -> Answer<usize> {
+        self.current()?;
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "a limit needs a place, and got NULL");
+        }
         match self.current()?.limits.get(limit) {
             Err(status) => self.refuse(status, format_args!("limit {limit} cannot be read")),
             value => value,
