@@ -32,6 +32,17 @@ use std::ptr;
 /// current.synchronize().unwrap();
 /// ```
 ///
+/// ```compile_fail
+/// # use custack::context::{Context, ContextFlags};
+/// # use custack::device::Device;
+/// # custack::init(custack::CudaFlags::empty()).unwrap();
+/// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0).unwrap()).unwrap();
+/// let current = ctx.enter().unwrap();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| drop(current)); // the guard is about this thread's stack
+/// });
+/// ```
+///
 /// Guards may be dropped in any order. One that is dropped while a later one lives leaves that one's context
 /// current; its own entry goes when it comes to the top. Whatever a scope left on the stack above its own entry goes
 /// with it, unless a living guard stands there.

@@ -12,6 +12,7 @@ mod error;
 mod facts;
 mod process;
 mod sim;
+mod strange_driver;
 
 // Contexts.
 mod cache;
@@ -29,6 +30,7 @@ mod bad_input;
 mod cost;
 mod faults;
 mod foreign;
+mod peers;
 mod reports;
 mod rustacuda;
 mod threads;

@@ -43,6 +43,7 @@ fn in_a_process_of_its_own() {
         Ok("choose twice") => choose_twice(),
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
+        Ok("strange driver") => crate::strange_driver::scenario(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         other => panic!("no such scenario: {other:?}"),
     }

@@ -1,0 +1,120 @@
+//! Capabilities and claims that users of other crates know, under the names they have here.
+
+use crate::harness::{current, device, parked, pushed, run, run_alone};
+use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext};
+use custack::driver::account::{self, When};
+use custack::error::CudaError;
+use std::sync::Arc;
+
+#[test]
+fn a_context_is_shared_in_an_arc() {
+    run(|| {
+        let ctx = Arc::new(parked());
+        let other = Arc::clone(&ctx);
+        std::thread::spawn(move || other.synchronize().unwrap()).join().unwrap();
+        ctx.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_context_is_created_on_the_device_of_the_current_one() {
+    run(|| {
+        let _base = pushed();
+        let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, CurrentContext::get_device().unwrap())
+            .unwrap();
+        assert_eq!(ctx.device(), Ok(device()));
+    });
+}
+
+#[test]
+fn a_primary_context_is_retained_and_made_current() {
+    run_alone(|| {
+        let primary = PrimaryContext::retain(device()).unwrap();
+        CurrentContext::set_current(&primary).unwrap();
+        assert!(primary.is_current().unwrap());
+        drop(primary);
+        assert!(current().is_null());
+    });
+}
+
+#[test]
+fn a_retain_is_given_back_if_making_it_current_fails() {
+    run_alone(|| {
+        let retain_and_set = || {
+            let primary = PrimaryContext::retain(device())?;
+            CurrentContext::set_current(&primary)?;
+            Ok(primary)
+        };
+        assert!(account::fail(Some("cuCtxSetCurrent"), 1, 719, When::Before));
+        assert_eq!(retain_and_set().err(), Some(CudaError::LaunchFailed));
+        assert!(!PrimaryContext::state(device()).unwrap().active);
+        assert!(current().is_null());
+    });
+}
+
+#[test]
+fn synchronising_does_not_switch_the_thread() {
+    run(|| {
+        let (a, b) = (parked(), pushed());
+        a.synchronize().unwrap();
+        assert_eq!(current(), b.as_raw());
+    });
+}
+
+#[test]
+fn an_error_in_a_drop_is_not_returned_by_the_next_call() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let guard = a.enter().unwrap();
+        assert!(account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before));
+        drop(guard);
+        assert_eq!(b.synchronize(), Ok(()));
+        assert_eq!(CurrentContext::get_current().map(|none| none.is_null()), Ok(true));
+    });
+}
+
+#[test]
+fn a_failed_init_is_tried_again() {
+    run(|| {
+        assert!(account::fail(Some("cuInit"), 1, 999, When::Before));
+        assert_eq!(custack::init(custack::CudaFlags::empty()), Err(CudaError::UnknownError));
+        assert_eq!(custack::init(custack::CudaFlags::empty()), Ok(()));
+    });
+}
+
+#[test]
+fn printing_calls_no_driver() {
+    run(|| {
+        let ctx = pushed();
+        let gone = parked().get_unowned();
+        let error = ContextStack::push(&gone).unwrap_err();
+        let (_, calls) =
+            account::during(|| format!("{ctx:?} {ctx} {error:?} {error} {:?}", ctx.get_unowned()));
+        assert_eq!(calls.total(), 0);
+    });
+}
+
+#[test]
+fn the_raw_current_context_is_an_option_away() {
+    run(|| {
+        let raw = || {
+            Some(CurrentContext::get_current().unwrap()).filter(|ctx| !ctx.is_null()).map(|ctx| ctx.as_raw())
+        };
+        assert_eq!(raw(), None);
+        let ctx = pushed();
+        assert_eq!(raw(), Some(ctx.as_raw()));
+    });
+}
+
+#[test]
+fn an_error_of_the_scope_is_not_hidden_by_one_of_the_restoring() {
+    run(|| {
+        let ctx = parked();
+        let result = ctx.scoped::<()>(|_| {
+            account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+            Err(CudaError::NotReady)
+        });
+        assert_eq!(result, Err(CudaError::NotReady));
+        assert!(current().is_null());
+    });
+}
