@@ -35,4 +35,5 @@ mod reports;
 mod rustacuda;
 mod threads;
 mod tidy;
+mod trace;
 mod traits;

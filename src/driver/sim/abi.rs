@@ -369,11 +369,11 @@ face! {
     fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint) {
         give_first(resource, |m| {
             m.ready()?;
+            let resource = multiprocessors(m, kind)?;
             if context.is_null() {
                 return m.refuse(INVALID_CONTEXT, "the resources of NULL");
             }
-            m.living(handle(context))?;
-            multiprocessors(m, kind)
+            m.living(handle(context)).map(|_| resource)
         })
     }
 }

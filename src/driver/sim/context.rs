@@ -34,6 +34,12 @@ const GREATEST_PRIORITY: i32 = -5;
 /// Shared memory has banks of four bytes, whatever is asked.
 const FOUR_BYTE_BANKS: u32 = 1;
 
+/// The flags that a context made with these has: either way of dumping reads as one.
+pub(super) fn creation_flags(flags: u32) -> u32 {
+    let dumps = if flags & COREDUMPS == 0 { 0 } else { COREDUMP_ENABLE };
+    flags & !COREDUMPS | dumps
+}
+
 impl Ctx {
     pub(super) fn new(id: u64, device: usize, flags: u32, primary: bool) -> Ctx {
         Ctx {
@@ -73,9 +79,8 @@ impl Machine {
                 .refuse(INVALID_VALUE, "creating a context needs a place for its handle, and got NULL");
         }
         self.check_flags(flags)?;
-        let dumps = if flags & COREDUMPS == 0 { 0 } else { COREDUMP_ENABLE };
         let id = self.next_id();
-        let handle = self.add(Ctx::new(id, device, flags & !COREDUMPS | dumps, false));
+        let handle = self.add(Ctx::new(id, device, creation_flags(flags), false));
         self.put_on_stack(handle);
         Ok(handle)
     }
@@ -242,7 +247,7 @@ impl Machine {
         context.flags = context.flags & !CHANGEABLE | flags & CHANGEABLE;
         let (primary, device) = (context.primary, context.device);
         if primary {
-            self.devices[device].primary.note_sync_memops(flags & SYNC_MEMOPS);
+            self.devices[device].primary.note_sync_memops(flags);
         }
         Ok(())
     }
@@ -311,8 +316,8 @@ impl Machine {
     /// Only of the current context. The last one of a created context destroys it; a primary one goes by its own
     /// count.
     pub(super) fn detach(&mut self, handle: Handle) -> Answer<()> {
-        self.ready()?;
-        if handle == 0 || self.top()? != handle {
+        self.current()?;
+        if self.top()? != handle {
             return self.refuse(INVALID_CONTEXT, "cuCtxDetach is of the current context alone");
         }
         let context = self.living(handle)?;

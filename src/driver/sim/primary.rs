@@ -1,6 +1,6 @@
 //! The primary context that each device has for everybody.
 
-use super::context::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS};
+use super::context::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, creation_flags};
 use super::limits::Limits;
 use super::machine::*;
 use crate::driver::ffi::CUdevice;
@@ -16,9 +16,9 @@ pub(super) struct Primary {
 }
 
 impl Primary {
-    /// This flag alone goes from the context to the state.
-    pub(super) fn note_sync_memops(&mut self, flag: u32) {
-        self.flags = self.flags & !SYNC_MEMOPS | flag;
+    /// This flag alone goes from the context to the state, and stays there when the context has lost it.
+    pub(super) fn note_sync_memops(&mut self, flags: u32) {
+        self.flags |= flags & SYNC_MEMOPS;
     }
 }
 
@@ -40,7 +40,7 @@ impl Machine {
     fn activate(&mut self, device: usize) {
         let id = self.next_id();
         let Primary { handle, flags, .. } = self.devices[device].primary;
-        let flags = MAP_HOST | flags & CHANGEABLE;
+        let flags = MAP_HOST | creation_flags(flags);
         let handle = match self.get(handle) {
             Some(context) => {
                 *context = Ctx { holds: context.holds, ..Ctx::new(id, device, flags, true) };
@@ -83,9 +83,7 @@ impl Machine {
     pub(super) fn reset_primary(&mut self, device: CUdevice) -> Answer<()> {
         self.ready()?;
         let device = self.device(device)?;
-        if self.devices[device].primary.active {
-            self.deactivate(device);
-        }
+        self.deactivate(device);
         Ok(())
     }
 
@@ -111,7 +109,7 @@ impl Machine {
         self.devices[device].primary.flags = flags;
         let Primary { handle, active, .. } = self.devices[device].primary;
         if let Some(context) = self.get(handle).filter(|_| active) {
-            context.flags = MAP_HOST | flags & CHANGEABLE;
+            context.flags = context.flags & !CHANGEABLE | flags & CHANGEABLE;
         }
         Ok(())
     }

@@ -1,0 +1,141 @@
+//! The recorded traces: text, one step a line with what the driver answered behind it.
+//!
+//! ```text
+//! # seed 7
+//! t0 cuCtxCreate_v2 out=c1 flags=0 device=0 -> 0 c1 | c1
+//! end t0 -> 0 c1 | null
+//! end t0 -> 201 - | null
+//! ```
+//!
+//! The lines that begin with `end` are the draining of each thread's stack.
+
+use super::generate::generate;
+use super::language::{Step, Trace};
+use super::play::{Name, Out, Outcome, play};
+use std::collections::HashSet;
+use std::fmt::Write;
+
+pub(super) struct Recorded {
+    pub(super) name: String,
+    pub(super) trace: Trace,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// What an H200 answered.
+const H200: &str = include_str!("h200.txt");
+
+pub(super) fn read() -> Vec<Recorded> {
+    let texts =
+        H200.split("\n# ").map(|text| text.trim_start_matches("# ")).filter(|text| !text.trim().is_empty());
+    texts.map(parse).collect()
+}
+
+fn parse(text: &str) -> Recorded {
+    let (name, lines) = text.split_once('\n').expect("a name and lines");
+    let mut trace = Trace { steps: Vec::new() };
+    let mut outcomes = Vec::new();
+    for line in lines.lines().filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        let (step, outcome) = line.split_once(" -> ").unwrap_or_else(|| panic!("{name}: {line}"));
+        if !step.starts_with("end") {
+            trace.steps.push(Step::parse(step).unwrap_or_else(|| panic!("{name}: {line}")));
+        }
+        outcomes.push(parse_outcome(outcome).unwrap_or_else(|| panic!("{name}: {line}")));
+    }
+    Recorded { name: name.to_owned(), trace, outcomes }
+}
+
+fn parse_outcome(text: &str) -> Option<Outcome> {
+    let (answer, current) = text.split_once(" | ")?;
+    let mut words = answer.split(' ');
+    let status = words.next()?.parse().ok()?;
+    let outs = words.map(|word| match word {
+        "-" => Some(Out::Untouched),
+        word => word.parse().map(Out::Number).ok().or_else(|| parse_name(word).map(Out::Context)),
+    });
+    Some(Outcome { status, outs: outs.collect::<Option<_>>()?, current: parse_name(current)? })
+}
+
+fn parse_name(text: &str) -> Option<Name> {
+    match text {
+        "null" => Some(Name::Null),
+        "p" => Some(Name::Slot(super::language::PRIMARY)),
+        "?" => Some(Name::Unknown),
+        slot => slot.strip_prefix('c')?.parse().ok().map(Name::Slot),
+    }
+}
+
+/// A trace with what was answered, as it stands in the corpus.
+pub(super) fn write(name: &str, trace: &Trace, outcomes: &[Outcome]) -> String {
+    let mut text = format!("# {name}\n");
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let step = trace.steps.get(at).map_or("end".to_owned(), Step::to_string);
+        writeln!(text, "{step} -> {outcome}").expect("writing to a string");
+    }
+    text
+}
+
+/// The steps before a difference, and the difference.
+pub(super) fn around(recorded: &Recorded, outcomes: &[Outcome], at: usize) -> String {
+    let mut text = String::new();
+    for before in at.saturating_sub(12)..=at {
+        let step = recorded.trace.steps.get(before).map_or("end".to_owned(), Step::to_string);
+        let was = recorded.outcomes.get(before).map_or("nothing".to_owned(), Outcome::to_string);
+        let is = outcomes.get(before).map_or("nothing".to_owned(), Outcome::to_string);
+        writeln!(text, "  {step} -> recorded {was}, now {is}").expect("writing to a string");
+    }
+    text
+}
+
+/// Traces that between them show as much as they can: each adds something that no earlier one shows.
+///
+/// What a step shows is its function, what it answered, which arguments were left out, and whether the context that is
+/// current, and the one that it names, live.
+pub(super) fn choose(count: usize) -> Vec<(String, Trace)> {
+    let table = super::simulated();
+    let mut seen = HashSet::new();
+    let mut chosen = Vec::new();
+    for (name, text) in NAMED {
+        chosen.push(((*name).to_owned(), Trace::parse(text).unwrap_or_else(|| panic!("{name}"))));
+    }
+    for seed in 1_000_000.. {
+        if chosen.len() >= count {
+            break;
+        }
+        let trace = generate(seed, 60);
+        let outcomes = play(&trace, &table);
+        let mut new = false;
+        for (at, (step, outcome)) in trace.steps.iter().zip(&outcomes).enumerate() {
+            let before = at.checked_sub(1).map(|before| trace.steps[before].call.function());
+            let words = step.call.to_string();
+            let lacks = words.matches("=null").count();
+            let named = words.contains(&format!("={}", Name::Slot(super::language::PRIMARY)));
+            new |= seen.insert((
+                before,
+                step.call.function(),
+                outcome.status,
+                lacks,
+                named,
+                outcome.current == Name::Null,
+            ));
+        }
+        if new {
+            chosen.push((format!("seed {seed}"), trace));
+        }
+    }
+    chosen
+}
+
+/// Traces written by hand, and counter-examples that were found and made short.
+const NAMED: &[(&str, &str)] = &[
+    (
+        "a destroyed context that lies below comes back to the top",
+        "t0 cuCtxCreate_v2 out=c0 flags=0 device=0\nt0 cuCtxCreate_v2 out=c1 flags=0 device=0\n\
+         t0 cuCtxDestroy_v2 context=c0\nt0 cuCtxPopCurrent_v2 out=here\nt0 cuCtxGetApiVersion context=null out=here\n\
+         t0 cuCtxGetApiVersion context=c0 out=here\nt0 cuCtxGetFlags out=here\nt0 cuCtxDestroy_v2 context=c0",
+    ),
+    (
+        "a context destroyed by another thread stays current",
+        "t0 cuCtxCreate_v2 out=c0 flags=8 device=0\nt1 cuCtxDestroy_v2 context=c0\nt0 cuCtxSynchronize\n\
+         t0 cuCtxGetDevice out=here\nt0 cuCtxSetCurrent context=null\nt0 cuCtxPopCurrent_v2 out=here",
+    ),
+];
