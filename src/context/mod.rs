@@ -51,7 +51,22 @@ mod known;
 mod liveness;
 mod model;
 mod moves;
+mod protocol;
 mod unowned;
+
+/// What [`protocol`] is made of; a model checker has its own.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+    /// The operations around a call of this are sequentially consistent, and need no more. A model checker that does
+    /// not know such operations has a fence here.
+    #[inline(always)]
+    pub(super) fn in_total_order() {}
+
+    pub(super) fn pause(looks: u32) {
+        if looks < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
 
 // The stack and what is on top of it.
 mod current;

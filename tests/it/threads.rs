@@ -87,11 +87,17 @@ fn owners_come_and_go_under_load_and_every_refusal_is_context_is_destroyed() {
         let stop = AtomicBool::new(false);
         let (entered, refused) = (AtomicU64::new(0), AtomicU64::new(0));
         let handle = std::sync::RwLock::new(parked().get_unowned());
+        let started = Barrier::new(9);
         std::thread::scope(|scope| {
             for worker in 0..8 {
-                let (stop, handle, entered, refused) = (&stop, &handle, &entered, &refused);
+                let (stop, handle, entered, refused, started) =
+                    (&stop, &handle, &entered, &refused, &started);
                 scope.spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
+                    started.wait();
+                    let mut last = false;
+                    while !last {
+                        // Once more after the stop, so that each has had a turn.
+                        last = stop.load(Ordering::Relaxed);
                         let context: UnownedContext = handle.read().unwrap().clone();
                         let result = match worker % 4 {
                             0 => context.scoped(|current| current.synchronize()),
@@ -109,6 +115,7 @@ fn owners_come_and_go_under_load_and_every_refusal_is_context_is_destroyed() {
                     assert!(current().is_null());
                 });
             }
+            started.wait();
             for _ in 0..rounds {
                 let owner = parked();
                 *handle.write().unwrap() = owner.get_unowned();
@@ -175,4 +182,90 @@ fn thousands_of_threads_reuse_their_slots() {
             });
         }
     });
+}
+
+#[test]
+fn more_threads_than_there_are_slots_take_turns() {
+    run(|| {
+        let ctx = parked();
+        let all_here = Barrier::new(1100);
+        std::thread::scope(|scope| {
+            for _ in 0..1100 {
+                let body = || {
+                    ctx.synchronize().unwrap();
+                    all_here.wait();
+                    ctx.synchronize().unwrap();
+                };
+                std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, body).unwrap();
+            }
+        });
+    });
+}
+
+/// Sixteen threads enter, leave, push, set, clone and drop handles while owners come and go, until so many contexts
+/// were made and destroyed.
+#[test]
+#[ignore = "started by hand, as it takes minutes on a GPU; see tests/README.md"]
+fn stress() {
+    let contexts =
+        std::env::var("CUSTACK_STRESS_CONTEXTS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
+    run_alone(|| {
+        // The driver keeps some memory of its own from the first context on.
+        drop(parked());
+        let before = memory_used();
+        let stop = AtomicBool::new(false);
+        let (entered, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+        let handle = std::sync::RwLock::new(parked().get_unowned());
+        std::thread::scope(|scope| {
+            for worker in 0..16 {
+                let (stop, handle, entered, refused) = (&stop, &handle, &entered, &refused);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let context: UnownedContext = handle.read().unwrap().clone();
+                        let result = match worker % 4 {
+                            0 => context.scoped(|_| context.clone().scoped(|current| current.synchronize())),
+                            1 => ContextStack::push(&context).and_then(|()| ContextStack::pop().map(drop)),
+                            2 => CurrentContext::set_current(&context)
+                                .and_then(|()| ContextStack::pop().map(drop)),
+                            _ => {
+                                context.enter().and_then(|current| current.stream_priority_range().map(drop))
+                            }
+                        };
+                        match result {
+                            Ok(()) => entered.fetch_add(1, Ordering::Relaxed),
+                            Err(CudaError::ContextIsDestroyed) => refused.fetch_add(1, Ordering::Relaxed),
+                            Err(error) => panic!("{error}"),
+                        };
+                    }
+                    assert!(current().is_null());
+                });
+            }
+            for made in 1..=contexts {
+                let owner = parked();
+                let seen = entered.load(Ordering::Relaxed);
+                *handle.write().unwrap() = owner.get_unowned();
+                while entered.load(Ordering::Relaxed) == seen {
+                    std::thread::yield_now();
+                }
+                drop(owner);
+                if made % 50 == 0 {
+                    println!("{made} contexts, memory used {:?}", memory_used());
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let (entered, refused) = (entered.into_inner(), refused.into_inner());
+        println!(
+            "stress: {contexts} contexts, {entered} calls entered, {refused} refused, memory {before:?} before and {:?} after",
+            memory_used()
+        );
+        assert!(entered > 0 && refused > 0);
+    });
+}
+
+/// The MiB of the device that are used, as the driver's own tool tells; `None` where there is none.
+fn memory_used() -> Option<u64> {
+    let mut tool = std::process::Command::new("nvidia-smi");
+    tool.args(["--query-gpu=memory.used", "--format=csv,noheader,nounits"]);
+    String::from_utf8(tool.output().ok()?.stdout).ok()?.lines().next()?.trim().parse().ok()
 }

@@ -22,8 +22,9 @@ pub(super) struct Ctx {
 
 pub(super) const SCHEDULES: u32 = 0x07;
 pub(super) const MAP_HOST: u32 = 0x08;
-const COREDUMPS: u32 = 0x60;
 const COREDUMP_ENABLE: u32 = 0x20;
+pub(super) const USER_COREDUMP_ENABLE: u32 = 0x40;
+const COREDUMPS: u32 = COREDUMP_ENABLE | USER_COREDUMP_ENABLE;
 pub(super) const SYNC_MEMOPS: u32 = 0x80;
 /// The flags that can be changed after a context was made.
 pub(super) const CHANGEABLE: u32 = 0x97;
@@ -35,7 +36,7 @@ const GREATEST_PRIORITY: i32 = -5;
 const FOUR_BYTE_BANKS: u32 = 1;
 
 /// The flags that a context made with these has: either way of dumping reads as one.
-pub(super) fn creation_flags(flags: u32) -> u32 {
+fn creation_flags(flags: u32) -> u32 {
     let dumps = if flags & COREDUMPS == 0 { 0 } else { COREDUMP_ENABLE };
     flags & !COREDUMPS | dumps
 }
@@ -245,10 +246,6 @@ impl Machine {
         self.check_flags(flags)?;
         let context = self.current()?;
         context.flags = context.flags & !CHANGEABLE | flags & CHANGEABLE;
-        let (primary, device) = (context.primary, context.device);
-        if primary {
-            self.devices[device].primary.note_sync_memops(flags);
-        }
         Ok(())
     }
 
@@ -261,6 +258,9 @@ impl Machine {
     pub(super) fn api_version(&mut self, handle: Handle, has_out: bool) -> Answer<u32> {
         let named = handle != 0;
         let handle = self.given_or_current(handle)?;
+        if !named {
+            self.living(handle)?;
+        }
         if !has_out {
             return self
                 .refuse(INVALID_VALUE, "cuCtxGetApiVersion needs a place for the version, and got NULL");
@@ -268,8 +268,7 @@ impl Machine {
         if self.follow(handle, "cuCtxGetApiVersion")?.alive {
             return Ok(API_VERSION);
         }
-        let status = if named { INVALID_CONTEXT } else { CONTEXT_IS_DESTROYED };
-        self.refuse(status, format_args!("the context {handle:#x} is destroyed"))
+        self.refuse(INVALID_CONTEXT, format_args!("the context {handle:#x} is destroyed"))
     }
 
     /// There is no work yet that could be waited for.
@@ -340,11 +339,10 @@ impl Machine {
 
     pub(super) fn enable_peer(&mut self, peer: Handle, flags: u32) -> Answer<()> {
         let device = self.current()?.device;
-        let there = self.peer(peer)?;
-        if flags != 0 {
+        if peer != 0 && flags != 0 {
             return self.refuse(INVALID_VALUE, "cuCtxEnablePeerAccess takes no flags");
         }
-        if there == device {
+        if self.peer(peer)? == device {
             return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is no peer of itself");
         }
         if !self.current()?.peers.insert(peer) {

@@ -1,6 +1,6 @@
 //! The primary context that each device has for everybody.
 
-use super::context::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, creation_flags};
+use super::context::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, USER_COREDUMP_ENABLE};
 use super::limits::Limits;
 use super::machine::*;
 use crate::driver::ffi::CUdevice;
@@ -13,13 +13,6 @@ pub(super) struct Primary {
     active: bool,
     /// What `cuDevicePrimaryCtxGetState` gives, which is not what the context has.
     flags: u32,
-}
-
-impl Primary {
-    /// This flag alone goes from the context to the state, and stays there when the context has lost it.
-    pub(super) fn note_sync_memops(&mut self, flags: u32) {
-        self.flags |= flags & SYNC_MEMOPS;
-    }
 }
 
 impl Machine {
@@ -40,7 +33,8 @@ impl Machine {
     fn activate(&mut self, device: usize) {
         let id = self.next_id();
         let Primary { handle, flags, .. } = self.devices[device].primary;
-        let flags = MAP_HOST | creation_flags(flags);
+        // Of the two ways to dump, the pipe is not told; created contexts tell either as one.
+        let flags = MAP_HOST | flags & !USER_COREDUMP_ENABLE;
         let handle = match self.get(handle) {
             Some(context) => {
                 *context = Ctx { holds: context.holds, ..Ctx::new(id, device, flags, true) };
@@ -94,8 +88,10 @@ impl Machine {
         }
         self.ready()?;
         let device = self.device(device)?;
-        let primary = &self.devices[device].primary;
-        Ok((primary.flags, primary.active))
+        let Primary { handle, active, flags, .. } = self.devices[device].primary;
+        // One flag is told of the context as it is now, too.
+        let now = self.get(handle).filter(|_| active).map_or(0, |context| context.flags & SYNC_MEMOPS);
+        Ok((flags | now, active))
     }
 
     pub(super) fn set_primary_flags(&mut self, device: CUdevice, flags: u32) -> Answer<()> {

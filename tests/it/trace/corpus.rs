@@ -138,4 +138,47 @@ const NAMED: &[(&str, &str)] = &[
         "t0 cuCtxCreate_v2 out=c0 flags=8 device=0\nt1 cuCtxDestroy_v2 context=c0\nt0 cuCtxSynchronize\n\
          t0 cuCtxGetDevice out=here\nt0 cuCtxSetCurrent context=null\nt0 cuCtxPopCurrent_v2 out=here",
     ),
+    (
+        "the kind of a resource is looked at before the context",
+        "t0 cuCtxGetDevResource context=null out=here kind=9\nt0 cuDevicePrimaryCtxRetain out=here device=0\n\
+         t0 cuCtxPushCurrent_v2 context=p\nt0 cuDevicePrimaryCtxRelease_v2 device=0\n\
+         t0 cuCtxGetDevResource context=p out=here kind=0\nt0 cuCtxGetDevResource context=p out=here kind=1",
+    ),
+    (
+        "detaching nothing from a destroyed context",
+        "t0 cuCtxDetach context=null\nt0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuCtxSetCurrent context=p\n\
+         t0 cuDevicePrimaryCtxRelease_v2 device=0\nt0 cuCtxDetach context=null\nt0 cuCtxDetach context=p",
+    ),
+    (
+        "a reset takes the flags of an inactive primary context",
+        "t0 cuDevicePrimaryCtxSetFlags_v2 device=0 flags=132\nt0 cuDevicePrimaryCtxReset_v2 device=0\n\
+         t0 cuDevicePrimaryCtxGetState device=0 flags=here active=here",
+    ),
+    (
+        "a primary context is made with one way to dump and not the other",
+        "t0 cuDevicePrimaryCtxSetFlags_v2 device=0 flags=96\nt0 cuDevicePrimaryCtxRetain out=here device=0\n\
+         t0 cuCtxPushCurrent_v2 context=p\nt0 cuCtxGetFlags out=here\nt0 cuDevicePrimaryCtxReset_v2 device=0\n\
+         t0 cuDevicePrimaryCtxSetFlags_v2 device=0 flags=64\nt0 cuDevicePrimaryCtxRetain out=here device=0\n\
+         t0 cuCtxGetFlags out=here",
+    ),
+    (
+        "one flag of a primary context is told as it is now",
+        "t0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuCtxPushCurrent_v2 context=p\nt0 cuCtxSetFlags flags=160\n\
+         t0 cuDevicePrimaryCtxGetState device=0 flags=here active=here\nt0 cuCtxSetFlags flags=0\n\
+         t0 cuDevicePrimaryCtxGetState device=0 flags=here active=here\n\
+         t0 cuDevicePrimaryCtxSetFlags_v2 device=0 flags=176\nt0 cuCtxSetFlags flags=0\n\
+         t0 cuDevicePrimaryCtxGetState device=0 flags=here active=here",
+    ),
+    (
+        "the flags of peer access are looked at before the peer's life",
+        "t0 cuCtxCreate_v2 out=c0 flags=0 device=0\nt0 cuCtxCreate_v2 out=c1 flags=0 device=0\n\
+         t0 cuCtxDestroy_v2 context=c0\nt0 cuCtxEnablePeerAccess peer=c0 flags=1\n\
+         t0 cuCtxEnablePeerAccess peer=c0 flags=0\nt0 cuCtxEnablePeerAccess peer=null flags=1",
+    ),
+    (
+        "the version of a destroyed current context without a place for it",
+        "t0 cuCtxCreate_v2 out=c0 flags=0 device=0\nt1 cuCtxDestroy_v2 context=c0\n\
+         t0 cuCtxGetApiVersion context=null out=null\nt0 cuCtxGetApiVersion context=c0 out=null\n\
+         t0 cuCtxGetApiVersion context=null out=here",
+    ),
 ];

@@ -63,6 +63,10 @@ impl State {
         if slot == PRIMARY { self.active } else { self.alive[slot] }
     }
 
+    fn is_alive_top(&self, thread: usize, slot: usize) -> bool {
+        self.is_alive(slot) && self.stacks[thread].last() == Some(&slot)
+    }
+
     fn is_held(&self, slot: usize) -> bool {
         self.stacks.iter().flatten().any(|held| *held == slot)
     }
@@ -105,7 +109,7 @@ impl State {
         match call {
             Call::cuCtxDestroy_v2 { context: Ctx::Slot(slot) } => slot != PRIMARY && self.alive[slot],
             Call::cuCtxDetach { context: Ctx::Slot(slot) } if slot != PRIMARY => {
-                self.alive[slot] && self.usage[slot] == 1 && self.stacks[thread].last() == Some(&slot)
+                self.usage[slot] == 1 && self.is_alive_top(thread, slot)
             }
             Call::cuDevicePrimaryCtxRelease_v2 { device: 0 } => self.retains == 1 && self.active,
             Call::cuDevicePrimaryCtxReset_v2 { device: 0 } => self.active,
@@ -132,10 +136,10 @@ impl State {
             | Call::cuCtxCreate_v4 { out: Ctx::Slot(slot), affinities, flags, device } => {
                 self.create(thread, slot, succeeded(device == 0 && affinities <= 0 && good_flags(flags)));
             }
-            Call::cuCtxDestroy_v2 { context: Ctx::Slot(slot) } if slot != PRIMARY => {
-                if succeeded(self.alive[slot]) {
-                    self.end(thread, slot);
-                }
+            Call::cuCtxDestroy_v2 { context: Ctx::Slot(slot) }
+                if slot != PRIMARY && succeeded(self.alive[slot]) =>
+            {
+                self.end(thread, slot);
             }
             Call::cuCtxPushCurrent_v2 { context: Ctx::Slot(slot) } => self.stacks[thread].push(slot),
             Call::cuCtxPopCurrent_v2 { .. } | Call::cuCtxSetCurrent { context: Ctx::Null } => {
@@ -152,12 +156,12 @@ impl State {
                     self.usage[*slot] += 1;
                 }
             }
-            Call::cuCtxDetach { context: Ctx::Slot(slot) } if slot != PRIMARY => {
-                if self.alive[slot] && self.stacks[thread].last() == Some(&slot) {
-                    self.usage[slot] -= 1;
-                    if self.usage[slot] == 0 {
-                        self.end(thread, slot);
-                    }
+            Call::cuCtxDetach { context: Ctx::Slot(slot) }
+                if slot != PRIMARY && self.is_alive_top(thread, slot) =>
+            {
+                self.usage[slot] -= 1;
+                if self.usage[slot] == 0 {
+                    self.end(thread, slot);
                 }
             }
             Call::cuDevicePrimaryCtxRetain { out: true, device: 0 } => {

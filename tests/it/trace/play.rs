@@ -86,6 +86,9 @@ impl Handles {
     }
 }
 
+/// A thread's orders go one way, its answers the other.
+type Actor = (Sender<(Call, Handles)>, Receiver<(Outcome, Handles)>);
+
 /// Plays the trace from an empty state, and leaves none: afterwards every stack is drained, as further steps of the
 /// outcome, every context destroyed, and the primary one released.
 pub(super) fn play(trace: &Trace, table: &Table) -> Vec<Outcome> {
@@ -102,7 +105,7 @@ pub(super) fn play(trace: &Trace, table: &Table) -> Vec<Outcome> {
             })
             .collect();
         let turn = |thread: usize, call: Call, handles: &mut Handles| {
-            let (to, from): &(Sender<(Call, Handles)>, Receiver<(Outcome, Handles)>) = &actors[thread];
+            let (to, from): &Actor = &actors[thread];
             to.send((call, std::mem::take(handles))).expect("the thread takes its turn");
             let (outcome, back) = from.recv().expect("the thread answers");
             *handles = back;
