@@ -2,9 +2,14 @@
 
 use crate::harness::{current, device, drain, parked, pushed, run, run_alone};
 use crate::unowned::operations;
-use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, UnownedContext};
+use custack::context::{
+    CacheConfig, Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, ResourceLimit,
+    SharedMemoryConfig, UnownedContext,
+};
+use custack::device::{Device, DeviceAttribute};
 use custack::driver::account::{self, When};
 use custack::error::{CudaError, CudaResult};
+use std::cell::Cell;
 
 const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 
@@ -231,6 +236,72 @@ fn retaining_and_releasing_survive_a_fault_at_every_call() {
                 assert!(!PrimaryContext::state(device).unwrap().active, "{name}");
             }
         }
+    });
+}
+
+type Question = (&'static str, fn() -> CudaResult<()>);
+
+/// Every other public operation: those on what is current, on devices, on primary contexts, and on the stack.
+fn questions() -> Vec<Question> {
+    vec![
+        ("init", || custack::init(custack::CudaFlags::empty())),
+        ("version", || custack::CudaApiVersion::get().map(drop)),
+        ("get_current", || CurrentContext::get_current().map(drop)),
+        ("get_device", || CurrentContext::get_device().map(drop)),
+        ("get_flags", || CurrentContext::get_flags().map(drop)),
+        ("get_cache_config", || CurrentContext::get_cache_config().map(drop)),
+        ("set_cache_config", || CurrentContext::set_cache_config(CacheConfig::PreferL1)),
+        ("get_shared_memory_config", || CurrentContext::get_shared_memory_config().map(drop)),
+        ("set_shared_memory_config", || {
+            CurrentContext::set_shared_memory_config(SharedMemoryConfig::FourByteBankSize)
+        }),
+        ("get_resource_limit", || CurrentContext::get_resource_limit(ResourceLimit::StackSize).map(drop)),
+        ("set_resource_limit", || CurrentContext::set_resource_limit(ResourceLimit::StackSize, 1024)),
+        ("get_stream_priority_range", || CurrentContext::get_stream_priority_range().map(drop)),
+        ("synchronize", CurrentContext::synchronize),
+        ("snapshot", || ContextStack::snapshot().map(drop)),
+        ("num_devices", || Device::num_devices().map(drop)),
+        ("devices", || Device::devices().map(drop)),
+        ("get_device", || Device::get_device(0).map(drop)),
+        ("name", || first().name().map(drop)),
+        ("uuid", || first().uuid().map(drop)),
+        ("total_memory", || first().total_memory().map(drop)),
+        ("get_attribute", || first().get_attribute(DeviceAttribute::WarpSize).map(drop)),
+        ("compute_capability", || first().compute_capability().map(drop)),
+        ("pci_bus_id", || first().pci_bus_id().map(drop)),
+        ("supports_exec_affinity", || first().supports_exec_affinity().map(drop)),
+        ("graph_memory", || first().graph_memory().map(drop)),
+        ("trim_graph_memory", || first().trim_graph_memory()),
+        ("can_access_peer", || first().can_access_peer(first()).map(drop)),
+        ("primary state", || PrimaryContext::state(first()).map(drop)),
+        ("primary flags", || PrimaryContext::set_primary_flags(first(), ContextFlags::SCHED_AUTO)),
+    ]
+}
+
+thread_local! {
+    static FIRST: Cell<Option<Device>> = const { Cell::new(None) };
+}
+
+/// The first device, asked for once, so that the operations' own calls are all that is counted.
+fn first() -> Device {
+    FIRST.get().unwrap()
+}
+
+#[test]
+fn every_question_gives_a_fault_at_every_call_back_as_itself() {
+    run_alone(|| {
+        FIRST.set(Some(device()));
+        let ctx = pushed();
+        let mut runs = 0;
+        for (name, question) in questions() {
+            runs += sweep(question, |result, error, fault| {
+                assert_eq!(result, Err(error), "{name}, {fault}");
+                assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}, {fault}");
+                assert_eq!(question(), Ok(()), "{name} again after {fault}");
+            });
+        }
+        assert!(runs >= questions().len() as u64 * 14, "{runs} runs");
+        assert_eq!(drain(), [ctx.as_raw()]);
     });
 }
 

@@ -31,6 +31,7 @@ mod cost;
 mod faults;
 mod foreign;
 mod liveness;
+mod outside;
 mod peers;
 mod programs;
 mod reports;

@@ -10,17 +10,30 @@ use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, Prim
 use custack::device::Device;
 use custack::driver::{self, Choice, sim};
 use custack::error::{CudaError, DriverError};
+use std::ffi::OsStr;
 use std::process::{Command, ExitStatus};
 
 /// Runs a scenario with these environment variables; gives its end, and all that it printed.
 pub(crate) fn child(scenario: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
-    let output = Command::new(std::env::current_exe().unwrap())
+    run_child(command(scenario).envs(variables.iter().copied()))
+}
+
+/// As [`child`], with one variable that need not be text.
+pub(crate) fn child_with(scenario: &str, variable: &str, value: &OsStr) -> (ExitStatus, String) {
+    run_child(command(scenario).env(variable, value))
+}
+
+fn command(scenario: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--ignored", "--exact", "process::in_a_process_of_its_own", "--nocapture", "--test-threads=1"])
         .env("CUSTACK_TEST_SCENARIO", scenario)
-        .env_remove("CUSTACK_LIBCUDA")
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+        .env_remove("CUSTACK_LIBCUDA");
+    command
+}
+
+fn run_child(command: &mut Command) -> (ExitStatus, String) {
+    let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (output.status, text.concat())
 }
