@@ -15,6 +15,7 @@ use custack::driver::{Table, sim};
 use generate::generate;
 use language::Trace;
 use play::{Outcome, play};
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 /// The simulated driver's table, ready to be called whichever driver the tests run on.
@@ -98,13 +99,56 @@ fn the_simulated_driver_answers_what_the_h200_answered() {
     });
 }
 
-/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds.
+/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds: in several processes, so that a
+/// driver's state starts fresh, and a crash costs one of them.
 #[test]
 #[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
 fn compare() {
+    let (first, processes) = (asked("CUSTACK_TRACE_SEED", 1000), asked("CUSTACK_TRACE_PROCESSES", 8));
+    let batches: Vec<_> =
+        (0..processes).map(|batch| std::thread::spawn(move || run_batch(first + 1000 * batch))).collect();
+    let batches: Vec<_> = batches.into_iter().map(|batch| batch.join().unwrap()).collect();
+    let total = |at: usize| batches.iter().flatten().map(|counts| counts[at]).sum::<u64>();
+    let crashed = batches.iter().filter(|counts| counts.is_none()).count();
+    println!(
+        "compared in all: {processes} processes, {} traces, {} calls, {} divergences, {crashed} crashes",
+        total(0),
+        total(1),
+        total(2)
+    );
+    assert_eq!((total(2), crashed), (0, 0));
+}
+
+/// Runs one process of the comparison and prints what it says; gives its traces, calls and divergences.
+fn run_batch(seed: u64) -> Option<[u64; 3]> {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "trace::compare_batch"])
+        .env("CUSTACK_TRACE_SEED", seed.to_string())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = child.stdout.take().expect("its output is piped");
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    let mut last = None;
+    for line in lines.filter(|line| line.contains("seed")) {
+        println!("{line}");
+        last = line.strip_prefix("compared: ").map(str::to_owned).or(last);
+    }
+    child.wait().unwrap();
+    let number_before = |what: &str| -> Option<u64> {
+        let words: Vec<_> = last.as_deref()?.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        words.iter().position(|word| *word == what).and_then(|at| words[at - 1].parse().ok())
+    };
+    Some([number_before("traces")?, number_before("calls")?, number_before("divergences")?])
+}
+
+/// One process of [`compare`].
+#[test]
+#[ignore = "started by `compare`"]
+fn compare_batch() {
     assert!(!is_simulated(), "set CUSTACK_DRIVER=cuda on a machine with a GPU");
-    let (first, count) = (asked("CUSTACK_TRACE_SEED", 1), asked("CUSTACK_TRACE_COUNT", 20));
-    let length = asked("CUSTACK_TRACE_LENGTH", 2000) as usize;
+    let (first, count) = (asked("CUSTACK_TRACE_SEED", 1), asked("CUSTACK_TRACE_COUNT", 9));
+    let length = asked("CUSTACK_TRACE_LENGTH", 10_000) as usize;
     let until = Instant::now() + Duration::from_secs(asked("CUSTACK_TRACE_SECONDS", 300));
     let (real, simulated) = (start().table(), simulated());
     let (mut traces, mut calls, mut divergences) = (0, 0, 0);
@@ -156,13 +200,16 @@ fn record() {
     let table = crate::harness::table();
     let path = std::env::var("CUSTACK_TRACE_FILE").expect("CUSTACK_TRACE_FILE names the file to write");
     let (part, parts) = (asked("CUSTACK_TRACE_PART", 0), asked("CUSTACK_TRACE_PARTS", 1));
-    let chosen = corpus::choose(asked("CUSTACK_TRACE_COUNT", 300) as usize);
+    let chosen = corpus::choose(asked("CUSTACK_TRACE_COUNT", 237) as usize);
     let mut text = String::new();
     let mut count = 0;
     let mine = chosen.iter().enumerate().filter(|(at, _)| *at as u64 % parts == part);
     for (_, (name, trace)) in mine {
         text.push_str(&corpus::write(name, trace, &play(trace, table)));
         count += 1;
+        if count % 20 == 0 {
+            println!("{count} traces recorded");
+        }
     }
     std::fs::write(&path, text).unwrap();
     println!("recorded: {count} traces on {}", start());
