@@ -263,7 +263,10 @@ impl fmt::Display for Text {
 }
 
 /// Why no driver could be had, or the chosen one could not be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+///
+/// `Debug` gives the same text as `Display`: it is what a `main` that returns an error prints, and the first thing that
+/// a newcomer without a driver reads.
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum DriverError {
     /// The driver's library was not found, or could not be loaded.
     #[error("no CUDA driver was found: {}. {WITHOUT_DRIVER}", Tried(tried))]
@@ -298,6 +301,12 @@ pub enum DriverError {
         /// What runs.
         running: &'static str,
     },
+}
+
+impl fmt::Debug for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, build custack with \

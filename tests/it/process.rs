@@ -171,6 +171,8 @@ fn a_missing_library_says_what_was_tried_and_what_to_do() {
     for part in ["/no/such/libcuda.so", "Install the NVIDIA driver", "CUSTACK_DRIVER=sim", "code: 100201"] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
+    // What `main` prints, and what a log prints.
+    assert_eq!(text.matches("Install the NVIDIA driver").count(), 2, "{text}");
 }
 
 #[test]
