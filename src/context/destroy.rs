@@ -1,6 +1,7 @@
 //! Destroying a context, so that afterwards it is known whether it is destroyed, and nothing stale is current.
 
 use super::liveness::Killed;
+use super::model;
 use super::moves;
 use super::unowned::UnownedContext;
 use crate::driver::ffi::CUcontext;
@@ -83,7 +84,10 @@ impl Hold<'_> {
         };
         if !self.own_on_top {
             self.pop_all();
-        } else if self.driver.ctx_pop_current().is_ok() && !self.is_on_top() {
+        } else if !self.own_twice()
+            && self.driver.ctx_pop_current().is_ok()
+            && moves::on_top(self.driver, self.raw) != Ok(true)
+        {
             // The push had not happened, and that pop has taken the thread's own entry: it comes back.
             let _ = self.driver.ctx_push_current(killed.live());
         }
@@ -99,8 +103,10 @@ impl Hold<'_> {
         }
     }
 
-    fn is_on_top(&self) -> bool {
-        self.driver.ctx_get_current().is_ok_and(|top| ptr::eq(top, self.raw))
+    /// Whether the thread's own entry has another of the same context below it. Then a pop cannot tell whether a push
+    /// had happened, and what is there stays: a push that fails has as a rule done nothing.
+    fn own_twice(&self) -> bool {
+        model::below_top().is_some_and(|below| ptr::eq(below.as_raw(), self.raw))
     }
 
     /// Takes the handle off while it is on top: where none of the entries is the thread's own.

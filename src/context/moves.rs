@@ -25,13 +25,13 @@ pub(super) fn driver_push(driver: &Driver, context: &UnownedContext) -> CudaResu
 #[cold]
 fn undo_push(driver: &Driver, context: &UnownedContext) {
     let was_current = model::top().is_some_and(|top| ptr::eq(top.context.as_raw(), context.as_raw()));
-    if !was_current && on_top(driver, context) == Ok(true) {
+    if !was_current && on_top(driver, context.as_raw()) == Ok(true) {
         let _ = driver.ctx_pop_current();
     }
 }
 
-fn on_top(driver: &Driver, context: &UnownedContext) -> CudaResult<bool> {
-    Ok(ptr::eq(driver.ctx_get_current()?, context.as_raw()))
+pub(super) fn on_top(driver: &Driver, raw: CUcontext) -> CudaResult<bool> {
+    Ok(ptr::eq(driver.ctx_get_current()?, raw))
 }
 
 /// `ContextStack::push`.
@@ -76,7 +76,7 @@ pub(super) fn pop() -> CudaResult<UnownedContext> {
         "popped {raw:p} where {} was expected: other code moved this thread's context stack",
         top.context
     ));
-    if on_top(driver, &top.context) != Ok(true) {
+    if on_top(driver, top.context.as_raw()) != Ok(true) {
         model::pop();
     }
     Ok(known::find(raw).unwrap_or_else(|| known::add(raw, None, Origin::Foreign)))
@@ -96,7 +96,7 @@ fn pop_unknown(driver: &Driver) -> CudaResult<UnownedContext> {
 #[cold]
 fn undo_pop(driver: &Driver, top: &Entry) {
     let below_is_same = model::below_top().is_some_and(|below| below == top.context);
-    if below_is_same || on_top(driver, &top.context) != Ok(false) {
+    if below_is_same || on_top(driver, top.context.as_raw()) != Ok(false) {
         return;
     }
     if driver_push(driver, &top.context).is_err() {
@@ -132,10 +132,10 @@ pub(super) fn set(context: &UnownedContext) -> CudaResult<()> {
 #[cold]
 fn undo_set(driver: &Driver, context: &UnownedContext, before: Option<&Entry>) {
     match before {
-        Some(before) if before.context != *context && on_top(driver, context) == Ok(true) => {
+        Some(before) if before.context != *context && on_top(driver, context.as_raw()) == Ok(true) => {
             let _ = before.context.protect(|live| driver.ctx_set_current(live));
         }
-        None if on_top(driver, context) == Ok(true) => {
+        None if on_top(driver, context.as_raw()) == Ok(true) => {
             let _ = driver.ctx_unset_current();
         }
         _ => {}
@@ -219,7 +219,7 @@ pub(super) fn take_off(
         Err(error) => {
             report::warn(format_args!("leaving {gone}: {error}"));
             let same_below = below.is_some_and(|below| ptr::eq(below.as_raw(), gone.as_raw()));
-            if same_below || on_top(driver, gone) != Ok(true) {
+            if same_below || on_top(driver, gone.as_raw()) != Ok(true) {
                 return Ok(());
             }
             driver.ctx_pop_current().map(|_| ())

@@ -196,6 +196,24 @@ fn destroying_the_current_context_survives_a_fault_at_every_call() {
 }
 
 #[test]
+fn a_context_pushed_twice_stays_so_if_destroying_it_fails() {
+    run_alone(|| {
+        for code in CODES {
+            let ctx = pushed();
+            ContextStack::push(&ctx).unwrap();
+            assert!(account::fail(Some("cuCtxPushCurrent_v2"), 1, code, When::Before));
+            let (error, ctx) = Context::drop(ctx).unwrap_err();
+            assert_eq!(Some(error), CudaError::from_code(code));
+            assert_eq!((ctx.synchronize(), ContextStack::depth()), (Ok(()), 2));
+            assert_eq!(drain(), [ctx.as_raw(), ctx.as_raw()]);
+            while ContextStack::depth() > 0 {
+                assert!(ContextStack::pop().is_err(), "taken off behind custack's back");
+            }
+        }
+    });
+}
+
+#[test]
 fn dropping_with_a_fault_at_every_call_never_panics_and_never_crashes() {
     run_alone(|| {
         let (_, calls) = account::during(|| drop(pushed()));
