@@ -1,11 +1,12 @@
 //! [`CurrentContext`]: RustaCUDA's functions on whatever is current, and the guard of a scope.
 
-use super::model::{self, Token};
+use super::book;
+use super::model::How;
 use super::moves;
 use super::unowned::{ContextHandle, UnownedContext};
 use crate::device::Device;
-use crate::driver::driver;
 use crate::driver::ffi::CUcontext;
+use crate::driver::{Failed, driver, running};
 use crate::error::CudaResult;
 use crate::private::Sealed;
 use crate::report;
@@ -50,7 +51,8 @@ use std::ptr;
 #[must_use = "the context is current while the guard lives; dropped at once it does nothing"]
 pub struct CurrentContext<'a> {
     context: &'a UnownedContext,
-    token: Option<Token>,
+    /// The number of the entry it stands on; 0 if the book has none, because the thread was ending.
+    serial: u64,
     made_entry: bool,
     // A guard is about one thread's stack: neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
@@ -84,21 +86,37 @@ impl UnownedContext {
     #[track_caller]
     #[inline]
     pub fn enter(&self) -> CudaResult<CurrentContext<'_>> {
-        self.usable()?;
-        let driver = driver()?;
-        if model::says_current(self) {
-            let raw = driver.ctx_get_current()?;
-            if ptr::eq(raw, self.as_raw()) {
-                let token = model::stand_on_top(self);
-                return Ok(CurrentContext { context: self, token, made_entry: false, thread: PhantomData });
-            }
-            report::debug(format_args!(
-                "{self} should be current and {raw:p} is: other code moved this thread's context stack"
-            ));
+        if let Some(driver) = running().filter(|_| book::is_top(self) && self.is_alive()) {
+            return match driver.try_get() {
+                Ok(raw) if ptr::eq(raw, self.as_raw()) => {
+                    let serial = book::stand_on_top();
+                    Ok(CurrentContext { context: self, serial, made_entry: false, thread: PhantomData })
+                }
+                odd => self.enter_moved(odd, Location::caller()),
+            };
         }
-        moves::driver_push(driver, self)?;
-        let token = model::push_entered(self, Location::caller());
-        Ok(CurrentContext { context: self, token, made_entry: true, thread: PhantomData })
+        self.switch(Location::caller())
+    }
+
+    #[inline(never)]
+    fn switch(&self, place: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
+        moves::driver_push(driver()?, self)?;
+        let serial = book::push(self, How::Entered, place, 1);
+        Ok(CurrentContext { context: self, serial, made_entry: true, thread: PhantomData })
+    }
+
+    /// Enters where the driver does not say what the book says.
+    #[cold]
+    fn enter_moved(
+        &self,
+        current: Result<CUcontext, Failed>,
+        place: &'static Location<'static>,
+    ) -> CudaResult<CurrentContext<'_>> {
+        let raw = current.map_err(|failed| failed.of("cuCtxGetCurrent"))?;
+        report::debug(format_args!(
+            "{self} should be current and {raw:p} is: other code moved this thread's context stack"
+        ));
+        self.switch(place)
     }
 
     /// Runs the closure with the context current, and puts the stack back as it was: also when the closure fails
@@ -131,14 +149,20 @@ impl UnownedContext {
 impl Drop for CurrentContext<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Some(token) = self.token else {
-            if self.made_entry {
-                leave_unnoted(self.context);
-            }
-            return;
-        };
-        if model::step_off(token, self.made_entry) {
-            moves::sweep();
+        if self.made_entry || !book::step_off_top(self.serial) {
+            self.leave();
+        }
+    }
+}
+
+impl CurrentContext<'_> {
+    #[inline(never)]
+    fn leave(&self) {
+        match (self.serial, self.made_entry) {
+            (0, true) => leave_unnoted(self.context),
+            (0, false) => {}
+            (serial, true) => moves::leave(self.context, serial),
+            (serial, false) => moves::step_off(serial, false),
         }
     }
 }
@@ -147,7 +171,7 @@ impl Drop for CurrentContext<'_> {
 #[cold]
 fn leave_unnoted(context: &UnownedContext) {
     let Ok(driver) = driver() else { return };
-    if let Err(error) = moves::take_off(driver, context, None) {
+    if let Err(error) = moves::take_off(driver, context, None, driver.ctx_pop_current()) {
         report::warn(format_args!("{context} could not be taken off the stack: {error}"));
     }
 }
@@ -155,6 +179,7 @@ fn leave_unnoted(context: &UnownedContext) {
 impl Deref for CurrentContext<'_> {
     type Target = UnownedContext;
 
+    #[inline]
     fn deref(&self) -> &UnownedContext {
         self.context
     }
@@ -174,6 +199,7 @@ impl ContextHandle for CurrentContext<'_> {
         self.as_raw()
     }
 
+    #[inline]
     fn as_unowned(&self) -> &UnownedContext {
         self.context
     }
@@ -202,6 +228,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetCurrent")]
+    #[inline]
     pub fn get_current() -> CudaResult<UnownedContext> {
         moves::current(driver()?)
     }
@@ -225,6 +252,7 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxSetCurrent")]
     #[track_caller]
+    #[inline]
     pub fn set_current<C: ContextHandle>(c: &C) -> CudaResult<()> {
         moves::set(c.as_unowned())
     }

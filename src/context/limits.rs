@@ -155,6 +155,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetStreamPriorityRange")]
+    #[inline]
     pub fn stream_priority_range(&self) -> CudaResult<StreamPriorityRange> {
         let _current = self.enter()?;
         driver()?.ctx_get_stream_priority_range().map(StreamPriorityRange::from_driver)

@@ -15,6 +15,7 @@
 // The one place that vouches for a handle; see the two `SAFETY` lines.
 #![allow(unsafe_code)]
 
+use super::barrier;
 use super::protocol::{Life, Slot, Slots};
 use crate::driver::Live;
 use crate::driver::ffi::CUcontext;
@@ -35,6 +36,7 @@ impl Record {
         Record { raw, life: Life(AtomicU64::new(super::protocol::NOBODY)) }
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> CUcontext {
         self.raw as CUcontext
     }
@@ -102,37 +104,43 @@ static SLOTS: Slots<MOST_THREADS> = Slots {
     used: AtomicUsize::new(0),
 };
 
-/// The slot that a thread keeps while it lives.
-struct Mine(Cell<Option<&'static Slot>>);
+// The slot that a thread keeps while it lives. The cell has no destructor, so reading it costs nothing; the sentinel
+// beside it gives the slot up when the thread ends.
+thread_local! {
+    static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static SENTINEL: Sentinel = const { Sentinel };
+}
 
-impl Drop for Mine {
+struct Sentinel;
+
+impl Drop for Sentinel {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.get() {
+        if let Some(slot) = MINE.take() {
             slot.give_up();
         }
     }
 }
 
-thread_local! {
-    static MINE: Mine = const { Mine(Cell::new(None)) };
-}
-
 #[inline]
 fn with_slot<R>(f: impl FnOnce(&'static Slot) -> R) -> R {
-    let mine = MINE.try_with(|mine| mine.0.get().or_else(|| keep_a_slot(mine)));
-    match mine {
-        Ok(Some(slot)) if slot.is_free() => f(slot),
-        // The thread is ending, and its slot belongs to others; or there are too many threads.
-        _ => with_a_slot_for_once(f),
+    match MINE.get() {
+        Some(slot) if slot.is_free() => f(slot),
+        _ => with_another_slot(f),
     }
 }
 
 #[cold]
-fn keep_a_slot(mine: &Mine) -> Option<&'static Slot> {
-    // The last one is for those who find none; see below.
-    let slot = SLOTS.claim().filter(|slot| !std::ptr::eq(*slot, &SLOTS.slots[MOST_THREADS - 1]));
-    mine.0.set(slot);
-    slot
+fn with_another_slot<R>(f: impl FnOnce(&'static Slot) -> R) -> R {
+    if MINE.get().is_none() && SENTINEL.try_with(|_| ()).is_ok() {
+        barrier::settle();
+        // The last one is for those who find none; see below.
+        MINE.set(SLOTS.claim().filter(|slot| !std::ptr::eq(*slot, &SLOTS.slots[MOST_THREADS - 1])));
+    }
+    match MINE.get() {
+        Some(slot) if slot.is_free() => f(slot),
+        // The thread is ending, and its slot belongs to others; or there are too many threads.
+        _ => with_a_slot_for_once(f),
+    }
 }
 
 #[cold]

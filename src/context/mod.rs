@@ -47,6 +47,8 @@
 //! are in the [table](crate::driver::Table).
 
 // The handles, from the bottom up.
+mod barrier;
+mod book;
 mod known;
 mod liveness;
 mod model;
@@ -56,12 +58,8 @@ mod unowned;
 
 /// What [`protocol`] is made of; a model checker has its own.
 mod sync {
+    pub(super) use super::barrier::{announce, everyone_sees};
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-    /// The operations around a call of this are sequentially consistent, and need no more. A model checker that does
-    /// not know such operations has a fence here.
-    #[inline(always)]
-    pub(super) fn in_total_order() {}
 
     pub(super) fn pause(looks: u32) {
         if looks < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }

@@ -4,12 +4,13 @@
 //! believed without the driver's word: a top that this book says is current is compared with `cuCtxGetCurrent`, an
 //! entry that is taken off with the handle that `cuCtxPopCurrent` gives.
 //!
-//! No borrow of the book is held across a driver call or any code of the user's.
+//! No borrow of the book is held across a driver call or any code of the user's. When the thread ends the book is
+//! closed; everything then works without it, at the price of knowing less about foreign changes.
 
+use super::book;
 use super::unowned::UnownedContext;
 use crate::driver::ffi::CUcontext;
 use crate::report;
-use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
@@ -36,168 +37,77 @@ pub(super) struct Entry {
     /// How many living guards stand on it. It may not be taken off before they are gone.
     pub(super) guards: u32,
     /// The scope that it belongs to has ended: it goes when nothing stands on it or above it.
-    doomed: bool,
-    serial: u64,
+    pub(super) doomed: bool,
+    /// The entry's number in the book: from 1, and growing upwards. A guard finds its entry by it.
+    pub(super) serial: u64,
 }
 
-/// A guard's way back to its entry.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
-    index: usize,
-    serial: u64,
-}
-
-struct Model {
-    entries: Vec<Entry>,
-    next_serial: u64,
-}
-
-thread_local! {
-    static MODEL: RefCell<Model> = const { RefCell::new(Model { entries: Vec::new(), next_serial: 0 }) };
-}
-
-/// `None` while the thread ends and the book is gone; everything then works without it, at the price of knowing
-/// less about foreign changes.
-#[inline]
-fn with<R>(f: impl FnOnce(&mut Model) -> R) -> Option<R> {
-    MODEL.try_with(|model| model.try_borrow_mut().ok().map(|mut model| f(&mut model))).ok().flatten()
-}
-
-impl Model {
-    fn push(&mut self, context: UnownedContext, how: How, place: &'static Location<'static>) -> &mut Entry {
-        let serial = self.next_serial;
-        self.next_serial += 1;
-        self.entries.push(Entry { context, how, place, guards: 0, doomed: false, serial });
-        let top = self.entries.len() - 1;
-        &mut self.entries[top]
+/// The index of the entry with this number; the numbers grow upwards.
+fn find(serial: u64) -> Option<usize> {
+    let (mut low, mut high) = (0, book::depth());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if book::get(middle)?.serial < serial { low = middle + 1 } else { high = middle }
     }
-
-    fn find(&self, token: Token) -> Option<usize> {
-        match self.entries.get(token.index) {
-            Some(entry) if entry.serial == token.serial => Some(token.index),
-            _ => self.entries.iter().position(|entry| entry.serial == token.serial),
-        }
-    }
-}
-
-/// Notes an entry that the driver's stack has got.
-pub(super) fn push(context: &UnownedContext, how: How, place: &'static Location<'static>) {
-    with(|model| model.push(context.clone(), how, place).guards);
-}
-
-/// Notes an entry that a guard made and stands on.
-#[inline]
-pub(super) fn push_entered(context: &UnownedContext, place: &'static Location<'static>) -> Option<Token> {
-    with(|model| {
-        let entry = model.push(context.clone(), How::Entered, place);
-        entry.guards = 1;
-        let serial = entry.serial;
-        Token { index: model.entries.len() - 1, serial }
-    })
-}
-
-/// Whether the book says that this context is current.
-#[inline]
-pub(super) fn says_current(context: &UnownedContext) -> bool {
-    with(|model| model.entries.last().is_some_and(|top| top.context == *context)).unwrap_or(false)
-}
-
-/// Lets one more guard stand on the top entry, if that is the context's.
-#[inline]
-pub(super) fn stand_on_top(context: &UnownedContext) -> Option<Token> {
-    with(|model| {
-        let index = model.entries.len().checked_sub(1)?;
-        let top = &mut model.entries[index];
-        (top.context == *context).then(|| {
-            top.guards += 1;
-            Token { index, serial: top.serial }
-        })
-    })
-    .flatten()
+    book::get(low).filter(|entry| entry.serial == serial).map(|_| low)
 }
 
 /// Ends a guard's standing. Everything that its scope put on the stack is doomed: its own entry if it made one, and
 /// whatever lies above. True if something can be taken off.
-#[inline]
-pub(super) fn step_off(token: Token, made_entry: bool) -> bool {
-    with(|model| {
-        let Some(index) = model.find(token) else { return false };
-        model.entries[index].guards = model.entries[index].guards.saturating_sub(1);
-        for entry in &mut model.entries[index + usize::from(!made_entry)..] {
-            entry.doomed = true;
-        }
-        model.entries.last().is_some_and(|top| top.doomed && top.guards == 0)
-    })
-    .unwrap_or(false)
+pub(super) fn step_off(serial: u64, made_entry: bool) -> bool {
+    let Some(index) = find(serial) else { return false };
+    book::change(index, |entry| entry.guards = entry.guards.saturating_sub(1));
+    for above in index + usize::from(!made_entry)..book::depth() {
+        book::change(above, |entry| entry.doomed = true);
+    }
+    book::is_over()
 }
 
 /// Takes the top entry out of the book if its time has come; with it what then lies on top, as far as is known.
 pub(super) fn take_doomed() -> Option<(Entry, Option<UnownedContext>)> {
-    with(|model| {
-        model.entries.last().filter(|top| top.doomed && top.guards == 0)?;
-        let entry = model.entries.pop()?;
-        Some((entry, model.entries.last().map(|below| below.context.clone())))
-    })
-    .flatten()
-}
-
-/// Puts back what could not be taken off the driver's stack; it goes when the next guard ends.
-pub(super) fn put_back(entry: Entry) {
-    with(|model| model.entries.push(entry));
+    let entry = top().filter(|top| top.doomed && top.guards == 0)?;
+    book::pop();
+    Some((entry, top().map(|below| below.context)))
 }
 
 pub(super) fn top() -> Option<Entry> {
-    with(|model| model.entries.last().cloned()).flatten()
+    book::get(book::depth().checked_sub(1)?)
 }
 
 /// The entry under the top.
 pub(super) fn below_top() -> Option<UnownedContext> {
-    with(|model| model.entries.iter().nth_back(1).map(|entry| entry.context.clone())).flatten()
-}
-
-pub(super) fn pop() {
-    with(|model| model.entries.pop());
+    book::get(book::depth().checked_sub(2)?).map(|entry| entry.context)
 }
 
 /// Forgets the entries on top that are of this handle: they are off the driver's stack.
 pub(super) fn forget_tops(raw: CUcontext) {
-    with(|model| {
-        while model.entries.last().is_some_and(|top| ptr::eq(top.context.as_raw(), raw)) {
-            model.entries.pop();
-        }
-    });
+    while top().is_some_and(|top| ptr::eq(top.context.as_raw(), raw)) {
+        book::pop();
+    }
 }
 
 /// What `set_current` does: replaces the top, or makes the first entry.
 pub(super) fn set_top(context: &UnownedContext, place: &'static Location<'static>) {
-    with(|model| {
-        model.entries.pop();
-        model.push(context.clone(), How::Set, place);
-    });
-}
-
-pub(super) fn depth() -> usize {
-    with(|model| model.entries.len()).unwrap_or(0)
+    book::pop();
+    book::push(context, How::Set, place, 0);
 }
 
 pub(super) fn entries() -> Vec<Entry> {
-    with(|model| model.entries.clone()).unwrap_or_default()
+    (0..book::depth()).filter_map(book::get).collect()
 }
 
-impl Drop for Model {
-    /// The thread ends: what it leaves on its stack is worth a report. The usual worker of a RustaCUDA program sets a
-    /// context and ends, which is well; what was pushed or entered should have been taken off.
-    fn drop(&mut self) {
-        if self.entries.is_empty() {
-            return;
-        }
-        let lines = Lines(&self.entries);
-        let text = format_args!("a thread ended with contexts on its stack, top first:\n{lines}");
-        if self.entries.iter().all(|entry| entry.how == How::Set) {
-            report::debug(text);
-        } else {
-            report::warn(text);
-        }
+/// The thread ends: what it leaves on its stack is worth a report. The usual worker of a RustaCUDA program sets a
+/// context and ends, which is well; what was pushed or entered should have been taken off.
+pub(super) fn thread_ends(entries: &[Entry]) {
+    if entries.is_empty() {
+        return;
+    }
+    let lines = Lines(entries);
+    let text = format_args!("a thread ended with contexts on its stack, top first:\n{lines}");
+    if entries.iter().all(|entry| entry.how == How::Set) {
+        report::debug(text);
+    } else {
+        report::warn(text);
     }
 }
 

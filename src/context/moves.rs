@@ -5,11 +5,12 @@
 //! error of earlier work *and* do its own), so that the stack is as it was. Or other code has moved the stack since:
 //! then what counts is that the right context is current, and no handle is ever tried on the driver to find out.
 
+use super::book;
 use super::known;
 use super::model::{self, Entry, How};
 use super::unowned::{Origin, UnownedContext};
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Driver, driver};
+use crate::driver::{Driver, Failed, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::report;
 use std::panic::Location;
@@ -18,16 +19,21 @@ use std::ptr;
 /// `cuCtxPushCurrent`, undone if it fails.
 #[inline]
 pub(super) fn driver_push(driver: &Driver, context: &UnownedContext) -> CudaResult<()> {
-    let pushed = context.protect(|live| driver.ctx_push_current(live))?;
-    pushed.inspect_err(|_| undo_push(driver, context))
+    match context.protect_or_not(|live| driver.try_push(live)) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(failed)) => Err(undo_push(driver, context, failed)),
+        None => Err(context.refusal()),
+    }
 }
 
 #[cold]
-fn undo_push(driver: &Driver, context: &UnownedContext) {
+fn undo_push(driver: &Driver, context: &UnownedContext, failed: Failed) -> CudaError {
+    let error = failed.of("cuCtxPushCurrent_v2");
     let was_current = model::top().is_some_and(|top| ptr::eq(top.context.as_raw(), context.as_raw()));
     if !was_current && on_top(driver, context.as_raw()) == Ok(true) {
         let _ = driver.ctx_pop_current();
     }
+    error
 }
 
 pub(super) fn on_top(driver: &Driver, raw: CUcontext) -> CudaResult<bool> {
@@ -36,30 +42,57 @@ pub(super) fn on_top(driver: &Driver, raw: CUcontext) -> CudaResult<bool> {
 
 /// `ContextStack::push`.
 #[track_caller]
+#[inline]
 pub(super) fn push(context: &UnownedContext) -> CudaResult<()> {
-    if context.is_null() {
-        return Err(CudaError::InvalidValue.note(format_args!("to push a null handle")));
-    }
-    context.usable()?;
+    context.usable().map_err(|error| no_push(context, error))?;
     driver_push(driver()?, context)?;
-    model::push(context, How::Pushed, Location::caller());
+    book::push(context, How::Pushed, Location::caller(), 0);
     Ok(())
 }
 
+/// The driver's answer to pushing NULL is not its answer to other calls without a context.
+#[cold]
+fn no_push(context: &UnownedContext, error: CudaError) -> CudaError {
+    if context.is_null() {
+        return CudaError::InvalidValue.note(format_args!("to push a null handle"));
+    }
+    error
+}
+
 /// `ContextStack::pop`.
+#[inline]
 pub(super) fn pop() -> CudaResult<UnownedContext> {
     let driver = driver()?;
-    let Some(top) = model::top() else {
-        return pop_unknown(driver);
+    let Some(context) = book::top_unheld() else {
+        return pop_slowly(driver);
     };
-    if top.guards > 0 {
-        return Err(held(&top, "pop"));
+    match driver.try_pop() {
+        Ok(raw) if ptr::eq(raw, context.as_raw()) => {
+            book::pop();
+            Ok(context)
+        }
+        other => popped_other(driver, other),
     }
-    let raw = match driver.ctx_pop_current() {
+}
+
+#[cold]
+fn pop_slowly(driver: &Driver) -> CudaResult<UnownedContext> {
+    match model::top() {
+        None => pop_unknown(driver),
+        Some(top) if top.guards > 0 => Err(held(&top, "pop")),
+        Some(_) => popped_other(driver, driver.try_pop()),
+    }
+}
+
+/// After a pop under which the book's top is not yet taken off.
+#[cold]
+fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResult<UnownedContext> {
+    let Some(top) = model::top() else { return pop_unknown(driver) };
+    let raw = match popped.map_err(|failed| failed.of("cuCtxPopCurrent_v2")) {
         Ok(raw) => raw,
         // Other code has popped what was ours.
         Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => {
-            model::pop();
+            book::pop();
             return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
         }
         Err(error) => {
@@ -68,7 +101,7 @@ pub(super) fn pop() -> CudaResult<UnownedContext> {
         }
     };
     if ptr::eq(raw, top.context.as_raw()) {
-        model::pop();
+        book::pop();
         return Ok(top.context);
     }
     // Foreign code has moved the stack. If it replaced our entry, ours is gone; if it pushed on it, ours is there yet.
@@ -77,7 +110,7 @@ pub(super) fn pop() -> CudaResult<UnownedContext> {
         top.context
     ));
     if on_top(driver, top.context.as_raw()) != Ok(true) {
-        model::pop();
+        book::pop();
     }
     Ok(known::find(raw).unwrap_or_else(|| known::add(raw, None, Origin::Foreign)))
 }
@@ -101,14 +134,28 @@ fn undo_pop(driver: &Driver, top: &Entry) {
     }
     if driver_push(driver, &top.context).is_err() {
         // A destroyed context cannot be put back; the failed pop has taken it off, and so does the book.
-        model::pop();
+        book::pop();
     }
 }
 
 /// `CurrentContext::set_current`.
 #[track_caller]
+#[inline]
 pub(super) fn set(context: &UnownedContext) -> CudaResult<()> {
-    let place = Location::caller();
+    if book::is_top(context) && context.is_alive() {
+        // Whatever comes of it, the book stays as it is.
+        let driver = driver()?;
+        return match context.protect_or_not(|live| driver.try_set(live)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(failed)) => Err(failed.of("cuCtxSetCurrent")),
+            None => Err(context.refusal()),
+        };
+    }
+    set_other(context, Location::caller())
+}
+
+#[inline(never)]
+fn set_other(context: &UnownedContext, place: &'static Location<'static>) -> CudaResult<()> {
     let top = model::top();
     let same = top.as_ref().is_some_and(|top| top.context == *context);
     if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
@@ -116,7 +163,7 @@ pub(super) fn set(context: &UnownedContext) -> CudaResult<()> {
     }
     if context.is_null() {
         driver()?.ctx_unset_current().inspect_err(|_| undo_unset(top.as_ref()))?;
-        model::pop();
+        book::pop();
         return Ok(());
     }
     context.usable()?;
@@ -157,18 +204,23 @@ fn held(top: &Entry, what: &str) -> CudaError {
 /// `CurrentContext::get_current`.
 #[inline]
 pub(super) fn current(driver: &Driver) -> CudaResult<UnownedContext> {
-    let raw = driver.ctx_get_current()?;
-    match model::top() {
-        Some(top) if ptr::eq(top.context.as_raw(), raw) && top.context.is_alive() => Ok(top.context),
-        top => identify(driver, raw, top),
+    let raw = driver.try_get().map_err(|failed| failed.of("cuCtxGetCurrent"))?;
+    match book::top_alive_with(raw) {
+        Some(context) => Ok(context),
+        None => identify(driver, raw),
     }
 }
 
 /// The context behind a handle that is current on this thread, which the book does not know as alive.
 #[cold]
-fn identify(driver: &Driver, raw: CUcontext, top: Option<Entry>) -> CudaResult<UnownedContext> {
+fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<UnownedContext> {
     if raw.is_null() {
         return Ok(UnownedContext::null());
+    }
+    let top = model::top();
+    if let Some(top) = top.as_ref().filter(|top| ptr::eq(top.context.as_raw(), raw) && top.context.is_alive())
+    {
+        return Ok(top.context.clone());
     }
     let found = known::find(raw);
     if let Some(known) = found.as_ref().filter(|known| known.is_alive()) {
@@ -186,28 +238,67 @@ fn identify(driver: &Driver, raw: CUcontext, top: Option<Entry>) -> CudaResult<U
     }
 }
 
-/// Takes off what ended scopes have left, as far as no living guard stands on it.
-pub(super) fn sweep() {
+/// Ends a scope that made an entry.
+#[inline]
+pub(super) fn leave(context: &UnownedContext, serial: u64) {
+    if !book::top_has_one_guard(serial) {
+        return step_off(serial, true);
+    }
+    // The usual end: our entry is on top, and the popped handle is the check.
     let Ok(driver) = driver() else { return };
+    match driver.try_pop() {
+        Ok(raw) if ptr::eq(raw, context.as_raw()) => {
+            if book::pop() {
+                sweep();
+            }
+        }
+        other => {
+            model::step_off(serial, true);
+            sweep_after(driver, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
+        }
+    }
+}
+
+/// Ends a guard's standing where more than one entry may be concerned.
+#[cold]
+pub(super) fn step_off(serial: u64, made_entry: bool) {
+    if model::step_off(serial, made_entry) {
+        sweep();
+    }
+}
+
+/// Takes off what ended scopes have left, as far as no living guard stands on it.
+#[cold]
+pub(super) fn sweep() {
+    if let Ok(driver) = driver() {
+        sweep_after(driver, None);
+    }
+}
+
+/// As [`sweep`], where the first pop has been made already.
+#[cold]
+fn sweep_after(driver: &Driver, mut popped: Option<CudaResult<CUcontext>>) {
     while let Some((entry, below)) = model::take_doomed() {
-        match take_off(driver, &entry.context, below.as_ref()) {
+        let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
+        match take_off(driver, &entry.context, below.as_ref(), popped) {
             Ok(()) => {}
             Err(error) => {
                 report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));
-                model::put_back(entry);
+                book::put_back(&entry);
                 return;
             }
         }
     }
 }
 
-/// Ends the driver's side of an entry: pops it, and sees that what was current before is current again.
+/// Ends the driver's side of an entry after its pop: sees that what was current before is current again.
 pub(super) fn take_off(
     driver: &Driver,
     gone: &UnownedContext,
     below: Option<&UnownedContext>,
+    popped: CudaResult<CUcontext>,
 ) -> CudaResult<()> {
-    match driver.ctx_pop_current() {
+    match popped {
         Ok(raw) if ptr::eq(raw, gone.as_raw()) => Ok(()),
         Ok(raw) => {
             settle(driver, gone, below, raw);

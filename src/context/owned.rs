@@ -1,9 +1,10 @@
 //! [`Context`]: the owner of a context that this crate created.
 
+use super::book;
 use super::destroy::destroy;
 use super::flags::ContextFlags;
 use super::known;
-use super::model::{self, How};
+use super::model::How;
 use super::unowned::{ContextHandle, Origin, UnownedContext};
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
@@ -108,6 +109,7 @@ impl Context {
     /// assert!(unowned.is_alive());
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn get_unowned(&self) -> UnownedContext {
         self.handle.clone()
     }
@@ -205,6 +207,7 @@ impl Drop for Context {
 impl Deref for Context {
     type Target = UnownedContext;
 
+    #[inline]
     fn deref(&self) -> &UnownedContext {
         &self.handle
     }
@@ -224,6 +227,7 @@ impl ContextHandle for Context {
         self.handle.as_raw()
     }
 
+    #[inline]
     fn as_unowned(&self) -> &UnownedContext {
         &self.handle
     }
@@ -257,7 +261,7 @@ fn create(
     let (result, raw) = call(driver, flags.bits());
     if result.is_ok() || !raw.is_null() {
         let handle = known::add(raw, Some(device.as_raw()), Origin::Created);
-        model::push(&handle, How::Created, Location::caller());
+        book::push(&handle, How::Created, Location::caller(), 0);
         let context = Context { handle };
         // With an error: the driver made it all the same, and it goes here, off the stack too.
         return result.map(|()| context);

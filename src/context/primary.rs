@@ -139,6 +139,7 @@ impl PrimaryContext {
     }
 
     /// A handle that holds no share, to give to other threads.
+    #[inline]
     pub fn get_unowned(&self) -> UnownedContext {
         self.share.handle.clone()
     }
@@ -289,6 +290,7 @@ impl Clone for PrimaryContext {
 impl Deref for PrimaryContext {
     type Target = UnownedContext;
 
+    #[inline]
     fn deref(&self) -> &UnownedContext {
         &self.share.handle
     }
@@ -308,6 +310,7 @@ impl ContextHandle for PrimaryContext {
         self.share.handle.as_raw()
     }
 
+    #[inline]
     fn as_unowned(&self) -> &UnownedContext {
         &self.share.handle
     }

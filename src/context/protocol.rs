@@ -4,10 +4,10 @@
 //! tries every order of the steps below. So it takes them from `super::sync`.
 //!
 //! One who enters writes what it is about to use into its own slot, and then looks whether it lives. One who destroys
-//! takes the life, and then looks into every slot. Both do their two steps in one total order (the sequentially
-//! consistent operations), so at least one sees the other.
+//! takes the life, and then looks into every slot. Each has a barrier between its two steps, so at least one sees the
+//! other; [`barrier`](super::barrier) says what kind, and who pays for it.
 
-use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, in_total_order, pause};
+use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, announce, everyone_sees, pause};
 
 /// Whose life a handle stands for at present: the id of a context, or nobody's.
 pub(super) struct Life(pub(super) AtomicU64);
@@ -49,6 +49,7 @@ pub(super) struct Slot {
 struct Announced<'a>(&'a Slot);
 
 impl Drop for Announced<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.entering.store(0, Ordering::Release);
     }
@@ -58,9 +59,8 @@ impl Slot {
     /// Does `f` while nobody can destroy `what`; `None`, and nothing done, if that is over.
     #[inline]
     pub(super) fn enter<R>(&self, what: usize, life: &Life, id: u64, f: impl FnOnce() -> R) -> Option<R> {
-        self.entering.swap(what, Ordering::SeqCst);
+        announce(&self.entering, what);
         let _announced = Announced(self);
-        in_total_order();
         if id == NOBODY || life.0.load(Ordering::SeqCst) != id {
             return None;
         }
@@ -97,7 +97,7 @@ impl<const N: usize> Slots<N> {
 
     /// After a life was taken: waits until those who entered before have done what they entered for.
     pub(super) fn wait_until_left(&self, what: usize) {
-        in_total_order();
+        everyone_sees();
         for slot in &self.slots[..self.used.load(Ordering::SeqCst)] {
             let mut looks = 0;
             while slot.entering.load(Ordering::SeqCst) == what {

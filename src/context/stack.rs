@@ -1,5 +1,6 @@
 //! [`ContextStack`]: the calling thread's stack of contexts.
 
+use super::book;
 use super::model::{self, Entry, How, Lines};
 use super::moves;
 use super::unowned::{ContextHandle, UnownedContext};
@@ -34,6 +35,7 @@ impl ContextStack {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuCtxPopCurrent", "cuCtxPopCurrent_v2"))]
+    #[inline]
     pub fn pop() -> CudaResult<UnownedContext> {
         moves::pop()
     }
@@ -56,6 +58,7 @@ impl ContextStack {
     /// ```
     #[doc(alias("cuCtxPushCurrent", "cuCtxPushCurrent_v2"))]
     #[track_caller]
+    #[inline]
     pub fn push<C: ContextHandle>(ctx: &C) -> CudaResult<()> {
         moves::push(ctx.as_unowned())
     }
@@ -64,7 +67,7 @@ impl ContextStack {
     ///
     /// The driver has no call that tells; what other code pushed is not counted.
     pub fn depth() -> usize {
-        model::depth()
+        book::depth()
     }
 
     /// The calling thread's stack as custack knows it, beside what the driver says is current.

@@ -51,8 +51,12 @@ pub enum Origin {
 /// assert_eq!(handle.synchronize(), Err(CudaError::ContextIsDestroyed));
 /// # Ok::<(), CudaError>(())
 /// ```
-#[derive(Clone)]
-pub struct UnownedContext {
+#[derive(Clone, PartialEq, Eq)]
+pub struct UnownedContext(Identity);
+
+/// What a handle is, as plain data.
+#[derive(Clone, Copy)]
+pub(super) struct Identity {
     record: &'static Record,
     id: u64,
     device: Option<CUdevice>,
@@ -62,6 +66,37 @@ pub struct UnownedContext {
 /// Stands behind the handle that `get_current` gives when no context is current.
 static NULL: Record = Record::new(0);
 
+impl Identity {
+    pub(super) const NOBODY: Identity =
+        Identity { record: &NULL, id: 0, device: None, origin: Origin::Foreign };
+
+    #[inline]
+    pub(super) fn raw(&self) -> CUcontext {
+        self.record.raw()
+    }
+
+    #[inline]
+    pub(super) fn is_alive(&self) -> bool {
+        self.record.is_alive(self.id)
+    }
+}
+
+impl PartialEq for Identity {
+    #[inline]
+    fn eq(&self, other: &Identity) -> bool {
+        ptr::eq(self.record, other.record) && self.id == other.id
+    }
+}
+
+impl Eq for Identity {}
+
+impl From<Identity> for UnownedContext {
+    #[inline]
+    fn from(identity: Identity) -> UnownedContext {
+        UnownedContext(identity)
+    }
+}
+
 impl UnownedContext {
     pub(super) fn new(
         record: &'static Record,
@@ -69,29 +104,39 @@ impl UnownedContext {
         device: Option<CUdevice>,
         origin: Origin,
     ) -> UnownedContext {
-        UnownedContext { record, id, device, origin }
+        UnownedContext(Identity { record, id, device, origin })
     }
 
     pub(super) fn null() -> UnownedContext {
-        UnownedContext::new(&NULL, 0, None, Origin::Foreign)
+        UnownedContext(Identity::NOBODY)
     }
 
     pub(super) fn with_id(self, id: u64) -> UnownedContext {
-        UnownedContext { id, ..self }
+        UnownedContext(Identity { id, ..self.0 })
+    }
+
+    #[inline]
+    pub(super) fn identity(&self) -> Identity {
+        self.0
     }
 
     pub(super) fn record(&self) -> &'static Record {
-        self.record
+        self.0.record
     }
 
     /// Calls `f` with the raw handle while nobody can destroy the context.
-    #[inline]
     pub(super) fn protect<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.record.protect(self.id, f).ok_or_else(|| self.refusal())
+        self.protect_or_not(f).ok_or_else(|| self.refusal())
+    }
+
+    /// As [`protect`](Self::protect); `None`, without a call, if the handle stands for no living context.
+    #[inline]
+    pub(super) fn protect_or_not<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
+        self.0.record.protect(self.0.id, f)
     }
 
     pub(super) fn take_life(&self) -> Option<Killed> {
-        self.record.take_life(self.id)
+        self.0.record.take_life(self.0.id)
     }
 
     /// Refuses a handle that stands for no living context, before the driver is asked.
@@ -101,7 +146,7 @@ impl UnownedContext {
     }
 
     #[cold]
-    fn refusal(&self) -> CudaError {
+    pub(super) fn refusal(&self) -> CudaError {
         if self.is_null() {
             return CudaError::InvalidContext
                 .note(format_args!("a null handle, which stands for no context"));
@@ -114,7 +159,7 @@ impl UnownedContext {
     /// Of a context made by [other code](Origin::Foreign) it tells only that custack has not seen it destroyed.
     #[inline]
     pub fn is_alive(&self) -> bool {
-        self.record.is_alive(self.id)
+        self.0.is_alive()
     }
 
     /// Whether this stands for "no context", as [`get_current`](super::CurrentContext::get_current) gives it on a
@@ -125,17 +170,18 @@ impl UnownedContext {
 
     /// custack's own number of the context, from 1, never used again in this process; 0 for a null handle.
     pub fn id(&self) -> u64 {
-        self.id
+        self.0.id
     }
 
     /// How custack came to know the context.
     pub fn origin(&self) -> Origin {
-        self.origin
+        self.0.origin
     }
 
     /// The driver's handle. Using it once the context is destroyed can crash the process.
+    #[inline]
     pub fn as_raw(&self) -> CUcontext {
-        self.record.raw()
+        self.0.raw()
     }
 
     /// A handle for a raw one that other code made, or that [`into_raw`](super::Context::into_raw) gave away.
@@ -174,7 +220,7 @@ impl UnownedContext {
     /// whose device is not known yet, what the driver answers.
     #[doc(alias("cuCtxGetDevice", "cuCtxGetDevice_v2"))]
     pub fn device(&self) -> CudaResult<Device> {
-        if let Some(device) = self.device {
+        if let Some(device) = self.0.device {
             return Ok(Device::from_raw(device));
         }
         let _current = self.enter()?;
@@ -241,17 +287,9 @@ impl UnownedContext {
     }
 }
 
-impl PartialEq for UnownedContext {
-    fn eq(&self, other: &UnownedContext) -> bool {
-        ptr::eq(self.record, other.record) && self.id == other.id
-    }
-}
-
-impl Eq for UnownedContext {}
-
 impl Hash for UnownedContext {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.as_raw(), self.id).hash(state);
+        (self.as_raw(), self.0.id).hash(state);
     }
 }
 
@@ -259,9 +297,9 @@ impl fmt::Debug for UnownedContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UnownedContext")
             .field("raw", &self.as_raw())
-            .field("id", &self.id)
-            .field("device", &self.device)
-            .field("origin", &self.origin)
+            .field("id", &self.0.id)
+            .field("device", &self.0.device)
+            .field("origin", &self.0.origin)
             .field("alive", &self.is_alive())
             .finish()
     }
@@ -273,12 +311,12 @@ impl fmt::Display for UnownedContext {
         if self.is_null() {
             return f.write_str("no context");
         }
-        match self.origin {
-            Origin::Created => write!(f, "context {}", self.id)?,
-            Origin::Primary => write!(f, "primary context {}", self.id)?,
-            Origin::Foreign => write!(f, "foreign context {} ({:p})", self.id, self.as_raw())?,
+        match self.0.origin {
+            Origin::Created => write!(f, "context {}", self.0.id)?,
+            Origin::Primary => write!(f, "primary context {}", self.0.id)?,
+            Origin::Foreign => write!(f, "foreign context {} ({:p})", self.0.id, self.as_raw())?,
         }
-        if let Some(device) = self.device {
+        if let Some(device) = self.0.device {
             write!(f, " on device {device}")?;
         }
         if self.is_alive() { Ok(()) } else { f.write_str(", destroyed") }
@@ -303,6 +341,7 @@ impl ContextHandle for UnownedContext {
         self.as_raw()
     }
 
+    #[inline]
     fn as_unowned(&self) -> &UnownedContext {
         self
     }

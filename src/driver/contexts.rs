@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ffi::*;
-use super::{Driver, ask};
+use super::{Driver, Failed, ask, ask_briefly};
 use crate::error::CudaResult;
 use std::marker::PhantomData;
 use std::ptr;
@@ -62,32 +62,48 @@ impl Driver {
     }
 
     #[inline]
-    pub(crate) fn ctx_push_current(&self, context: Live<'_>) -> CudaResult<()> {
-        ask!(self.cuCtxPushCurrent_v2(context.raw))
+    pub(crate) fn try_push(&self, context: Live<'_>) -> Result<(), Failed> {
+        ask_briefly!(self.cuCtxPushCurrent_v2(context.raw))
     }
 
     #[inline]
-    pub(crate) fn ctx_pop_current(&self) -> CudaResult<CUcontext> {
+    pub(crate) fn try_pop(&self) -> Result<CUcontext, Failed> {
         let mut context = ptr::null_mut();
-        ask!(self.cuCtxPopCurrent_v2(&mut context))?;
+        ask_briefly!(self.cuCtxPopCurrent_v2(&mut context))?;
         Ok(context)
     }
 
     #[inline]
+    pub(crate) fn try_set(&self, context: Live<'_>) -> Result<(), Failed> {
+        ask_briefly!(self.cuCtxSetCurrent(context.raw))
+    }
+
+    #[inline]
+    pub(crate) fn try_get(&self) -> Result<CUcontext, Failed> {
+        let mut context = ptr::null_mut();
+        ask_briefly!(self.cuCtxGetCurrent(&mut context))?;
+        Ok(context)
+    }
+
+    pub(crate) fn ctx_push_current(&self, context: Live<'_>) -> CudaResult<()> {
+        self.try_push(context).map_err(|failed| failed.of("cuCtxPushCurrent_v2"))
+    }
+
+    pub(crate) fn ctx_pop_current(&self) -> CudaResult<CUcontext> {
+        self.try_pop().map_err(|failed| failed.of("cuCtxPopCurrent_v2"))
+    }
+
     pub(crate) fn ctx_set_current(&self, context: Live<'_>) -> CudaResult<()> {
-        ask!(self.cuCtxSetCurrent(context.raw))
+        self.try_set(context).map_err(|failed| failed.of("cuCtxSetCurrent"))
+    }
+
+    pub(crate) fn ctx_get_current(&self) -> CudaResult<CUcontext> {
+        self.try_get().map_err(|failed| failed.of("cuCtxGetCurrent"))
     }
 
     /// `cuCtxSetCurrent(NULL)`: takes the top entry off, or does nothing on an empty stack.
     pub(crate) fn ctx_unset_current(&self) -> CudaResult<()> {
         ask!(self.cuCtxSetCurrent(ptr::null_mut()))
-    }
-
-    #[inline]
-    pub(crate) fn ctx_get_current(&self) -> CudaResult<CUcontext> {
-        let mut context = ptr::null_mut();
-        ask!(self.cuCtxGetCurrent(&mut context))?;
-        Ok(context)
     }
 
     pub(crate) fn ctx_get_device(&self) -> CudaResult<CUdevice> {

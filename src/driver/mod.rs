@@ -34,6 +34,7 @@ pub use version::CudaApiVersion;
 use crate::error::{CudaError, CudaResult, DriverError};
 use ffi::{CUDA_SUCCESS, CUresult};
 use std::fmt;
+use std::num::NonZero;
 use std::str::FromStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -212,10 +213,16 @@ fn simulated_driver() -> Result<Driver, DriverError> {
     Err(DriverError::SimulatorNotBuilt)
 }
 
+/// The driver, if it runs already.
+#[inline]
+pub(crate) fn running() -> Option<&'static Driver> {
+    RUNNING.get()
+}
+
 /// The running driver, for the rooms above.
 #[inline]
 pub(crate) fn driver() -> CudaResult<&'static Driver> {
-    match RUNNING.get() {
+    match running() {
         Some(driver) => Ok(driver),
         None => start_or_say_why(),
     }
@@ -250,6 +257,24 @@ fn failed(function: &'static str, status: CUresult) -> CudaError {
     error.note(format_args!("{function} answered {status}"))
 }
 
+/// A status that is no success, before it is an error. An error has room for what to say and is eight times as large;
+/// the calls that every scope makes hand this on, and only the cold end makes an error of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failed(NonZero<CUresult>);
+
+impl Failed {
+    #[inline]
+    fn unless(status: CUresult) -> Result<(), Failed> {
+        NonZero::new(status).map_or(Ok(()), |status| Err(Failed(status)))
+    }
+
+    /// The error, with a note of which function it was.
+    #[cold]
+    pub(crate) fn of(self, function: &'static str) -> CudaError {
+        failed(function, self.0.get())
+    }
+}
+
 /// Calls one function of the table.
 ///
 /// What makes this sound is the signature around it: numbers go in by value, the driver writes only through
@@ -262,3 +287,12 @@ macro_rules! ask {
     };
 }
 use ask;
+
+/// As [`ask!`], for the calls that every scope makes.
+macro_rules! ask_briefly {
+    ($driver:ident.$function:ident($($arg:expr),* $(,)?)) => {
+        // SAFETY: as `ask!`.
+        $crate::driver::Failed::unless(unsafe { ($driver.table.$function)($($arg),*) })
+    };
+}
+use ask_briefly;

@@ -14,8 +14,13 @@ mod protocol;
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-    /// The checker takes sequentially consistent operations for weaker ones; the fence says what they say.
-    pub(super) fn in_total_order() {
+    /// The system call of the real one puts a fence into every thread that runs; here each has its own.
+    pub(super) fn announce(slot: &AtomicUsize, what: usize) {
+        slot.store(what, Ordering::Relaxed);
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn everyone_sees() {
         loom::sync::atomic::fence(Ordering::SeqCst);
     }
 

@@ -1,0 +1,76 @@
+//! cudarc: `bind_to_thread` is its one way to make a context current. It has none to leave it again; where the work
+//! wants one, the driver's own `cuCtxSetCurrent` through cudarc's thin layer does it. It nests nothing.
+
+use crate::measure::Bench;
+use crate::tasks::*;
+use cudarc::driver::result::{ctx, stream};
+use cudarc::driver::{CudaContext, DriverError};
+use std::hint::black_box;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+const LIBRARY: &str = "cudarc";
+
+fn unbind() {
+    // SAFETY: a null handle takes the context off the thread.
+    unsafe { ctx::set_current(null_mut()) }.unwrap();
+}
+
+pub fn benches() -> Result<Vec<Bench>, String> {
+    all().map_err(|error| format!("error {:?}", error.0))
+}
+
+fn all() -> Result<Vec<Bench>, DriverError> {
+    let a: &Arc<CudaContext> = Box::leak(Box::new(CudaContext::new_non_primary(0, 0)?));
+    let b: &Arc<CudaContext> = Box::leak(Box::new(CudaContext::new_non_primary(0, 0)?));
+    let mut benches = vec![
+        Bench::new(CURRENT, LIBRARY, move |run| {
+            a.bind_to_thread().unwrap();
+            run.time(|| a.bind_to_thread().unwrap());
+            unbind();
+        }),
+        Bench::new(EMPTY, LIBRARY, move |run| {
+            run.time(|| {
+                a.bind_to_thread().unwrap();
+                unbind();
+            });
+        }),
+        Bench::new(SWITCH, LIBRARY, move |run| {
+            a.bind_to_thread().unwrap();
+            run.time(|| {
+                b.bind_to_thread().unwrap();
+                a.bind_to_thread().unwrap();
+            });
+            unbind();
+        }),
+        Bench::new(QUERY, LIBRARY, move |run| {
+            a.bind_to_thread().unwrap();
+            run.time(|| {
+                a.bind_to_thread().unwrap();
+                assert_eq!(stream::get_priority_range().unwrap().0, 0);
+            });
+            unbind();
+        }),
+        Bench::new(QUERY_OTHER, LIBRARY, move |run| {
+            run.time(|| {
+                a.bind_to_thread().unwrap();
+                assert_eq!(stream::get_priority_range().unwrap().0, 0);
+                unbind();
+            });
+        }),
+        Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
+    ];
+    let count = CudaContext::device_count()?;
+    if count > 1 {
+        let contexts: Vec<_> = (0..count as usize)
+            .map(|device| CudaContext::new_non_primary(device, 0))
+            .collect::<Result<_, _>>()?;
+        let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
+            run.time(|| contexts.iter().for_each(|context| context.bind_to_thread().unwrap()));
+            unbind();
+        });
+        devices.per_iteration = count as u64;
+        benches.push(devices);
+    }
+    Ok(benches)
+}

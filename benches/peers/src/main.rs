@@ -1,0 +1,64 @@
+//! custack beside the raw driver and its peers: one process, one run, one table.
+//!
+//! `cargo run --release -- DATA.tsv [REPETITIONS]` prints the table and the targets, and writes every figure to the
+//! file; `cargo run --release --bin plot -- DATA.tsv PLOT.svg` draws it. It builds without CUDA, and needs a GPU to
+//! say anything. An argument `--only TEXT` measures the tasks whose names have the text in them.
+
+mod cudarc_;
+mod measure;
+mod ours;
+mod oxicuda;
+mod raw;
+mod rusta;
+mod table;
+mod targets;
+mod tasks;
+
+use measure::{Bench, Row};
+
+const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// How a library prepares its benches, or says why it cannot.
+type Prepare = fn() -> Result<Vec<Bench>, String>;
+
+fn main() {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let only = arguments.iter().position(|argument| argument == "--only").map(|at| {
+        let text = arguments.get(at + 1).cloned().unwrap_or_default();
+        arguments.drain(at..(at + 2).min(arguments.len()));
+        text
+    });
+    let file = arguments.first().map_or("peers.tsv", String::as_str);
+    let repetitions = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(15);
+
+    match custack::driver::current() {
+        Ok(driver) => println!("Running on {driver}."),
+        Err(error) => println!("No driver: {error}"),
+    }
+    let libraries: [(&str, Prepare); 5] = [
+        ("raw", raw::benches),
+        ("custack", ours::benches),
+        ("rustacuda", rusta::benches),
+        ("cudarc", cudarc_::benches),
+        ("oxicuda", oxicuda::benches),
+    ];
+    let mut benches = Vec::new();
+    for (name, prepare) in libraries {
+        match prepare() {
+            Ok(some) => benches.extend(some),
+            Err(reason) => println!("NOT MEASURED: {name}: {reason}"),
+        }
+    }
+    benches.retain(|bench| only.as_ref().is_none_or(|text| bench.task.contains(text.as_str())));
+
+    let mut rows: Vec<Row> = Vec::new();
+    for threads in THREADS {
+        rows.extend(measure::measure(&benches, threads, repetitions));
+    }
+    table::print(&rows, &THREADS);
+    targets::print(&rows);
+    if let Err(error) = table::write(&rows, file) {
+        println!("{file} could not be written: {error}");
+    }
+    // Nothing is destroyed: the contexts belong to five libraries, and the process ends.
+}

@@ -1,0 +1,69 @@
+//! oxicuda-driver: `scoped` is its way. It has no call for a context's priority range.
+
+use crate::measure::Bench;
+use crate::tasks::*;
+use oxicuda_driver::CudaResult;
+use oxicuda_driver::context::Context;
+use oxicuda_driver::device::Device;
+use std::hint::black_box;
+use std::sync::Arc;
+
+const LIBRARY: &str = "oxicuda";
+
+fn context(device: i32) -> CudaResult<&'static Arc<Context>> {
+    Ok(Box::leak(Box::new(Arc::new(Context::new(&Device::get(device)?)?))))
+}
+
+fn scope(context: &Context) {
+    context.scoped(|| Ok(black_box(()))).unwrap();
+}
+
+fn nest(depth: usize, outer: &Context, inner: &Context) -> CudaResult<()> {
+    if depth == 0 { Ok(()) } else { outer.scoped(|| nest(depth - 1, inner, outer)) }
+}
+
+pub fn benches() -> Result<Vec<Bench>, String> {
+    all().map_err(|error| format!("{error:?}"))
+}
+
+fn all() -> CudaResult<Vec<Bench>> {
+    oxicuda_driver::init()?;
+    let (a, b) = (context(0)?, context(0)?);
+    let mut benches = vec![
+        Bench::new(CURRENT, LIBRARY, move |run| {
+            a.set_current().unwrap();
+            run.time(|| scope(a));
+        }),
+        Bench::new(EMPTY, LIBRARY, move |run| run.time(|| scope(a))),
+        Bench::new(SWITCH, LIBRARY, move |run| {
+            a.set_current().unwrap();
+            run.time(|| scope(b));
+        }),
+        Bench::new(SET, LIBRARY, move |run| {
+            a.set_current().unwrap();
+            run.time(|| a.set_current().unwrap());
+        }),
+        Bench::new(GET, LIBRARY, move |run| {
+            a.set_current().unwrap();
+            run.time(|| {
+                black_box(Context::current_raw().unwrap());
+            });
+        }),
+        Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
+    ];
+    for (task, depth) in NESTED {
+        let mut nested = Bench::new(task, LIBRARY, move |run| run.time(|| nest(depth, a, b).unwrap()));
+        nested.per_iteration = depth as u64;
+        benches.push(nested);
+    }
+    let count = Device::count()?;
+    if count > 1 {
+        let contexts: Vec<_> = (0..count).map(context).collect::<Result<_, _>>()?;
+        let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
+            run.time(|| contexts.iter().for_each(|context| scope(context)));
+        });
+        devices.per_iteration = count as u64;
+        benches.push(devices);
+    }
+    Ok(benches)
+}

@@ -1,0 +1,98 @@
+//! RustaCUDA 0.1.3.
+
+use crate::measure::Bench;
+use crate::tasks::*;
+use rustacuda::CudaFlags;
+use rustacuda::context::{Context, ContextFlags, ContextStack, CurrentContext, UnownedContext};
+use rustacuda::device::Device;
+use rustacuda::error::CudaResult;
+use std::hint::black_box;
+
+const LIBRARY: &str = "rustacuda";
+
+/// The owner is `!Send`; the handle is what goes to other threads.
+fn context(device: u32) -> CudaResult<&'static UnownedContext> {
+    let context = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(device)?)?;
+    ContextStack::pop()?;
+    let handle = context.get_unowned();
+    std::mem::forget(context);
+    Ok(Box::leak(Box::new(handle)))
+}
+
+#[inline]
+fn scope(context: &UnownedContext) {
+    ContextStack::push(context).unwrap();
+    black_box(ContextStack::pop().unwrap());
+}
+
+pub fn benches() -> Result<Vec<Bench>, String> {
+    all().map_err(|error| format!("{error:?}"))
+}
+
+fn all() -> CudaResult<Vec<Bench>> {
+    rustacuda::init(CudaFlags::empty())?;
+    let (a, b) = (context(0)?, context(0)?);
+    let mut benches = vec![
+        Bench::new(CURRENT, LIBRARY, move |run| {
+            ContextStack::push(a).unwrap();
+            run.time(|| scope(a));
+            ContextStack::pop().unwrap();
+        }),
+        Bench::new(EMPTY, LIBRARY, move |run| run.time(|| scope(a))),
+        Bench::new(SWITCH, LIBRARY, move |run| {
+            ContextStack::push(a).unwrap();
+            run.time(|| scope(b));
+            ContextStack::pop().unwrap();
+        }),
+        Bench::new(PUSH_POP, LIBRARY, move |run| run.time(|| scope(a))),
+        Bench::new(SET, LIBRARY, move |run| {
+            ContextStack::push(a).unwrap();
+            run.time(|| CurrentContext::set_current(a).unwrap());
+            ContextStack::pop().unwrap();
+        }),
+        Bench::new(GET, LIBRARY, move |run| {
+            ContextStack::push(a).unwrap();
+            run.time(|| {
+                black_box(CurrentContext::get_current().unwrap());
+            });
+            ContextStack::pop().unwrap();
+        }),
+        Bench::new(QUERY, LIBRARY, move |run| {
+            ContextStack::push(a).unwrap();
+            run.time(|| assert_eq!(CurrentContext::get_stream_priority_range().unwrap().least, 0));
+            ContextStack::pop().unwrap();
+        }),
+        Bench::new(QUERY_OTHER, LIBRARY, move |run| {
+            run.time(|| {
+                ContextStack::push(a).unwrap();
+                assert_eq!(CurrentContext::get_stream_priority_range().unwrap().least, 0);
+                ContextStack::pop().unwrap();
+            });
+        }),
+        Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
+    ];
+    for (task, depth) in NESTED {
+        let mut nested = Bench::new(task, LIBRARY, move |run| {
+            run.time(|| {
+                for level in 0..depth {
+                    ContextStack::push(if level % 2 == 0 { a } else { b }).unwrap();
+                }
+                for _ in 0..depth {
+                    black_box(ContextStack::pop().unwrap());
+                }
+            });
+        });
+        nested.per_iteration = depth as u64;
+        benches.push(nested);
+    }
+    let count = Device::num_devices()?;
+    if count > 1 {
+        let contexts: Vec<_> = (0..count).map(context).collect::<Result<_, _>>()?;
+        let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
+            run.time(|| contexts.iter().for_each(|context| scope(context)));
+        });
+        devices.per_iteration = count.into();
+        benches.push(devices);
+    }
+    Ok(benches)
+}

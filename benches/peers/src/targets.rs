@@ -1,0 +1,71 @@
+//! What custack promises, each against the same run's figures.
+
+use crate::measure::Row;
+use crate::table::find;
+use crate::tasks::*;
+
+pub fn print(rows: &[Row]) {
+    println!("\nTargets:");
+    let ns = |task, library, threads| find(rows, task, library, threads).map(|row| row.median);
+    let ours = |task, threads| ns(task, "custack", threads);
+    for threads in [1, 2, 4, 8, 16] {
+        let most = if threads == 16 { 20.0 } else { 15.0 };
+        at_most(&format!("{CURRENT}, {threads} threads, ns"), ours(CURRENT, threads), most);
+    }
+    at_least("a on 16 threads, times faster than raw", over(ns(CURRENT, "raw", 16), ours(CURRENT, 16)), 75.0);
+    at_least(
+        "a on 16 threads, times faster than cudarc",
+        over(ns(CURRENT, "cudarc", 16), ours(CURRENT, 16)),
+        20.0,
+    );
+    for (threads, most) in [(1, 1.4), (16, 1.25)] {
+        at_most(
+            &format!("b on {threads} threads, times raw"),
+            over(ours(EMPTY, threads), ns(EMPTY, "raw", threads)),
+            most,
+        );
+        let cheapest = match (ns(SWITCH, "raw", threads), ns(SWITCH, "raw set and set back", threads)) {
+            (Some(push), Some(set)) => Some(push.min(set)),
+            _ => None,
+        };
+        at_most(
+            &format!("c on {threads} threads, times the cheapest raw way"),
+            over(ours(SWITCH, threads), cheapest),
+            most,
+        );
+    }
+    for threads in [1, 2, 4, 8, 16] {
+        for task in [PUSH_POP, SET, GET] {
+            let ratio = over(ours(task, threads), ns(task, "rustacuda", threads));
+            at_most(&format!("{task} on {threads} threads, times RustaCUDA"), ratio, 1.2);
+        }
+    }
+    for threads in [1, 2, 4, 8, 16] {
+        let more = ours(QUERY, threads).zip(ns(QUERY, "raw", threads)).map(|(ours, raw)| ours - raw);
+        at_most(&format!("e on {threads} threads, ns more than the raw call"), more, 20.0);
+    }
+    let deep = over(ours(NESTED[3].0, 1), ours(NESTED[1].0, 1));
+    at_most("g: a scope at depth 1000, times one at depth 10", deep, 1.5);
+}
+
+fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    Some(a? / b?)
+}
+
+fn at_most(what: &str, value: Option<f64>, most: f64) {
+    line(what, value, most, "at most", |value| value <= most);
+}
+
+fn at_least(what: &str, value: Option<f64>, least: f64) {
+    line(what, value, least, "at least", |value| value >= least);
+}
+
+fn line(what: &str, value: Option<f64>, bound: f64, word: &str, met: impl Fn(f64) -> bool) {
+    match value {
+        Some(value) => {
+            let verdict = if met(value) { "met" } else { "MISSED" };
+            println!("  {verdict:<6} {what}: {value:.2} ({word} {bound})");
+        }
+        None => println!("  -      {what}: not measured"),
+    }
+}

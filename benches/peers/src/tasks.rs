@@ -1,0 +1,36 @@
+//! The pieces of work, by the names under which they stand in the table.
+
+pub const CURRENT: &str = "a. scope, context current";
+pub const EMPTY: &str = "b. scope from an empty stack";
+pub const SWITCH: &str = "c. scope over another context";
+pub const PUSH_POP: &str = "d. push + pop";
+pub const SET: &str = "d. set_current";
+pub const GET: &str = "d. get_current";
+pub const QUERY: &str = "e. priority range, current";
+pub const QUERY_OTHER: &str = "e. priority range, not current";
+pub const HANDLE: &str = "f. handle made and dropped";
+pub const NESTED: [(&str, usize); 4] = [
+    ("g. nested, depth 1", 1),
+    ("g. nested, depth 10", 10),
+    ("g. nested, depth 100", 100),
+    ("g. nested, depth 1000", 1000),
+];
+pub const DEVICES: &str = "h. scope on each device in turn";
+
+/// In the order of the table.
+pub const ALL: [&str; 14] = [
+    CURRENT,
+    EMPTY,
+    SWITCH,
+    PUSH_POP,
+    SET,
+    GET,
+    QUERY,
+    QUERY_OTHER,
+    HANDLE,
+    NESTED[0].0,
+    NESTED[1].0,
+    NESTED[2].0,
+    NESTED[3].0,
+    DEVICES,
+];

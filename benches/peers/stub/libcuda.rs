@@ -1,0 +1,108 @@
+//! A library of the driver's name for the linker, where no driver is installed: RustaCUDA asks for one.
+//!
+//! The functions that RustaCUDA mentions are all there. Those that move the stack do, so that the measuring program
+//! can be tried, and its instructions counted, on a machine without a GPU (put the folder of this library on
+//! `LD_LIBRARY_PATH`); its times mean nothing there.
+
+#![allow(non_snake_case, clippy::missing_safety_doc)]
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const DEPTH: usize = 2048;
+
+thread_local! {
+    static STACK: [Cell<usize>; DEPTH] = const { [const { Cell::new(0) }; DEPTH] };
+    static TOP: Cell<usize> = const { Cell::new(0) };
+}
+
+fn push(context: usize) -> u32 {
+    let top = TOP.get() + 1;
+    STACK.with(|stack| stack[top].set(context));
+    TOP.set(top);
+    0
+}
+
+fn current() -> usize {
+    STACK.with(|stack| stack[TOP.get()].get())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxCreate_v2(context: *mut usize, _flags: u32, _device: i32) -> u32 {
+    static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
+    unsafe { *context = NEXT.fetch_add(0x100, Ordering::Relaxed) };
+    push(unsafe { *context })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxCreate_v4(context: *mut usize, _: usize, flags: u32, device: i32) -> u32 {
+    unsafe { cuCtxCreate_v2(context, flags, device) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPushCurrent_v2(context: usize) -> u32 {
+    push(context)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> u32 {
+    let top = TOP.get();
+    if top == 0 {
+        return 201;
+    }
+    unsafe { *context = current() };
+    TOP.set(top - 1);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxSetCurrent(context: usize) -> u32 {
+    TOP.set(TOP.get().saturating_sub(1));
+    if context == 0 { 0 } else { push(context) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetCurrent(context: *mut usize) -> u32 {
+    unsafe { *context = current() };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> u32 {
+    unsafe {
+        *least = 0;
+        *greatest = -5;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetCount(count: *mut i32) -> u32 {
+    unsafe { *count = 1 };
+    0
+}
+
+macro_rules! nothing {
+    ($($name:ident)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name() -> u32 {
+                0
+            }
+        )*
+    };
+}
+
+nothing! {
+    cuArray3DCreate_v2 cuArray3DGetDescriptor_v2 cuArrayDestroy cuCtxDestroy_v2 cuCtxGetApiVersion
+    cuCtxGetCacheConfig cuCtxGetDevice cuCtxGetFlags cuCtxGetLimit cuCtxGetSharedMemConfig cuCtxSetCacheConfig
+    cuCtxSetLimit cuCtxSetSharedMemConfig cuCtxSynchronize cuDeviceGet cuDeviceGetAttribute cuDeviceGetName
+    cuDeviceGetUuid cuDeviceTotalMem_v2 cuDriverGetVersion cuEventCreate cuEventDestroy_v2 cuEventElapsedTime
+    cuEventQuery cuEventRecord cuEventSynchronize cuFuncGetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
+    cuGetErrorString cuInit cuLaunchKernel cuMemAllocHost_v2 cuMemAllocManaged cuMemAllocPitch cuMemAlloc_v2
+    cuMemFreeHost cuMemFree_v2 cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2
+    cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2 cuMemsetD8_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad
+    cuModuleLoadData cuModuleUnload cuStreamAddCallback cuStreamCreateWithPriority cuStreamDestroy_v2
+    cuStreamGetFlags cuStreamGetPriority cuStreamSynchronize cuStreamWaitEvent cuDevicePrimaryCtxRetain
+    cuDevicePrimaryCtxRelease_v2
+}
