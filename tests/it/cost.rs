@@ -1,10 +1,15 @@
 //! What things cost, in driver calls: the contract that makes scopes cheap.
 
+// The one allocator that a test program can have.
+#![allow(unsafe_code)]
+
 use crate::harness::{parked, pushed, run};
 use crate::unowned::operations;
-use custack::context::{ContextStack, CurrentContext};
+use custack::context::{Context, ContextStack, CurrentContext};
 use custack::driver::account::during;
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 
 #[test]
 fn a_scope_that_must_switch_costs_a_push_and_a_pop() {
@@ -112,5 +117,68 @@ fn handles_are_made_cloned_and_dropped_without_a_call() {
             handle.device().unwrap()
         });
         assert_eq!(calls.total(), 0);
+    });
+}
+
+/// The allocator of the system, which counts what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: all is handed on to the system's allocator as it came; the count has no destructor and does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's own promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's own promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's own promise.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn nest(depth: usize, outer: &Context, inner: &Context) -> CudaResult<()> {
+    if depth == 0 { Ok(()) } else { outer.scoped(|_| nest(depth - 1, inner, outer)) }
+}
+
+#[test]
+fn scopes_allocate_only_when_a_thread_goes_deeper_than_before() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let count = |depth| {
+            let before = ALLOCATIONS.get();
+            nest(depth, &a, &b).unwrap();
+            ALLOCATIONS.get() - before
+        };
+        // The simulated driver's stacks are vectors too, so the first time may allocate at any depth.
+        for depth in [1, 10, 100, 1000] {
+            let first = count(depth);
+            assert!(first <= 16, "{first} allocations at depth {depth}");
+            assert_eq!((count(depth), count(depth), count(1)), (0, 0, 0), "at depth {depth}");
+        }
+    });
+}
+
+#[test]
+fn a_deep_stack_costs_a_push_and_a_pop_for_each_scope() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let (result, calls) = during(|| nest(1000, &a, &b));
+        assert_eq!(result, Ok(()));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2 x1000, cuCtxPopCurrent_v2 x1000");
+        assert_eq!(ContextStack::depth(), 0);
     });
 }

@@ -16,6 +16,7 @@ mod strange_driver;
 
 // Contexts.
 mod cache;
+mod deep;
 mod flags;
 mod guard;
 mod limits;

@@ -1,0 +1,100 @@
+//! Stacks deeper than what the book keeps at hand: the same rules as for shallow ones.
+
+use crate::harness::{current, drain, parked, run};
+use custack::context::{Context, ContextStack, CurrentContext};
+use custack::error::CudaError;
+
+/// More than twice what stays in the cells.
+const DEPTH: usize = 45;
+
+fn tower(contexts: &[Context; 2]) -> Vec<CurrentContext<'_>> {
+    (0..DEPTH).map(|level| contexts[level % 2].enter().unwrap()).collect()
+}
+
+#[test]
+fn a_deep_stack_is_told_entry_by_entry() {
+    run(|| {
+        let contexts = [parked(), parked()];
+        let guards = tower(&contexts);
+        assert_eq!(ContextStack::depth(), DEPTH);
+        let snapshot = ContextStack::snapshot().unwrap();
+        let entries: Vec<_> = snapshot.entries().collect();
+        assert_eq!(entries.len(), DEPTH);
+        for (level, entry) in entries.iter().rev().enumerate() {
+            assert_eq!(
+                (entry.context, entry.guards),
+                (&contexts[level % 2].get_unowned(), 1),
+                "level {level}"
+            );
+        }
+        drop(guards);
+        assert!(current().is_null() && drain().is_empty());
+    });
+}
+
+#[test]
+fn guards_of_a_deep_stack_go_in_any_order() {
+    // Steps through the guards that are left: from the bottom, by sevens, and by thirteens from the top.
+    for (start, step) in [(0, 0), (0, 7), (DEPTH, 13)] {
+        run(|| {
+            let contexts = [parked(), parked()];
+            ContextStack::push(&contexts[0]).unwrap();
+            let mut guards = tower(&contexts);
+            let mut at = start;
+            while !guards.is_empty() {
+                at = (at + step) % guards.len();
+                let top = guards.last().unwrap().as_raw();
+                let (was_top, gone) = (at == guards.len() - 1, guards.remove(at));
+                drop(gone);
+                // The first guard found its context current and made no entry.
+                let expected = if was_top {
+                    guards.last().map_or(contexts[0].as_raw(), |top| top.as_raw())
+                } else {
+                    top
+                };
+                assert_eq!(current(), expected, "{} guards left", guards.len());
+            }
+            assert_eq!(drain(), [contexts[0].as_raw()]);
+        });
+    }
+}
+
+#[test]
+fn a_deep_entry_is_held_by_its_guard() {
+    run(|| {
+        let contexts = [parked(), parked()];
+        let guards = tower(&contexts);
+        assert_eq!(ContextStack::pop().unwrap_err(), CudaError::HeldByGuard);
+        for level in 0..DEPTH {
+            ContextStack::push(&contexts[level % 2]).unwrap();
+        }
+        for level in (0..DEPTH).rev() {
+            assert_eq!(ContextStack::pop().unwrap(), contexts[level % 2].get_unowned());
+        }
+        assert_eq!(ContextStack::pop().unwrap_err(), CudaError::HeldByGuard);
+        drop(guards);
+        assert_eq!(ContextStack::depth(), 0);
+    });
+}
+
+#[test]
+fn pushing_and_popping_at_every_depth_finds_what_was_there() {
+    run(|| {
+        let contexts = [parked(), parked()];
+        let mut expected = Vec::new();
+        // Up three, down two, so that every depth is passed in both directions.
+        for step in 0..5 * DEPTH {
+            if step % 5 < 3 {
+                ContextStack::push(&contexts[(step / 3) % 2]).unwrap();
+                expected.push(contexts[(step / 3) % 2].get_unowned());
+            } else {
+                assert_eq!(Some(ContextStack::pop().unwrap()), expected.pop());
+            }
+            assert_eq!(ContextStack::depth(), expected.len());
+            assert_eq!(CurrentContext::get_current().unwrap(), *expected.last().unwrap());
+        }
+        while let Some(context) = expected.pop() {
+            assert_eq!(ContextStack::pop().unwrap(), context);
+        }
+    });
+}
