@@ -100,8 +100,7 @@ impl UnownedContext {
 
     #[inline(never)]
     fn switch(&self, place: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
-        moves::driver_push(driver()?, self)?;
-        let serial = book::push(self, How::Entered, place, 1);
+        let serial = moves::enter(driver()?, self, How::Entered, place, 1)?;
         Ok(CurrentContext { context: self, serial, made_entry: true, thread: PhantomData })
     }
 

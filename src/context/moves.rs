@@ -16,18 +16,34 @@ use crate::report;
 use std::panic::Location;
 use std::ptr;
 
-/// `cuCtxPushCurrent`, undone if it fails.
+/// `cuCtxPushCurrent`, and a note of it; both undone if it fails. Gives the number of the entry, and 0 if the book is
+/// closed.
+///
+/// The note is written first: threads that share a context fight for the driver's count of it, and the one who pops
+/// right after it has pushed still has the count at hand.
 #[inline]
-pub(super) fn driver_push(driver: &Driver, context: &UnownedContext) -> CudaResult<()> {
+pub(super) fn enter(
+    driver: &Driver,
+    context: &UnownedContext,
+    how: How,
+    place: &'static Location<'static>,
+    guards: u32,
+) -> CudaResult<u64> {
+    let serial = book::push(context, how, place, guards);
     match context.protect_or_not(|live| driver.try_push(live)) {
-        Some(Ok(())) => Ok(()),
-        Some(Err(failed)) => Err(undo_push(driver, context, failed)),
-        None => Err(context.refusal()),
+        Some(Ok(())) => Ok(serial),
+        other => {
+            if serial != 0 {
+                book::pop();
+            }
+            Err(not_pushed(driver, context, other))
+        }
     }
 }
 
 #[cold]
-fn undo_push(driver: &Driver, context: &UnownedContext, failed: Failed) -> CudaError {
+fn not_pushed(driver: &Driver, context: &UnownedContext, answer: Option<Result<(), Failed>>) -> CudaError {
+    let Some(Err(failed)) = answer else { return context.refusal() };
     let error = failed.of("cuCtxPushCurrent_v2");
     let was_current = model::top().is_some_and(|top| ptr::eq(top.context.as_raw(), context.as_raw()));
     if !was_current && on_top(driver, context.as_raw()) == Ok(true) {
@@ -45,9 +61,7 @@ pub(super) fn on_top(driver: &Driver, raw: CUcontext) -> CudaResult<bool> {
 #[inline]
 pub(super) fn push(context: &UnownedContext) -> CudaResult<()> {
     context.usable().map_err(|error| no_push(context, error))?;
-    driver_push(driver()?, context)?;
-    book::push(context, How::Pushed, Location::caller(), 0);
-    Ok(())
+    enter(driver()?, context, How::Pushed, Location::caller(), 0).map(|_| ())
 }
 
 /// The driver's answer to pushing NULL is not its answer to other calls without a context.
@@ -132,7 +146,8 @@ fn undo_pop(driver: &Driver, top: &Entry) {
     if below_is_same || on_top(driver, top.context.as_raw()) != Ok(false) {
         return;
     }
-    if driver_push(driver, &top.context).is_err() {
+    let put_back = top.context.protect(|live| driver.ctx_push_current(live));
+    if put_back.and_then(|pushed| pushed).is_err() {
         // A destroyed context cannot be put back; the failed pop has taken it off, and so does the book.
         book::pop();
     }
