@@ -16,11 +16,10 @@ use crate::report;
 use std::panic::Location;
 use std::ptr;
 
-/// `cuCtxPushCurrent`, and a note of it; both undone if it fails. Gives the number of the entry, and 0 if the book is
-/// closed.
+/// `cuCtxPushCurrent`, undone if it fails, and a note of it. Gives the number of the entry, and 0 if the book is closed.
 ///
-/// The note is written first: threads that share a context fight for the driver's count of it, and the one who pops
-/// right after it has pushed still has the count at hand.
+/// The note is written after the call, not before it, which would be as simple: on threads that share the context the
+/// calls were a tenth slower then.
 #[inline]
 pub(super) fn enter(
     driver: &Driver,
@@ -29,15 +28,9 @@ pub(super) fn enter(
     place: &'static Location<'static>,
     guards: u32,
 ) -> CudaResult<u64> {
-    let serial = book::push(context, how, place, guards);
     match context.protect_or_not(|live| driver.try_push(live)) {
-        Some(Ok(())) => Ok(serial),
-        other => {
-            if serial != 0 {
-                book::pop();
-            }
-            Err(not_pushed(driver, context, other))
-        }
+        Some(Ok(())) => Ok(book::push(context, how, place, guards)),
+        other => Err(not_pushed(driver, context, other)),
     }
 }
 
@@ -60,8 +53,10 @@ pub(super) fn on_top(driver: &Driver, raw: CUcontext) -> CudaResult<bool> {
 #[track_caller]
 #[inline]
 pub(super) fn push(context: &UnownedContext) -> CudaResult<()> {
-    context.usable().map_err(|error| no_push(context, error))?;
-    enter(driver()?, context, How::Pushed, Location::caller(), 0).map(|_| ())
+    match enter(driver()?, context, How::Pushed, Location::caller(), 0) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(no_push(context, error)),
+    }
 }
 
 /// The driver's answer to pushing NULL is not its answer to other calls without a context.
@@ -77,9 +72,10 @@ fn no_push(context: &UnownedContext, error: CudaError) -> CudaError {
 #[inline]
 pub(super) fn pop() -> CudaResult<UnownedContext> {
     let driver = driver()?;
-    let Some(context) = book::top_unheld() else {
+    if !book::top_is_unheld() {
         return pop_slowly(driver);
-    };
+    }
+    let context = book::top_context();
     match driver.try_pop() {
         Ok(raw) if ptr::eq(raw, context.as_raw()) => {
             book::pop();

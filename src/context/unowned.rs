@@ -59,16 +59,20 @@ pub struct UnownedContext(Identity);
 pub(super) struct Identity {
     record: &'static Record,
     id: u64,
-    device: Option<CUdevice>,
+    // A number and not an `Option`: handles are copied in every scope, and this keeps them in one piece.
+    device: CUdevice,
     origin: Origin,
 }
+
+/// No device has this number.
+const UNKNOWN: CUdevice = -1;
 
 /// Stands behind the handle that `get_current` gives when no context is current.
 static NULL: Record = Record::new(0);
 
 impl Identity {
     pub(super) const NOBODY: Identity =
-        Identity { record: &NULL, id: 0, device: None, origin: Origin::Foreign };
+        Identity { record: &NULL, id: 0, device: UNKNOWN, origin: Origin::Foreign };
 
     #[inline]
     pub(super) fn raw(&self) -> CUcontext {
@@ -78,6 +82,10 @@ impl Identity {
     #[inline]
     pub(super) fn is_alive(&self) -> bool {
         self.record.is_alive(self.id)
+    }
+
+    fn device(&self) -> Option<CUdevice> {
+        (self.device != UNKNOWN).then_some(self.device)
     }
 }
 
@@ -104,7 +112,7 @@ impl UnownedContext {
         device: Option<CUdevice>,
         origin: Origin,
     ) -> UnownedContext {
-        UnownedContext(Identity { record, id, device, origin })
+        UnownedContext(Identity { record, id, device: device.unwrap_or(UNKNOWN), origin })
     }
 
     pub(super) fn null() -> UnownedContext {
@@ -220,7 +228,7 @@ impl UnownedContext {
     /// whose device is not known yet, what the driver answers.
     #[doc(alias("cuCtxGetDevice", "cuCtxGetDevice_v2"))]
     pub fn device(&self) -> CudaResult<Device> {
-        if let Some(device) = self.0.device {
+        if let Some(device) = self.0.device() {
             return Ok(Device::from_raw(device));
         }
         let _current = self.enter()?;
@@ -298,7 +306,7 @@ impl fmt::Debug for UnownedContext {
         f.debug_struct("UnownedContext")
             .field("raw", &self.as_raw())
             .field("id", &self.0.id)
-            .field("device", &self.0.device)
+            .field("device", &self.0.device())
             .field("origin", &self.0.origin)
             .field("alive", &self.is_alive())
             .finish()
@@ -316,7 +324,7 @@ impl fmt::Display for UnownedContext {
             Origin::Primary => write!(f, "primary context {}", self.0.id)?,
             Origin::Foreign => write!(f, "foreign context {} ({:p})", self.0.id, self.as_raw())?,
         }
-        if let Some(device) = self.0.device {
+        if let Some(device) = self.0.device() {
             write!(f, " on device {device}")?;
         }
         if self.is_alive() { Ok(()) } else { f.write_str(", destroyed") }

@@ -2,6 +2,7 @@
 //! wants one, the driver's own `cuCtxSetCurrent` through cudarc's thin layer does it. It nests nothing.
 
 use crate::measure::Bench;
+use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use cudarc::driver::result::{ctx, stream};
 use cudarc::driver::{CudaContext, DriverError};
@@ -16,13 +17,22 @@ fn unbind() {
     unsafe { ctx::set_current(null_mut()) }.unwrap();
 }
 
-pub fn benches() -> Result<Vec<Bench>, String> {
-    all().map_err(|error| format!("error {:?}", error.0))
+fn context(shared: Shared) -> Result<&'static Arc<CudaContext>, DriverError> {
+    cudarc::driver::result::init()?;
+    // SAFETY: nobody destroys the contexts, and they are of this device.
+    let context = unsafe {
+        CudaContext::from_raw_context(shared.device as usize, shared.device as i32, shared.raw as _)
+    }?;
+    unbind();
+    Ok(Box::leak(Box::new(context)))
 }
 
-fn all() -> Result<Vec<Bench>, DriverError> {
-    let a: &Arc<CudaContext> = Box::leak(Box::new(CudaContext::new_non_primary(0, 0)?));
-    let b: &Arc<CudaContext> = Box::leak(Box::new(CudaContext::new_non_primary(0, 0)?));
+pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
+    all(contexts).map_err(|error| format!("error {:?}", error.0))
+}
+
+fn all(contexts: &Contexts) -> Result<Vec<Bench>, DriverError> {
+    let [a, b] = [context(contexts.pair[0])?, context(contexts.pair[1])?];
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             a.bind_to_thread().unwrap();
@@ -60,11 +70,9 @@ fn all() -> Result<Vec<Bench>, DriverError> {
         }),
         Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
     ];
-    let count = CudaContext::device_count()?;
-    if count > 1 {
-        let contexts: Vec<_> = (0..count as usize)
-            .map(|device| CudaContext::new_non_primary(device, 0))
-            .collect::<Result<_, _>>()?;
+    if !contexts.devices.is_empty() {
+        let contexts: Vec<_> = contexts.devices.iter().copied().map(context).collect::<Result<_, _>>()?;
+        let count = contexts.len();
         let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
             run.time(|| contexts.iter().for_each(|context| context.bind_to_thread().unwrap()));
             unbind();

@@ -15,11 +15,12 @@ mod targets;
 mod tasks;
 
 use measure::{Bench, Row};
+use rusta::Contexts;
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// How a library prepares its benches, or says why it cannot.
-type Prepare = fn() -> Result<Vec<Bench>, String>;
+type Prepare = fn(&Contexts) -> Result<Vec<Bench>, String>;
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,9 +43,13 @@ fn main() {
         ("cudarc", cudarc_::benches),
         ("oxicuda", oxicuda::benches),
     ];
+    let contexts = match rusta::contexts() {
+        Ok(contexts) => contexts,
+        Err(error) => return println!("No contexts: {error:?}"),
+    };
     let mut benches = Vec::new();
     for (name, prepare) in libraries {
-        match prepare() {
+        match prepare(&contexts) {
             Ok(some) => benches.extend(some),
             Err(reason) => println!("NOT MEASURED: {name}: {reason}"),
         }
@@ -60,5 +65,5 @@ fn main() {
     if let Err(error) = table::write(&rows, file) {
         println!("{file} could not be written: {error}");
     }
-    // Nothing is destroyed: the contexts belong to five libraries, and the process ends.
+    // Nothing is destroyed: five libraries use the contexts, and the process ends.
 }

@@ -1,32 +1,26 @@
 //! custack.
 
 use crate::measure::Bench;
+use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use custack::CudaFlags;
-use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, UnownedContext};
-use custack::device::Device;
-use custack::error::CudaResult;
+use custack::context::{ContextStack, CurrentContext, UnownedContext};
 use std::hint::black_box;
 
 const LIBRARY: &str = "custack";
 
-fn context(device: u32) -> CudaResult<&'static Context> {
-    let context = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(device)?)?;
-    ContextStack::pop()?;
-    Ok(Box::leak(Box::new(context)))
+fn context(shared: Shared) -> &'static UnownedContext {
+    // SAFETY: nobody destroys the contexts.
+    Box::leak(Box::new(unsafe { UnownedContext::from_raw(shared.raw as _) }))
 }
 
 fn scope(context: &UnownedContext) {
     drop(black_box(context.enter().unwrap()));
 }
 
-pub fn benches() -> Result<Vec<Bench>, String> {
-    all().map_err(|error| error.to_string())
-}
-
-fn all() -> CudaResult<Vec<Bench>> {
-    custack::init(CudaFlags::empty())?;
-    let (a, b) = (context(0)?, context(0)?);
+pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
+    custack::init(CudaFlags::empty()).map_err(|error| error.to_string())?;
+    let [a, b] = contexts.pair.map(context);
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             ContextStack::push(a).unwrap();
@@ -65,7 +59,7 @@ fn all() -> CudaResult<Vec<Bench>> {
         Bench::new(QUERY_OTHER, LIBRARY, move |run| {
             run.time(|| assert_eq!(a.stream_priority_range().unwrap().least, 0));
         }),
-        Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.get_unowned())))),
+        Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
     ];
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
@@ -80,13 +74,13 @@ fn all() -> CudaResult<Vec<Bench>> {
         nested.per_iteration = depth as u64;
         benches.push(nested);
     }
-    let count = Device::num_devices()?;
-    if count > 1 {
-        let contexts: Vec<_> = (0..count).map(context).collect::<Result<_, _>>()?;
+    if !contexts.devices.is_empty() {
+        let contexts: Vec<_> = contexts.devices.iter().copied().map(context).collect();
+        let count = contexts.len();
         let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
             run.time(|| contexts.iter().for_each(|context| scope(context)));
         });
-        devices.per_iteration = count.into();
+        devices.per_iteration = count as u64;
         benches.push(devices);
     }
     Ok(benches)

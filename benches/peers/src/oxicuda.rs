@@ -1,17 +1,22 @@
 //! oxicuda-driver: `scoped` is its way. It has no call for a context's priority range.
 
 use crate::measure::Bench;
+use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use oxicuda_driver::CudaResult;
 use oxicuda_driver::context::Context;
 use oxicuda_driver::device::Device;
+use oxicuda_driver::ffi::CUcontext;
 use std::hint::black_box;
 use std::sync::Arc;
 
 const LIBRARY: &str = "oxicuda";
 
-fn context(device: i32) -> CudaResult<&'static Arc<Context>> {
-    Ok(Box::leak(Box::new(Arc::new(Context::new(&Device::get(device)?)?))))
+fn context(shared: Shared) -> CudaResult<&'static Arc<Context>> {
+    let device = Device::get(shared.device as i32)?;
+    // SAFETY: nobody destroys the contexts, and they are of this device.
+    let context = unsafe { Context::from_raw_borrowed(CUcontext(shared.raw as _), device) };
+    Ok(Box::leak(Box::new(Arc::new(context))))
 }
 
 fn scope(context: &Context) {
@@ -22,13 +27,13 @@ fn nest(depth: usize, outer: &Context, inner: &Context) -> CudaResult<()> {
     if depth == 0 { Ok(()) } else { outer.scoped(|| nest(depth - 1, inner, outer)) }
 }
 
-pub fn benches() -> Result<Vec<Bench>, String> {
-    all().map_err(|error| format!("{error:?}"))
+pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
+    all(contexts).map_err(|error| format!("{error:?}"))
 }
 
-fn all() -> CudaResult<Vec<Bench>> {
+fn all(contexts: &Contexts) -> CudaResult<Vec<Bench>> {
     oxicuda_driver::init()?;
-    let (a, b) = (context(0)?, context(0)?);
+    let [a, b] = [context(contexts.pair[0])?, context(contexts.pair[1])?];
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             a.set_current().unwrap();
@@ -56,9 +61,9 @@ fn all() -> CudaResult<Vec<Bench>> {
         nested.per_iteration = depth as u64;
         benches.push(nested);
     }
-    let count = Device::count()?;
-    if count > 1 {
-        let contexts: Vec<_> = (0..count).map(context).collect::<Result<_, _>>()?;
+    if !contexts.devices.is_empty() {
+        let contexts: Vec<_> = contexts.devices.iter().copied().map(context).collect::<Result<_, _>>()?;
+        let count = contexts.len();
         let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
             run.time(|| contexts.iter().for_each(|context| scope(context)));
         });

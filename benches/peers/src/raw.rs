@@ -2,6 +2,7 @@
 //! are measured by.
 
 use crate::measure::Bench;
+use crate::rusta::Contexts;
 use crate::tasks::*;
 use libloading::Library;
 
@@ -10,13 +11,11 @@ const LIBRARY: &str = "raw";
 
 #[derive(Clone, Copy)]
 struct Driver {
-    create: unsafe extern "C" fn(*mut Handle, u32, i32) -> u32,
     push: unsafe extern "C" fn(Handle) -> u32,
     pop: unsafe extern "C" fn(*mut Handle) -> u32,
     set: unsafe extern "C" fn(Handle) -> u32,
     get: unsafe extern "C" fn(*mut Handle) -> u32,
     range: unsafe extern "C" fn(*mut i32, *mut i32) -> u32,
-    count: unsafe extern "C" fn(*mut i32) -> u32,
 }
 
 impl Driver {
@@ -27,22 +26,13 @@ impl Driver {
             let init = library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuInit\0")?;
             assert_eq!(init(0), 0, "cuInit failed");
             Ok(Driver {
-                create: *library.get(b"cuCtxCreate_v2\0")?,
                 push: *library.get(b"cuCtxPushCurrent_v2\0")?,
                 pop: *library.get(b"cuCtxPopCurrent_v2\0")?,
                 set: *library.get(b"cuCtxSetCurrent\0")?,
                 get: *library.get(b"cuCtxGetCurrent\0")?,
                 range: *library.get(b"cuCtxGetStreamPriorityRange\0")?,
-                count: *library.get(b"cuDeviceGetCount\0")?,
             })
         }
-    }
-
-    fn context(&self, device: i32) -> Handle {
-        let mut context = 0;
-        check(unsafe { (self.create)(&mut context, 0, device) });
-        self.pop();
-        context
     }
 
     #[inline]
@@ -82,9 +72,14 @@ fn check(status: u32) {
     assert_eq!(status, 0, "the driver answered an error");
 }
 
-pub fn benches() -> Result<Vec<Bench>, String> {
+/// The handle that is current on this thread.
+pub fn current() -> Handle {
+    Driver::open().map_or(0, |driver| driver.get())
+}
+
+pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     let driver = Driver::open().map_err(|error| error.to_string())?;
-    let (a, b) = (driver.context(0), driver.context(0));
+    let [a, b] = contexts.pair.map(|context| context.raw);
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             driver.push(a);
@@ -159,10 +154,9 @@ pub fn benches() -> Result<Vec<Bench>, String> {
         nested.per_iteration = depth as u64;
         benches.push(nested);
     }
-    let mut count = 0;
-    check(unsafe { (driver.count)(&mut count) });
-    if count > 1 {
-        let contexts: Vec<Handle> = (0..count).map(|device| driver.context(device)).collect();
+    if !contexts.devices.is_empty() {
+        let contexts: Vec<Handle> = contexts.devices.iter().map(|context| context.raw).collect();
+        let count = contexts.len();
         let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
             run.time(|| {
                 for context in &contexts {

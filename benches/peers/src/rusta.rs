@@ -10,13 +10,38 @@ use std::hint::black_box;
 
 const LIBRARY: &str = "rustacuda";
 
-/// The owner is `!Send`; the handle is what goes to other threads.
-fn context(device: u32) -> CudaResult<&'static UnownedContext> {
+/// A context that all libraries use: what a push costs on several threads depends on where the driver keeps the
+/// context's count, so contexts of their own would compare places in memory.
+#[derive(Clone, Copy)]
+pub struct Shared {
+    /// The owner is `!Send`; the handle is what goes to other threads.
+    handle: &'static UnownedContext,
+    pub raw: usize,
+    pub device: u32,
+}
+
+/// Two contexts on the first device, and one on each device if there are several.
+pub struct Contexts {
+    pub pair: [Shared; 2],
+    pub devices: Vec<Shared>,
+}
+
+fn context(device: u32) -> CudaResult<Shared> {
     let context = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(device)?)?;
+    let raw = crate::raw::current();
     ContextStack::pop()?;
-    let handle = context.get_unowned();
+    let handle = Box::leak(Box::new(context.get_unowned()));
     std::mem::forget(context);
-    Ok(Box::leak(Box::new(handle)))
+    Ok(Shared { handle, raw, device })
+}
+
+/// RustaCUDA is the one that cannot take over a handle, so it makes them.
+pub fn contexts() -> CudaResult<Contexts> {
+    rustacuda::init(CudaFlags::empty())?;
+    let pair = [context(0)?, context(0)?];
+    let count = Device::num_devices()?;
+    let devices = if count > 1 { (0..count).map(context).collect::<Result<_, _>>()? } else { Vec::new() };
+    Ok(Contexts { pair, devices })
 }
 
 #[inline]
@@ -25,13 +50,8 @@ fn scope(context: &UnownedContext) {
     black_box(ContextStack::pop().unwrap());
 }
 
-pub fn benches() -> Result<Vec<Bench>, String> {
-    all().map_err(|error| format!("{error:?}"))
-}
-
-fn all() -> CudaResult<Vec<Bench>> {
-    rustacuda::init(CudaFlags::empty())?;
-    let (a, b) = (context(0)?, context(0)?);
+pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
+    let [a, b] = contexts.pair.map(|context| context.handle);
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             ContextStack::push(a).unwrap();
@@ -85,13 +105,13 @@ fn all() -> CudaResult<Vec<Bench>> {
         nested.per_iteration = depth as u64;
         benches.push(nested);
     }
-    let count = Device::num_devices()?;
-    if count > 1 {
-        let contexts: Vec<_> = (0..count).map(context).collect::<Result<_, _>>()?;
+    if !contexts.devices.is_empty() {
+        let contexts: Vec<_> = contexts.devices.iter().map(|context| context.handle).collect();
+        let count = contexts.len();
         let mut devices = Bench::new(DEVICES, LIBRARY, move |run| {
             run.time(|| contexts.iter().for_each(|context| scope(context)));
         });
-        devices.per_iteration = count.into();
+        devices.per_iteration = count as u64;
         benches.push(devices);
     }
     Ok(benches)

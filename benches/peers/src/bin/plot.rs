@@ -28,7 +28,9 @@ impl Ranged for Doubling {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<u32> {
-        std::iter::successors(Some(self.0), |last| Some(last * 2)).take_while(|point| *point <= self.1).collect()
+        std::iter::successors(Some(self.0), |last| Some(last * 2))
+            .take_while(|point| *point <= self.1)
+            .collect()
     }
 
     fn range(&self) -> std::ops::Range<u32> {
@@ -54,7 +56,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let area = SVGBackend::new(&to, (760, 420)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption("Entering and leaving a context that is current, on threads that share it", ("sans-serif", 18))
+        .caption(
+            "Entering and leaving a context that is current, on threads that share it",
+            ("sans-serif", 18),
+        )
         .margin(12)
         .margin_right(90)
         .x_label_area_size(42)
