@@ -229,28 +229,28 @@ pub(super) fn is_top(context: &UnownedContext) -> bool {
     BOOK.with(|book| book.top().is_some_and(|top| top.identity.get() == context.identity()))
 }
 
-/// The context on top, if it has this handle and is alive.
-#[inline]
-pub(super) fn top_alive_with(raw: CUcontext) -> Option<UnownedContext> {
-    BOOK.with(|book| {
-        let top = book.top()?.identity.get();
-        (ptr::eq(top.raw(), raw) && top.is_alive()).then(|| top.into())
-    })
-}
-
 /// Whether there is a top entry and no guard stands on it.
 #[inline]
 pub(super) fn top_is_unheld() -> bool {
     BOOK.with(|book| book.top().is_some_and(|top| top.guards.get() == 0))
 }
 
+/// Whether there is a top entry with this handle.
+#[inline]
+pub(super) fn top_has(raw: CUcontext) -> bool {
+    BOOK.with(|book| book.top().is_some_and(|top| ptr::eq(top.identity.get().raw(), raw)))
+}
+
 /// The context on top, for one who knows that there is an entry; else some context or nobody.
 ///
-/// Not an `Option`: a compiler that folds the `None` into a field takes the handle apart, and a processor that has
-/// just written it whole has to wait before it can read the parts; that alone was a third of a push and a pop.
+/// It comes out through a variable, not as a result: `with` wraps a result in an `Option`, a compiler that folds the
+/// `None` into a field of the handle copies it in pieces, and a processor that is to read whole what was just written
+/// in pieces waits. That alone was a tenth of a push and a pop.
 #[inline]
 pub(super) fn top_context() -> UnownedContext {
-    BOOK.with(|book| book.cells[book.used.get().wrapping_sub(1) % ROOM].identity.get().into())
+    let mut identity = Identity::NOBODY;
+    BOOK.with(|book| identity = book.cells[book.used.get().wrapping_sub(1) % ROOM].identity.get());
+    identity.into()
 }
 
 /// Lets one more guard stand on the top entry, and gives the entry's number.

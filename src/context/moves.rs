@@ -75,9 +75,11 @@ pub(super) fn pop() -> CudaResult<UnownedContext> {
     if !book::top_is_unheld() {
         return pop_slowly(driver);
     }
-    let context = book::top_context();
     match driver.try_pop() {
-        Ok(raw) if ptr::eq(raw, context.as_raw()) => {
+        Ok(raw) if book::top_has(raw) => {
+            // Copied here and not before the call: what was written a moment ago, in pieces, can be read whole only
+            // when it has reached the cache, and the driver's locked count would wait for that.
+            let context = book::top_context();
             book::pop();
             Ok(context)
         }
@@ -216,10 +218,13 @@ fn held(top: &Entry, what: &str) -> CudaError {
 #[inline]
 pub(super) fn current(driver: &Driver) -> CudaResult<UnownedContext> {
     let raw = driver.try_get().map_err(|failed| failed.of("cuCtxGetCurrent"))?;
-    match book::top_alive_with(raw) {
-        Some(context) => Ok(context),
-        None => identify(driver, raw),
+    if book::top_has(raw) {
+        let context = book::top_context();
+        if context.is_alive() {
+            return Ok(context);
+        }
     }
+    identify(driver, raw)
 }
 
 /// The context behind a handle that is current on this thread, which the book does not know as alive.
