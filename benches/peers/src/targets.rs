@@ -28,6 +28,8 @@ pub fn print(rows: &[Row]) {
             (Some(push), Some(set)) => Some(push.min(set)),
             _ => None,
         };
+        let push = over(ours(SWITCH, threads), ns(SWITCH, "raw", threads));
+        at_most(&format!("c on {threads} threads, times raw push and pop"), push, most);
         at_most(
             &format!("c on {threads} threads, times the cheapest raw way"),
             over(ours(SWITCH, threads), cheapest),
