@@ -34,11 +34,23 @@ pub mod device;
 
 pub mod context;
 
+pub mod stream;
+
+pub mod event;
+
+pub mod memory;
+
+pub mod module;
+
+pub mod function;
+
 pub mod prelude;
 
 pub use context::quick_init;
 pub use driver::CudaApiVersion;
 pub use init::{CudaFlags, init};
+#[doc(hidden)]
+pub use rustacuda_derive::*;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -3,3 +3,6 @@
 pub use crate::CudaFlags;
 pub use crate::context::{Context, ContextFlags};
 pub use crate::device::Device;
+pub use crate::memory::{CopyDestination, DeviceBuffer, UnifiedBuffer};
+pub use crate::module::Module;
+pub use crate::stream::{Stream, StreamFlags};

@@ -47,7 +47,7 @@ impl CacheConfig {
         })
     }
 
-    fn refuse_unnamed(self) -> CudaResult<()> {
+    pub(crate) fn refuse_unnamed(self) -> CudaResult<()> {
         if self != CacheConfig::__Nonexhaustive {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl SharedMemoryConfig {
         })
     }
 
-    fn refuse_unnamed(self) -> CudaResult<()> {
+    pub(crate) fn refuse_unnamed(self) -> CudaResult<()> {
         if self != SharedMemoryConfig::__Nonexhaustive {
             return Ok(());
         }

@@ -3,6 +3,7 @@
 use super::liveness::Killed;
 use super::model;
 use super::moves;
+use super::pins::{self, Later};
 use super::unowned::UnownedContext;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, driver};
@@ -15,6 +16,13 @@ pub(super) fn destroy(context: &UnownedContext) -> CudaResult<()> {
     let driver = driver()?;
     let Some(killed) = context.take_life() else {
         return Ok(());
+    };
+    let killed = match pins::put_off(context, Later::Destroy(killed)) {
+        Some(Later::Destroy(killed)) => killed,
+        _ => {
+            moves::clear_stale(driver, context);
+            return Ok(());
+        }
     };
     let result = destroy_held(driver, killed.wait(), context.as_raw());
     if !context.is_alive() {
@@ -32,7 +40,7 @@ pub(super) fn destroy(context: &UnownedContext) -> CudaResult<()> {
 ///
 /// The driver takes one entry off when it destroys a context that is current; so there are two on top, of which one
 /// may be the thread's own.
-fn destroy_held(driver: &Driver, killed: Killed, raw: CUcontext) -> CudaResult<()> {
+pub(super) fn destroy_held(driver: &Driver, killed: Killed, raw: CUcontext) -> CudaResult<()> {
     let held = driver.ctx_get_current().and_then(|top| {
         let mut hold = Hold { driver, raw, own_on_top: ptr::eq(top, raw), pushed: 0 };
         hold.push(&killed)?;

@@ -76,9 +76,13 @@ mod flags;
 mod limits;
 mod peer;
 
+// What is made in one.
+mod resource;
+
 // Who owns one.
 mod destroy;
 mod owned;
+mod pins;
 mod primary;
 
 pub use cache::{CacheConfig, SharedMemoryConfig};
@@ -87,6 +91,8 @@ pub use flags::ContextFlags;
 pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use model::How;
 pub use owned::{Context, quick_init};
+pub(crate) use pins::Pin;
 pub use primary::{PrimaryContext, PrimaryState};
+pub(crate) use resource::{Resource, is_gone};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};
 pub use unowned::{ContextHandle, Origin, UnownedContext};

@@ -2,8 +2,8 @@
 
 use super::flags::ContextFlags;
 use super::known;
-use super::liveness::Killed;
 use super::moves;
+use super::pins::{self, Later};
 use super::unowned::{ContextHandle, UnownedContext};
 use crate::device::Device;
 use crate::driver::driver;
@@ -235,7 +235,17 @@ impl Share {
             return Ok(());
         }
         let driver = driver()?;
-        let killed = known::released(&self.handle).map(Killed::wait);
+        let mut killed = known::released(&self.handle);
+        if let Some(last) = killed.take() {
+            match pins::put_off(&self.handle, Later::Release(last, self.device.as_raw())) {
+                Some(Later::Release(last, _)) => killed = Some(last.wait()),
+                _ => {
+                    self.spent.store(true, Ordering::Relaxed);
+                    moves::clear_stale(driver, &self.handle);
+                    return Ok(());
+                }
+            }
+        }
         let result = driver.primary_ctx_release(self.device.as_raw());
         if let Err(error) = result {
             // It may be the error of earlier work, and the share gone all the same: then the context is inactive,

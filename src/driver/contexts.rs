@@ -29,6 +29,28 @@ impl Live<'_> {
     }
 }
 
+/// Another handle that may be given to the driver while this value exists, by the same reasoning.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a, H> {
+    raw: H,
+    held: PhantomData<&'a ()>,
+}
+
+impl<H: Copy> Held<'_, H> {
+    /// # Safety
+    ///
+    /// While the value exists, what the handle stands for is not destroyed, nor its context.
+    #[inline]
+    pub(crate) unsafe fn new(raw: H) -> Self {
+        Held { raw, held: PhantomData }
+    }
+
+    #[inline]
+    pub(super) fn raw(self) -> H {
+        self.raw
+    }
+}
+
 impl Driver {
     pub(crate) fn init(&self, flags: u32) -> CudaResult<()> {
         ask!(self.cuInit(flags))

@@ -5,7 +5,9 @@
 
 use std::os::raw::{c_int, c_uint, c_void};
 
-pub use cuda_driver_sys::{CUcontext, CUdevice, CUdevprop, CUevent, CUuuid};
+pub use cuda_driver_sys::{
+    CUarray, CUcontext, CUdevice, CUdeviceptr, CUdevprop, CUevent, CUfunction, CUmodule, CUstream, CUuuid,
+};
 
 /// What every driver function returns: 0, or the number of an error.
 pub type CUresult = c_uint;
@@ -22,6 +24,31 @@ pub type CUgreenCtx = *mut c_void;
 /// The function that the driver calls with a notification.
 pub type CUasyncCallback =
     Option<unsafe extern "C" fn(info: *mut c_void, user_data: *mut c_void, callback: CUasyncCallbackHandle)>;
+
+/// The function that the driver calls when a stream gets to it, with the stream's status.
+pub type CUstreamCallback =
+    Option<unsafe extern "C" fn(stream: CUstream, status: CUresult, user_data: *mut c_void)>;
+/// The function that the driver calls when a stream gets to it, unless the context is in error.
+pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// What an array is like, with its format as a number.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(non_snake_case)]
+pub struct CUDA_ARRAY3D_DESCRIPTOR {
+    /// Elements in a row.
+    pub Width: usize,
+    /// Rows, or 0.
+    pub Height: usize,
+    /// Slices or layers, or 0.
+    pub Depth: usize,
+    /// The number of the format.
+    pub Format: c_uint,
+    /// Channels of an element: 1, 2 or 4.
+    pub NumChannels: c_uint,
+    /// The flags.
+    pub Flags: c_uint,
+}
 
 /// The kind of execution affinity that is a number of multiprocessors.
 pub const CU_EXEC_AFFINITY_TYPE_SM_COUNT: c_uint = 0;

@@ -18,7 +18,10 @@
 mod contexts;
 mod devices;
 pub mod ffi;
+mod memories;
+mod modules;
 mod native;
+mod streams;
 mod table;
 mod version;
 
@@ -27,7 +30,9 @@ pub mod account;
 #[cfg(feature = "sim")]
 pub mod sim;
 
-pub(crate) use contexts::Live;
+pub(crate) use contexts::{Held, Live};
+pub(crate) use memories::Order;
+pub(crate) use modules::Shape;
 pub use table::{FUNCTIONS, SINCE, Table};
 pub use version::CudaApiVersion;
 

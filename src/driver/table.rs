@@ -91,6 +91,60 @@ macro_rules! for_each_function {
             4000 fn cuCtxDisablePeerAccess(peer: CUcontext);
             12040 fn cuCtxFromGreenCtx(context: *mut CUcontext, green: CUgreenCtx);
             12040 fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint);
+
+            // Streams
+            2000 fn cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+            5050 fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
+            4000 fn cuStreamDestroy_v2(stream: CUstream);
+            2000 fn cuStreamQuery(stream: CUstream);
+            2000 fn cuStreamSynchronize(stream: CUstream);
+            5050 fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint);
+            5050 fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int);
+            12000 fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong);
+            9020 fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
+            3020 fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+            5000 fn cuStreamAddCallback(stream: CUstream, callback: CUstreamCallback, user_data: *mut c_void, flags: c_uint);
+            10000 fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void);
+
+            // Events
+            2000 fn cuEventCreate(event: *mut CUevent, flags: c_uint);
+            4000 fn cuEventDestroy_v2(event: CUevent);
+            2000 fn cuEventRecord(event: CUevent, stream: CUstream);
+            2000 fn cuEventQuery(event: CUevent);
+            2000 fn cuEventSynchronize(event: CUevent);
+            2000 fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent);
+
+            // Memory
+            3020 fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+            3020 fn cuMemAlloc_v2(address: *mut CUdeviceptr, size: usize);
+            3020 fn cuMemFree_v2(address: CUdeviceptr);
+            6000 fn cuMemAllocManaged(address: *mut CUdeviceptr, size: usize, flags: c_uint);
+            3020 fn cuMemAllocHost_v2(memory: *mut *mut c_void, size: usize);
+            2000 fn cuMemFreeHost(memory: *mut c_void);
+            3020 fn cuMemcpyHtoD_v2(to: CUdeviceptr, from: *const c_void, size: usize);
+            3020 fn cuMemcpyDtoH_v2(to: *mut c_void, from: CUdeviceptr, size: usize);
+            3020 fn cuMemcpyDtoD_v2(to: CUdeviceptr, from: CUdeviceptr, size: usize);
+            3020 fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, size: usize, stream: CUstream);
+            3020 fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, size: usize, stream: CUstream);
+            3020 fn cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, size: usize, stream: CUstream);
+            3020 fn cuMemsetD8_v2(to: CUdeviceptr, byte: u8, size: usize);
+            3020 fn cuMemsetD8Async(to: CUdeviceptr, byte: u8, size: usize, stream: CUstream);
+            3020 fn cuArray3DCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR);
+            3020 fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray);
+            2000 fn cuArrayDestroy(array: CUarray);
+
+            // Modules and functions
+            2000 fn cuModuleLoad(module: *mut CUmodule, file: *const c_char);
+            2000 fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void);
+            2000 fn cuModuleUnload(module: CUmodule);
+            2000 fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+            3020 fn cuModuleGetGlobal_v2(address: *mut CUdeviceptr, size: *mut usize, module: CUmodule, name: *const c_char);
+            2020 fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
+            9000 fn cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
+            3000 fn cuFuncSetCacheConfig(function: CUfunction, config: c_uint);
+            4020 fn cuFuncSetSharedMemConfig(function: CUfunction, config: c_uint);
+            4000 fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void);
+            9000 fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void);
         }
     };
 }

@@ -8,6 +8,7 @@
 
 use super::device::{NAME, SM_COUNT, SM_PARTITION, TOTAL_MEMORY};
 use super::machine::*;
+use super::work::in_host_function;
 use crate::driver::ffi::*;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -16,7 +17,10 @@ use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 const DRIVER_VERSION: c_int = 13000;
 
 /// Asks the model, and turns its answer into a status.
-fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
+pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
+    if in_host_function() {
+        return NOT_PERMITTED;
+    }
     match f(&mut lock()) {
         Ok(()) => CUDA_SUCCESS,
         Err(status) => status,
@@ -28,7 +32,7 @@ fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
 /// # Safety
 ///
 /// `out` is NULL or may be written.
-unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
+pub(super) unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
     call(|machine| {
         let value = f(machine)?;
         if out.is_null() {
@@ -45,7 +49,7 @@ unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUr
 /// # Safety
 ///
 /// `out` is NULL or may be written.
-unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
+pub(super) unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
     if out.is_null() {
         return call(|machine| machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL"));
     }
@@ -58,7 +62,7 @@ unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) 
 /// # Safety
 ///
 /// `out` is NULL or may be written.
-unsafe fn put<T>(out: *mut T, value: T) {
+pub(super) unsafe fn put<T>(out: *mut T, value: T) {
     if !out.is_null() {
         // SAFETY: not NULL, and the caller vouches for the rest.
         unsafe { out.write(value) }
@@ -77,6 +81,19 @@ unsafe fn put_text(out: *mut c_char, len: usize, text: &str) {
         out.copy_from(text.as_ptr().cast(), kept);
         out.add(kept).write(0);
     }
+}
+
+/// Waits, with nothing locked, for the work that a context has.
+pub(super) fn wait_for_work(context: Handle) {
+    if !in_host_function() {
+        let work = lock().work_of(context);
+        work.iter().for_each(|queue| queue.wait());
+    }
+}
+
+pub(super) fn wait_for_current_work() {
+    let current = lock().stack().last().copied();
+    wait_for_work(current.unwrap_or(0));
 }
 
 fn handle(context: CUcontext) -> Handle {
@@ -102,6 +119,8 @@ macro_rules! face {
         )*
     };
 }
+
+pub(super) use face;
 
 face! {
     fn cuInit(flags: c_uint) { call(|m| m.init(flags)) }
@@ -310,7 +329,10 @@ face! {
             m.create_with(!out.is_null(), count, given, flags, device).map(context)
         })
     }
-    fn cuCtxDestroy_v2(context: CUcontext) { call(|m| m.destroy(handle(context))) }
+    fn cuCtxDestroy_v2(context: CUcontext) {
+        wait_for_work(handle(context));
+        call(|m| m.destroy(handle(context)))
+    }
     fn cuCtxPushCurrent_v2(context: CUcontext) { call(|m| m.push(handle(context))) }
     fn cuCtxPopCurrent_v2(out: *mut CUcontext) {
         call(|m| {
@@ -328,8 +350,14 @@ face! {
     fn cuCtxGetFlags(flags: *mut c_uint) { give_first(flags, |m| m.flags()) }
     fn cuCtxSetFlags(flags: c_uint) { call(|m| m.set_flags(flags)) }
     fn cuCtxGetId(context: CUcontext, id: *mut c_ulonglong) { give_first(id, |m| m.id(handle(context))) }
-    fn cuCtxSynchronize() { call(|m| m.synchronize(0)) }
-    fn cuCtxSynchronize_v2(context: CUcontext) { call(|m| m.synchronize(handle(context))) }
+    fn cuCtxSynchronize() {
+        wait_for_current_work();
+        call(|m| m.synchronize(0))
+    }
+    fn cuCtxSynchronize_v2(context: CUcontext) {
+        wait_for_work(handle(context));
+        call(|m| m.synchronize(handle(context)))
+    }
     fn cuCtxGetLimit(value: *mut usize, limit: c_uint) { give(value, |m| m.limit(!value.is_null(), limit)) }
     fn cuCtxSetLimit(limit: c_uint, value: usize) { call(|m| m.set_limit(limit, value)) }
     fn cuCtxGetCacheConfig(config: *mut c_uint) { give(config, |m| m.current().map(|context| context.cache_config)) }
@@ -357,8 +385,8 @@ face! {
             Ok(CUexecAffinityParam { kind, sm_count: SM_COUNT })
         })
     }
-    fn cuCtxRecordEvent(context: CUcontext, _event: CUevent) { call(|m| m.event(handle(context))) }
-    fn cuCtxWaitEvent(context: CUcontext, _event: CUevent) { call(|m| m.event(handle(context))) }
+    fn cuCtxRecordEvent(context: CUcontext, event: CUevent) { call(|m| m.context_event(handle(context), event.addr())) }
+    fn cuCtxWaitEvent(context: CUcontext, event: CUevent) { call(|m| m.context_event(handle(context), event.addr())) }
     fn cuCtxAttach(out: *mut CUcontext, flags: c_uint) { give(out, |m| m.attach(!out.is_null(), flags).map(context)) }
     fn cuCtxDetach(context: CUcontext) { call(|m| m.detach(handle(context))) }
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) { call(|m| m.enable_peer(handle(peer), flags)) }

@@ -2,8 +2,10 @@
 
 use super::limits::Limits;
 use super::machine::*;
-use crate::driver::ffi::CUdevice;
+use super::work::Queue;
+use crate::driver::ffi::{CUdevice, CUresult};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub(super) struct Ctx {
     pub(super) id: u64,
@@ -18,6 +20,10 @@ pub(super) struct Ctx {
     /// How many entries of all stacks are this context.
     pub(super) holds: usize,
     pub(super) peers: BTreeSet<Handle>,
+    /// The stream that every context has.
+    pub(super) common: Arc<Queue>,
+    /// What a kernel left, and what it had done: all work of the context answers it from then on.
+    pub(super) error: Option<(CUresult, String)>,
 }
 
 pub(super) const SCHEDULES: u32 = 0x07;
@@ -54,6 +60,8 @@ impl Ctx {
             usage: 1,
             holds: 0,
             peers: BTreeSet::new(),
+            common: Arc::default(),
+            error: None,
         }
     }
 }
@@ -141,6 +149,7 @@ impl Machine {
             context.alive = false;
             context.peers.clear();
         }
+        self.end_work(handle);
         if self.stack().last() == Some(&handle) {
             self.stack().pop();
             self.let_go(handle);
@@ -271,10 +280,10 @@ impl Machine {
         self.refuse(INVALID_CONTEXT, format_args!("the context {handle:#x} is destroyed"))
     }
 
-    /// There is no work yet that could be waited for.
+    /// After its work was waited for.
     pub(super) fn synchronize(&mut self, handle: Handle) -> Answer<()> {
         let handle = self.given_or_current(handle)?;
-        self.living(handle).map(|_| ())
+        self.healthy(handle).map(|_| ())
     }
 
     pub(super) fn set_cache_config(&mut self, config: u32) -> Answer<()> {
@@ -327,14 +336,14 @@ impl Machine {
         Ok(())
     }
 
-    /// There are no events yet, so no handle of one is right.
-    pub(super) fn event(&mut self, context: Handle) -> Answer<()> {
+    /// Recording an event in a whole context, and waiting in one, are of green contexts here: refused.
+    pub(super) fn context_event(&mut self, context: Handle, event: usize) -> Answer<()> {
         self.ready()?;
         if context == 0 {
             return self.refuse(INVALID_CONTEXT, "an event is recorded in a context, and got NULL");
         }
         self.living(context)?;
-        self.refuse(INVALID_HANDLE, "the simulated driver has no events")
+        self.refuse(INVALID_HANDLE, format_args!("the event {event:#x} is not recorded in whole contexts"))
     }
 
     pub(super) fn enable_peer(&mut self, peer: Handle, flags: u32) -> Answer<()> {

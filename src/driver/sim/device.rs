@@ -21,6 +21,8 @@ const ATTRIBUTES: [i32; 147] = [
 pub(super) const NAME: &str = "Simulated NVIDIA H200";
 pub(super) const TOTAL_MEMORY: usize = 150_109_880_320;
 pub(super) const SM_COUNT: u32 = 132;
+/// Bytes that a block has unless it asks for more.
+pub(super) const SHARED_PER_BLOCK: usize = 49_152;
 /// The smallest partition of multiprocessors, and its alignment.
 pub(super) const SM_PARTITION: [u32; 2] = [8, 8];
 

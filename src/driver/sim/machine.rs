@@ -2,12 +2,14 @@
 
 use super::context::Ctx;
 use super::device::Dev;
+pub(super) use super::objects::{Object, Objects};
+use super::work::Queue;
 use crate::driver::ffi::CUresult;
 use lazy_static::lazy_static;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the model answers: a value, or the status of a refusal.
 pub(super) type Answer<T> = Result<T, CUresult>;
@@ -49,6 +51,9 @@ pub(super) struct Machine {
     threads: Vec<Thread>,
     idle_threads: Vec<usize>,
     pub(super) misuses: u64,
+    pub(super) objects: Objects,
+    /// The work of destroyed streams, which goes on.
+    pub(super) leftovers: Vec<(Handle, Arc<Queue>)>,
 }
 
 #[derive(Default)]
@@ -95,6 +100,8 @@ impl Machine {
             threads: Vec::new(),
             idle_threads: Vec::new(),
             misuses: 0,
+            objects: Objects::default(),
+            leftovers: Vec::new(),
         };
         if !asked.is_some_and(|count| machine.set_devices(count)) {
             machine.set_devices(1);

@@ -28,12 +28,30 @@
 //!   The NVIDIA driver lets go later, when all of them are gone.
 //! * Names: handles, PCI addresses and UUIDs are made up, and the device's name says that it is simulated.
 
+// The C face.
 mod abi;
+mod abi_work;
+
+// Devices, contexts and stacks.
 mod context;
 mod device;
 mod limits;
 mod machine;
 mod primary;
+
+// What contexts make, and the work they do.
+mod copies;
+mod memory;
+mod modules;
+mod objects;
+mod ptx;
+mod work;
+
+/// Both parts of the face.
+mod face {
+    pub(super) use super::abi::*;
+    pub(super) use super::abi_work::*;
+}
 
 use super::Table;
 use super::table::for_each_function;
@@ -45,7 +63,7 @@ macro_rules! simulated {
         /// All such tables are of the one simulated machine of the process. A program normally chooses the simulated
         /// driver with [`choose`](super::choose) instead.
         pub fn table() -> Table {
-            Table { $($name: abi::$name,)* }
+            Table { $($name: face::$name,)* }
         }
     };
 }
@@ -82,6 +100,16 @@ pub fn contexts_alive() -> usize {
 /// How many times the primary context of this device is retained.
 pub fn primary_retains(device: usize) -> u32 {
     machine::lock().primary_retains(device)
+}
+
+/// How many allocations of device, managed and page-locked memory have been made and not freed.
+pub fn allocations() -> usize {
+    memory::lock().count()
+}
+
+/// How many streams, events, modules and arrays have been made and not destroyed, by their contexts or one by one.
+pub fn objects() -> usize {
+    machine::lock().objects.count()
 }
 
 /// How many entries the driver's stack of the calling thread has; no real driver tells.

@@ -56,6 +56,7 @@ impl Machine {
         if let Some(context) = self.get(handle) {
             context.alive = false;
         }
+        self.end_work(handle);
     }
 
     pub(super) fn release_primary(&mut self, device: CUdevice) -> Answer<()> {

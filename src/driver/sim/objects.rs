@@ -1,0 +1,90 @@
+//! What a context makes and a handle stands for: streams, events, modules, functions, arrays.
+
+use super::machine::Handle;
+use super::modules::{Array, Function, Module};
+use super::work::{Event, Stream};
+use std::collections::BTreeMap;
+
+/// Far from the handles of contexts.
+const FIRST: usize = 0x5349_4E00_0000;
+const STEP: usize = 0x40;
+
+pub(super) enum Object {
+    Stream(Stream),
+    Event(Event),
+    Module(Module),
+    Function(Function),
+    Array(Array),
+}
+
+impl Object {
+    fn context(&mut self) -> &mut Handle {
+        match self {
+            Object::Stream(stream) => &mut stream.context,
+            Object::Event(event) => &mut event.context,
+            Object::Module(module) => &mut module.context,
+            Object::Function(function) => &mut function.context,
+            Object::Array(array) => &mut array.context,
+        }
+    }
+}
+
+/// Handles are not used again, so a stale one is told from a good one.
+#[derive(Default)]
+pub(super) struct Objects {
+    by_handle: BTreeMap<usize, Object>,
+    made: usize,
+}
+
+impl Objects {
+    pub(super) fn add(&mut self, object: Object) -> usize {
+        self.made += 1;
+        let handle = FIRST + self.made * STEP;
+        self.by_handle.insert(handle, object);
+        handle
+    }
+
+    pub(super) fn get(&self, handle: usize) -> Option<&Object> {
+        self.by_handle.get(&handle)
+    }
+
+    pub(super) fn get_mut(&mut self, handle: usize) -> Option<&mut Object> {
+        self.by_handle.get_mut(&handle)
+    }
+
+    pub(super) fn remove(&mut self, handle: usize) -> Option<Object> {
+        self.by_handle.remove(&handle)
+    }
+
+    pub(super) fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.by_handle.values().filter_map(|object| match object {
+            Object::Stream(stream) => Some(stream),
+            _ => None,
+        })
+    }
+
+    /// The handles of functions of a module.
+    pub(super) fn functions_of(&self, module: usize) -> Vec<usize> {
+        let of = |object: &Object| matches!(object, Object::Function(function) if function.module == module);
+        self.by_handle.iter().filter(|(_, object)| of(object)).map(|(handle, _)| *handle).collect()
+    }
+
+    /// The context is gone; what it made stays as something that no context has.
+    pub(super) fn orphan(&mut self, context: Handle) {
+        for object in self.by_handle.values_mut() {
+            let of = object.context();
+            if *of == context {
+                *of = 0;
+            }
+        }
+    }
+
+    /// How many there are that a context has; functions go with their modules.
+    pub(super) fn count(&mut self) -> usize {
+        let mut counted = 0;
+        for object in self.by_handle.values_mut() {
+            counted += usize::from(!matches!(object, Object::Function(_)) && *object.context() != 0);
+        }
+        counted
+    }
+}

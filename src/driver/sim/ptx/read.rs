@@ -1,0 +1,286 @@
+//! Finds the entries and the variables of a PTX text.
+
+use super::decode::{Body, decode};
+use super::tokens::{Token, tokens};
+use super::values::Type;
+use super::{INVALID_IMAGE, Refusal, unknown, wrong};
+
+/// The newest PTX that a driver for CUDA 13.0 knows.
+const NEWEST: f64 = 9.0;
+const UNSUPPORTED_PTX_VERSION: u32 = 222;
+
+/// What a text has.
+#[derive(Debug)]
+pub(in crate::driver::sim) struct Program {
+    pub(in crate::driver::sim) version: u32,
+    pub(in crate::driver::sim) entries: Vec<Entry>,
+    /// In global and constant memory.
+    pub(in crate::driver::sim) variables: Vec<Variable>,
+}
+
+#[derive(Debug, Clone)]
+pub(in crate::driver::sim) struct Variable {
+    pub(in crate::driver::sim) name: String,
+    pub(in crate::driver::sim) contents: Vec<u8>,
+    pub(in crate::driver::sim) constant: bool,
+}
+
+/// A parameter of a kernel, and its place among them.
+#[derive(Debug, Clone)]
+pub(in crate::driver::sim) struct Parameter {
+    pub(super) name: String,
+    pub(in crate::driver::sim) offset: usize,
+    pub(in crate::driver::sim) size: usize,
+}
+
+#[derive(Debug)]
+pub(in crate::driver::sim) struct Entry {
+    pub(in crate::driver::sim) name: String,
+    pub(in crate::driver::sim) parameters: Vec<Parameter>,
+    pub(in crate::driver::sim) body: Body,
+}
+
+/// A variable that is declared: its name, alignment, size in bytes, and what it begins with.
+pub(super) struct Declared {
+    pub(super) name: String,
+    pub(super) align: usize,
+    pub(super) size: usize,
+    pub(super) contents: Vec<u8>,
+}
+
+pub(super) struct Reader<'a> {
+    tokens: &'a [Token],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(tokens: &'a [Token]) -> Reader<'a> {
+        Reader { tokens, at: 0 }
+    }
+
+    pub(super) fn peek(&self) -> Option<&'a Token> {
+        self.tokens.get(self.at)
+    }
+
+    pub(super) fn next(&mut self) -> Result<&'a Token, Refusal> {
+        let token = self.peek().ok_or_else(|| wrong("the text ends too soon"))?;
+        self.at += 1;
+        Ok(token)
+    }
+
+    pub(super) fn takes(&mut self, sign: char) -> bool {
+        let here = self.peek().is_some_and(|token| token.is(sign));
+        self.at += usize::from(here);
+        here
+    }
+
+    pub(super) fn expect(&mut self, sign: char) -> Result<(), Refusal> {
+        let token = self.next()?;
+        if token.is(sign) {
+            Ok(())
+        } else {
+            Err(wrong(format!("{sign:?} is expected, and {token:?} is there")))
+        }
+    }
+
+    pub(super) fn word(&mut self) -> Result<&'a str, Refusal> {
+        let token = self.next()?;
+        token.word().ok_or_else(|| wrong(format!("a name is expected, and {token:?} is there")))
+    }
+
+    pub(super) fn int(&mut self) -> Result<i64, Refusal> {
+        match self.next()? {
+            Token::Int(value) => Ok(*value),
+            other => Err(wrong(format!("a number is expected, and {other:?} is there"))),
+        }
+    }
+
+    /// The tokens up to the sign, which is taken too.
+    pub(super) fn until(&mut self, sign: char) -> Result<&'a [Token], Refusal> {
+        let length = self.tokens[self.at..].iter().position(|token| token.is(sign));
+        let length = length.ok_or_else(|| wrong(format!("{sign:?} is missing")))?;
+        let part = &self.tokens[self.at..self.at + length];
+        self.at += length + 1;
+        Ok(part)
+    }
+
+    /// The tokens between braces, the first of which is taken already.
+    fn block(&mut self) -> Result<&'a [Token], Refusal> {
+        let start = self.at;
+        let mut depth = 1;
+        while depth > 0 {
+            match self.next()? {
+                Token::Sign('{') => depth += 1,
+                Token::Sign('}') => depth -= 1,
+                _ => {}
+            }
+        }
+        Ok(&self.tokens[start..self.at - 1])
+    }
+
+    /// `[.align N] .type name[N] = {...};` after the word for its space.
+    pub(super) fn declared(&mut self) -> Result<Declared, Refusal> {
+        let (mut align, mut ty) = (0, None);
+        let name = loop {
+            match self.word()? {
+                ".align" => align = self.int()? as usize,
+                ".ptr" | ".volatile" => {}
+                word if word.starts_with('.') => match Type::named(word) {
+                    Some(known) => ty = Some(known),
+                    None => return Err(unknown(format!("a variable of type {word}"))),
+                },
+                name => break name.to_owned(),
+            }
+        };
+        let ty = ty.ok_or_else(|| wrong(format!("the variable {name} has no type")))?;
+        let mut count = 1;
+        if self.takes('[') {
+            count = if self.takes(']') {
+                0
+            } else {
+                let count = self.int()? as usize;
+                self.expect(']')?;
+                count
+            };
+        }
+        let mut contents = Vec::new();
+        if self.takes('=') {
+            let braced = self.takes('{');
+            loop {
+                let negative = self.takes('-');
+                let value = match self.next()? {
+                    Token::Int(value) if negative => value.wrapping_neg() as u64,
+                    Token::Int(value) => *value as u64,
+                    Token::Single(bits) => u64::from(*bits),
+                    Token::Double(bits) => *bits,
+                    other => return Err(unknown(format!("{name} begins with {other:?}"))),
+                };
+                contents.extend_from_slice(&value.to_le_bytes()[..ty.size()]);
+                if !self.takes(',') {
+                    break;
+                }
+            }
+            if braced {
+                self.expect('}')?;
+            }
+        }
+        self.until(';')?;
+        let size = (count * ty.size()).max(contents.len());
+        Ok(Declared { name, align: align.max(ty.size()).max(1), size, contents })
+    }
+}
+
+/// Reads a text; one that is not PTX at all is no image.
+pub(in crate::driver::sim) fn read(text: &str) -> Result<Program, Refusal> {
+    let tokens = tokens(text);
+    let begins = tokens.as_ref().is_ok_and(|tokens| tokens.iter().any(|t| t.word() == Some(".version")));
+    if !begins {
+        return Err(Refusal {
+            status: INVALID_IMAGE,
+            why: "the image is no PTX: it has no .version".to_owned(),
+        });
+    }
+    let tokens = tokens?;
+    let mut reader = Reader::new(&tokens);
+    let mut program = Program { version: 0, entries: Vec::new(), variables: Vec::new() };
+    let mut headers = Vec::new();
+    while reader.peek().is_some() {
+        match reader.word()? {
+            ".version" => program.version = version(reader.next()?)?,
+            ".target" => {
+                reader.word()?;
+                while reader.takes(',') {
+                    reader.word()?;
+                }
+            }
+            ".address_size" => {
+                if reader.int()? != 64 {
+                    return Err(wrong("addresses have 64 bits"));
+                }
+            }
+            ".visible" | ".extern" | ".weak" | ".common" => {}
+            ".global" | ".const" => {
+                let constant = reader.tokens[reader.at - 1].word() == Some(".const");
+                let Declared { name, size, mut contents, .. } = reader.declared()?;
+                contents.resize(size.max(1), 0);
+                program.variables.push(Variable { name, contents, constant });
+            }
+            ".shared" => headers.push(reader.declared()?),
+            ".entry" => {
+                let (name, parameters, body) = entry(&mut reader)?;
+                let body = decode(body, &parameters, &program.variables, &headers).map_err(|refusal| {
+                    Refusal { why: format!("kernel {name}: {}", refusal.why), ..refusal }
+                })?;
+                program.entries.push(Entry { name, parameters, body });
+            }
+            ".pragma" => {
+                reader.until(';')?;
+            }
+            other => return Err(unknown(format!("the directive {other}"))),
+        }
+    }
+    Ok(program)
+}
+
+fn version(token: &Token) -> Result<u32, Refusal> {
+    let value = match token {
+        Token::Double(bits) => f64::from_bits(*bits),
+        Token::Int(value) => *value as f64,
+        other => return Err(wrong(format!("{other:?} is no version"))),
+    };
+    if value > NEWEST {
+        let why = format!("PTX {value} is newer than {NEWEST}, the newest that this driver knows");
+        return Err(Refusal { status: UNSUPPORTED_PTX_VERSION, why });
+    }
+    Ok((value * 10.0).round() as u32)
+}
+
+type Head<'a> = (String, Vec<Parameter>, &'a [Token]);
+
+fn entry<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, Refusal> {
+    let name = reader.word()?.to_owned();
+    let mut parameters: Vec<Parameter> = Vec::new();
+    let mut end = 0;
+    if reader.takes('(') && !reader.takes(')') {
+        loop {
+            if reader.word()? != ".param" {
+                return Err(wrong(format!("kernel {name}: a parameter begins with .param")));
+            }
+            let (parameter, align) = parameter(reader)?;
+            let offset = usize::next_multiple_of(end, align);
+            end = offset + parameter.size;
+            parameters.push(Parameter { offset, ..parameter });
+            if !reader.takes(',') {
+                break;
+            }
+        }
+        reader.expect(')')?;
+    }
+    // What stands here, such as .maxntid, helps a compiler.
+    reader.until('{')?;
+    Ok((name, parameters, reader.block()?))
+}
+
+fn parameter(reader: &mut Reader<'_>) -> Result<(Parameter, usize), Refusal> {
+    let (mut align, mut ty) = (0, None);
+    loop {
+        match reader.word()? {
+            ".align" => align = reader.int()? as usize,
+            ".ptr" | ".global" | ".const" | ".shared" | ".local" => {}
+            word if word.starts_with('.') => {
+                ty = Some(Type::named(word).ok_or_else(|| unknown(format!("a parameter of type {word}")))?);
+            }
+            name => {
+                let ty = ty.ok_or_else(|| wrong(format!("the parameter {name} has no type")))?;
+                let mut size = ty.size();
+                if reader.takes('[') {
+                    size *= reader.int()? as usize;
+                    reader.expect(']')?;
+                }
+                // The alignment of what a pointer points to is not that of the pointer.
+                let align = if size > ty.size() { align.max(ty.size()) } else { ty.size() };
+                return Ok((Parameter { name: name.to_owned(), offset: 0, size }, align));
+            }
+        }
+    }
+}

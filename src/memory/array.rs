@@ -1,0 +1,379 @@
+//! Arrays: device memory in the order in which textures and surfaces read it.
+
+// Makes and destroys what it owns.
+#![allow(unsafe_code)]
+
+use crate::context::{Resource, UnownedContext};
+use crate::driver::Driver;
+use crate::driver::ffi::{CUDA_ARRAY3D_DESCRIPTOR as Raw, CUarray};
+use crate::error::{CudaError, CudaResult, DropResult};
+use bitflags::bitflags;
+use cuda_driver_sys::{CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUarray_format_enum};
+use std::fmt;
+use std::os::raw::c_uint;
+
+/// The type of an array's channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayFormat {
+    /// Unsigned, 8 bits.
+    UnsignedInt8,
+    /// Unsigned, 16 bits.
+    UnsignedInt16,
+    /// Unsigned, 32 bits.
+    UnsignedInt32,
+    /// Signed, 8 bits.
+    SignedInt8,
+    /// Signed, 16 bits.
+    SignedInt16,
+    /// Signed, 32 bits.
+    SignedInt32,
+    /// A float of 16 bits.
+    Half,
+    /// A float of 32 bits.
+    Float,
+}
+
+const FORMATS: [(ArrayFormat, CUarray_format); 8] = [
+    (ArrayFormat::UnsignedInt8, CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT8),
+    (ArrayFormat::UnsignedInt16, CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT16),
+    (ArrayFormat::UnsignedInt32, CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT32),
+    (ArrayFormat::SignedInt8, CUarray_format_enum::CU_AD_FORMAT_SIGNED_INT8),
+    (ArrayFormat::SignedInt16, CUarray_format_enum::CU_AD_FORMAT_SIGNED_INT16),
+    (ArrayFormat::SignedInt32, CUarray_format_enum::CU_AD_FORMAT_SIGNED_INT32),
+    (ArrayFormat::Half, CUarray_format_enum::CU_AD_FORMAT_HALF),
+    (ArrayFormat::Float, CUarray_format_enum::CU_AD_FORMAT_FLOAT),
+];
+
+impl ArrayFormat {
+    /// The format of the C header's value.
+    pub fn from_raw(raw: CUarray_format) -> ArrayFormat {
+        let found = FORMATS.iter().find(|(_, known)| *known == raw);
+        found.map_or(ArrayFormat::UnsignedInt8, |(format, _)| *format)
+    }
+
+    /// The C header's value.
+    pub fn to_raw(self) -> CUarray_format {
+        let found = FORMATS.iter().find(|(format, _)| *format == self);
+        found.map_or(CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT8, |(_, raw)| *raw)
+    }
+
+    fn from_number(number: u32) -> CudaResult<ArrayFormat> {
+        let found = FORMATS.iter().find(|(_, raw)| *raw as u32 == number);
+        let unexpected =
+            CudaError::UnexpectedValue { function: "cuArray3DGetDescriptor_v2", value: number.into() };
+        found.map(|(format, _)| *format).ok_or(unexpected)
+    }
+}
+
+bitflags! {
+    /// What an array is for.
+    #[derive(Default)]
+    pub struct ArrayObjectFlags: c_uint {
+        /// The third dimension counts layers.
+        const LAYERED = 0x1;
+        /// Surfaces may be bound to it.
+        const SURFACE_LDST = 0x2;
+        /// Six square faces of a cube, or several times six.
+        const CUBEMAP = 0x4;
+        /// Textures gather from it.
+        const TEXTURE_GATHER = 0x8;
+    }
+}
+
+impl ArrayObjectFlags {
+    /// No flag.
+    pub fn new() -> ArrayObjectFlags {
+        ArrayObjectFlags::default()
+    }
+}
+
+/// What an array is like.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayDescriptor {
+    dims: [usize; 3],
+    format: ArrayFormat,
+    num_channels: c_uint,
+    flags: ArrayObjectFlags,
+}
+
+impl ArrayDescriptor {
+    /// A descriptor of the C header.
+    pub fn from_raw(desc: CUDA_ARRAY3D_DESCRIPTOR) -> ArrayDescriptor {
+        // SAFETY: any bits are good; the driver may have newer ones.
+        let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(desc.Flags) };
+        let dims = [desc.Width, desc.Height, desc.Depth];
+        ArrayDescriptor {
+            dims,
+            format: ArrayFormat::from_raw(desc.Format),
+            num_channels: desc.NumChannels,
+            flags,
+        }
+    }
+
+    /// A descriptor of so many elements in each dimension (0 for a dimension that the array has not), of so many
+    /// channels each.
+    pub fn new(
+        dims: [usize; 3],
+        format: ArrayFormat,
+        num_channels: c_uint,
+        flags: ArrayObjectFlags,
+    ) -> ArrayDescriptor {
+        ArrayDescriptor { dims, format, num_channels, flags }
+    }
+
+    /// A descriptor of one channel and no flags.
+    pub fn from_dims_format(dims: [usize; 3], format: ArrayFormat) -> ArrayDescriptor {
+        ArrayDescriptor::new(dims, format, 1, ArrayObjectFlags::new())
+    }
+
+    /// Width, height and depth.
+    pub fn dims(&self) -> [usize; 3] {
+        self.dims
+    }
+
+    /// Sets width, height and depth.
+    pub fn set_dims(&mut self, dims: [usize; 3]) {
+        self.dims = dims;
+    }
+
+    /// Elements in a row.
+    pub fn width(&self) -> usize {
+        self.dims[0]
+    }
+
+    /// Sets the elements in a row.
+    pub fn set_width(&mut self, width: usize) {
+        self.dims[0] = width;
+    }
+
+    /// Rows, or 0.
+    pub fn height(&self) -> usize {
+        self.dims[1]
+    }
+
+    /// Sets the rows.
+    pub fn set_height(&mut self, height: usize) {
+        self.dims[1] = height;
+    }
+
+    /// Slices or layers, or 0.
+    pub fn depth(&self) -> usize {
+        self.dims[2]
+    }
+
+    /// Sets the slices or layers.
+    pub fn set_depth(&mut self, depth: usize) {
+        self.dims[2] = depth;
+    }
+
+    /// The type of the channels.
+    pub fn format(&self) -> ArrayFormat {
+        self.format
+    }
+
+    /// Sets the type of the channels.
+    pub fn set_format(&mut self, format: ArrayFormat) {
+        self.format = format;
+    }
+
+    /// Channels of an element.
+    pub fn num_channels(&self) -> c_uint {
+        self.num_channels
+    }
+
+    /// Sets the channels of an element.
+    pub fn set_num_channels(&mut self, num_channels: c_uint) {
+        self.num_channels = num_channels;
+    }
+
+    /// The flags.
+    pub fn flags(&self) -> ArrayObjectFlags {
+        self.flags
+    }
+
+    /// Sets the flags.
+    pub fn set_flags(&mut self, flags: ArrayObjectFlags) {
+        self.flags = flags;
+    }
+
+    fn to_driver(self) -> Raw {
+        let [width, height, depth] = self.dims;
+        Raw {
+            Width: width,
+            Height: height,
+            Depth: depth,
+            Format: self.format.to_raw() as u32,
+            NumChannels: self.num_channels,
+            Flags: self.flags.bits(),
+        }
+    }
+
+    /// What is wrong with the descriptor in itself; the device's limits are the driver's to say.
+    fn wrong(&self) -> Option<&'static str> {
+        let [width, height, depth] = self.dims;
+        let layered = self.flags.contains(ArrayObjectFlags::LAYERED);
+        let faces = if layered { depth % 6 == 0 && depth > 0 } else { depth == 6 };
+        let cube = self.flags.contains(ArrayObjectFlags::CUBEMAP);
+        match () {
+            () if width == 0 => Some("its width is 0"),
+            () if depth > 0 && height == 0 && !layered => Some("it has a depth, no height and no layers"),
+            () if cube && width != height => Some("the faces of a cube are square"),
+            () if cube && !faces => Some("a cube has six faces"),
+            () if ![1, 2, 4].contains(&self.num_channels) => Some("an element has 1, 2 or 4 channels"),
+            () => None,
+        }
+    }
+}
+
+/// An array; see the [module](self).
+///
+/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there.
+#[repr(C)]
+pub struct ArrayObject {
+    handle: Resource<CUarray>,
+}
+
+impl ArrayObject {
+    /// Makes an array in the current context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue), before the driver is asked, for a descriptor that is none: where
+    /// RustaCUDA panics in debug builds; and from the driver for one that the device cannot have.
+    #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
+    pub fn from_descriptor(descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
+        if let Some(wrong) = descriptor.wrong() {
+            return Err(
+                CudaError::InvalidValue.note(format_args!("to make an array of {descriptor:?}: {wrong}"))
+            );
+        }
+        let raw = descriptor.to_driver();
+        let handle = Resource::make(|driver: &Driver| driver.array_create(&raw), Driver::array_destroy)?;
+        Ok(ArrayObject { handle })
+    }
+
+    fn plain(
+        dims: [usize; 3],
+        format: ArrayFormat,
+        num_channels: c_uint,
+        flags: ArrayObjectFlags,
+    ) -> CudaResult<Self> {
+        ArrayObject::from_descriptor(&ArrayDescriptor::new(dims, format, num_channels, flags))
+    }
+
+    /// An array of up to three dimensions.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new(dims: [usize; 3], format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
+        ArrayObject::plain(dims, format, num_channels, ArrayObjectFlags::new())
+    }
+
+    /// A row.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new_1d(width: usize, format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
+        ArrayObject::plain([width, 0, 0], format, num_channels, ArrayObjectFlags::new())
+    }
+
+    /// A plane.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new_2d(dims: [usize; 2], format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
+        ArrayObject::plain([dims[0], dims[1], 0], format, num_channels, ArrayObjectFlags::new())
+    }
+
+    /// Layers of planes.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new_layered(
+        dims: [usize; 2],
+        num_layers: usize,
+        format: ArrayFormat,
+        num_channels: c_uint,
+    ) -> CudaResult<ArrayObject> {
+        ArrayObject::plain([dims[0], dims[1], num_layers], format, num_channels, ArrayObjectFlags::LAYERED)
+    }
+
+    /// Layers of rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new_layered_1d(
+        width: usize,
+        num_layers: usize,
+        format: ArrayFormat,
+        num_channels: c_uint,
+    ) -> CudaResult<ArrayObject> {
+        ArrayObject::plain([width, 0, num_layers], format, num_channels, ArrayObjectFlags::LAYERED)
+    }
+
+    /// The six faces of a cube.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new_cubemap(side: usize, format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
+        ArrayObject::plain([side, side, 6], format, num_channels, ArrayObjectFlags::CUBEMAP)
+    }
+
+    /// Several cubes.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_descriptor`](Self::from_descriptor).
+    pub fn new_layered_cubemap(
+        side: usize,
+        num_layers: usize,
+        format: ArrayFormat,
+        num_channels: c_uint,
+    ) -> CudaResult<ArrayObject> {
+        let flags = ArrayObjectFlags::CUBEMAP | ArrayObjectFlags::LAYERED;
+        ArrayObject::plain([side, side, num_layers.saturating_mul(6)], format, num_channels, flags)
+    }
+
+    /// What the array is like, as the driver says.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
+    /// [`UnexpectedValue`](CudaError::UnexpectedValue) for a format without a name.
+    #[doc(alias("cuArray3DGetDescriptor", "cuArray3DGetDescriptor_v2"))]
+    pub fn descriptor(&self) -> CudaResult<ArrayDescriptor> {
+        let raw = self.handle.with(Driver::array_get_descriptor)?;
+        // SAFETY: any bits are good; the driver may have newer ones.
+        let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(raw.Flags) };
+        let dims = [raw.Width, raw.Height, raw.Depth];
+        Ok(ArrayDescriptor::new(dims, ArrayFormat::from_number(raw.Format)?, raw.NumChannels, flags))
+    }
+
+    /// The context that the array is of.
+    pub fn context(&self) -> &UnownedContext {
+        self.handle.context()
+    }
+
+    /// Destroys the array, and gives it back with the error if that fails.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    #[doc(alias = "cuArrayDestroy")]
+    pub fn drop(array: ArrayObject) -> DropResult<ArrayObject> {
+        array.handle.drop().map_err(|(error, handle)| (error, ArrayObject { handle }))
+    }
+}
+
+impl fmt::Debug for ArrayObject {
+    /// Its descriptor, or why it cannot be had.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.descriptor().fmt(f)
+    }
+}

@@ -1,0 +1,49 @@
+//! Memory: on the device, managed for both sides, page-locked on the host, and in arrays.
+//!
+//! | | where it is | who may use it |
+//! |---|---|---|
+//! | [`DeviceBox`], [`DeviceBuffer`] | on the device | kernels; the host copies |
+//! | [`UnifiedBox`], [`UnifiedBuffer`] | moves | both, one after the other |
+//! | [`LockedBuffer`] | on the host, page-locked | the host; copies to and from it are asynchronous and fast |
+//! | [`ArrayObject`](array::ArrayObject) | on the device | textures and surfaces |
+//!
+//! Memory belongs to the context that was current when it was allocated, and remembers it: it is freed on any thread,
+//! whatever is current there. Device memory that outlives its context is inert. Unified and page-locked memory hands
+//! out references, so it keeps its context from being destroyed until it is gone itself.
+//!
+//! ```
+//! use custack::memory::{CopyDestination, DeviceBuffer};
+//!
+//! let _context = custack::quick_init()?;
+//! let mut buffer = DeviceBuffer::from_slice(&[1u32, 2, 3, 4])?;
+//! buffer[1..3].copy_from(&[20, 30])?;
+//! let mut back = [0u32; 4];
+//! buffer.copy_to(&mut back)?;
+//! assert_eq!(back, [1, 20, 30, 4]);
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+
+pub mod array;
+
+mod allocations;
+mod copies;
+mod device_box;
+mod device_buffer;
+mod device_slice;
+mod locked;
+mod malloc;
+mod unified;
+mod unified_buffer;
+
+pub use copies::{AsyncCopyDestination, CopyDestination};
+pub use device_box::DeviceBox;
+pub use device_buffer::DeviceBuffer;
+pub use device_slice::{DeviceChunks, DeviceChunksMut, DeviceSlice};
+pub use locked::LockedBuffer;
+pub use malloc::{
+    cuda_free, cuda_free_locked, cuda_free_unified, cuda_malloc, cuda_malloc_locked, cuda_malloc_unified,
+    info,
+};
+pub use rustacuda_core::{DeviceCopy, DevicePointer, UnifiedPointer};
+pub use unified::UnifiedBox;
+pub use unified_buffer::UnifiedBuffer;
