@@ -127,3 +127,33 @@ impl Hold<'_> {
         }
     }
 }
+
+/// Keeps a context from being destroyed while it exists.
+#[derive(Debug)]
+pub(crate) struct Pin(UnownedContext);
+
+impl UnownedContext {
+    /// Keeps the context from being destroyed.
+    pub(crate) fn pin(&self) -> CudaResult<Pin> {
+        pins::add(self).map(|()| Pin(self.clone()))
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let result = match (pins::remove(&self.0), driver()) {
+            (Some(Later::Destroy(killed)), Ok(driver)) => {
+                destroy_held(driver, killed.wait(), self.0.as_raw())
+            }
+            (Some(Later::Release(killed, device)), Ok(driver)) => {
+                let _gone = killed.wait();
+                driver.primary_ctx_release(device)
+            }
+            _ => Ok(()),
+        };
+        match result {
+            Ok(()) | Err(CudaError::Deinitialized) => {}
+            Err(error) => report::warn(format_args!("{} could not be destroyed: {error}", self.0)),
+        }
+    }
+}

@@ -87,11 +87,11 @@ mod primary;
 
 pub use cache::{CacheConfig, SharedMemoryConfig};
 pub use current::CurrentContext;
+pub(crate) use destroy::Pin;
 pub use flags::ContextFlags;
 pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use model::How;
 pub use owned::{Context, quick_init};
-pub(crate) use pins::Pin;
 pub use primary::{PrimaryContext, PrimaryState};
 pub(crate) use resource::{Resource, is_gone};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};

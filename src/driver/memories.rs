@@ -55,11 +55,8 @@ impl Driver {
     /// # Safety
     ///
     /// The address is the caller's to write, for so many bytes.
-    pub(crate) unsafe fn memset(&self, to: u64, byte: u8, size: usize, order: Order<'_>) -> CudaResult<()> {
-        match order {
-            None => ask!(self.cuMemsetD8_v2(to, byte, size)),
-            Some(stream) => ask!(self.cuMemsetD8Async(to, byte, size, stream.raw())),
-        }
+    pub(crate) unsafe fn memset(&self, to: u64, byte: u8, size: usize) -> CudaResult<()> {
+        ask!(self.cuMemsetD8_v2(to, byte, size))
     }
 
     /// # Safety

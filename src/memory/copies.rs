@@ -5,8 +5,8 @@
 
 use super::allocations;
 use crate::context::{Resource, UnownedContext};
-use crate::driver::Driver;
 use crate::driver::ffi::CUstream;
+use crate::driver::{Driver, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
@@ -23,6 +23,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     /// # Panics
     ///
     /// If the numbers of values differ.
+    #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD"))]
     fn copy_from(&mut self, source: &O) -> CudaResult<()>;
 
     /// Copies to `dest`, which has as many values.
@@ -34,6 +35,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     /// # Panics
     ///
     /// If the numbers of values differ.
+    #[doc(alias("cuMemcpyDtoH", "cuMemcpyDtoD"))]
     fn copy_to(&self, dest: &mut O) -> CudaResult<()>;
 }
 
@@ -53,6 +55,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     /// # Safety
     ///
     /// Neither side is freed, and the source not written and the destination not used, until the stream is there.
+    #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
 
     /// Gives the stream a copy to `dest`.
@@ -68,6 +71,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     /// # Safety
     ///
     /// As [`async_copy_from`](Self::async_copy_from).
+    #[doc(alias("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
 }
 
@@ -105,7 +109,7 @@ impl<T> There<T> {
         self,
         other: usize,
         stream: Option<&Stream>,
-        f: impl FnOnce(&Driver, crate::driver::Order<'_>) -> CudaResult<()>,
+        f: impl FnOnce(&Driver, Order<'_>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         assert!(
             self.count == other,

@@ -82,7 +82,7 @@ impl<T> DeviceBox<T> {
         if mem::size_of::<T>() > 0 {
             let address = new.ptr.as_raw() as u64;
             // SAFETY: the memory allocated above.
-            new.context.inside(|driver| unsafe { driver.memset(address, 0, mem::size_of::<T>(), None) })?;
+            new.context.inside(|driver| unsafe { driver.memset(address, 0, mem::size_of::<T>()) })?;
         }
         Ok(new)
     }

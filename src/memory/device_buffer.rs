@@ -76,7 +76,7 @@ impl<T> DeviceBuffer<T> {
         if bytes > 0 {
             let address = buffer.buf.as_raw() as u64;
             // SAFETY: the memory allocated above.
-            buffer.context.inside(|driver| unsafe { driver.memset(address, 0, bytes, None) })?;
+            buffer.context.inside(|driver| unsafe { driver.memset(address, 0, bytes) })?;
         }
         Ok(buffer)
     }

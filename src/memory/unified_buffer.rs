@@ -107,7 +107,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     /// The memory has room for as many values, they are written before they are read, and nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: UnifiedPointer<T>, capacity: usize) -> UnifiedBuffer<T> {
         let context = allocations::context_at(ptr.as_raw() as u64);
-        UnifiedBuffer { buf: ptr, capacity: capacity, context }
+        UnifiedBuffer { buf: ptr, capacity, context }
     }
 
     /// Frees the memory, and gives the buffer back with the error if that fails.

@@ -26,6 +26,12 @@ mod primary;
 mod stack;
 mod unowned;
 
+// What is made in contexts.
+mod event;
+mod memory;
+mod module;
+mod stream;
+
 // Across the rooms.
 mod bad_input;
 mod cost;

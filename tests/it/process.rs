@@ -39,7 +39,7 @@ fn run_child(command: &mut Command) -> (ExitStatus, String) {
 }
 
 #[track_caller]
-fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> String {
+pub(crate) fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> String {
     let (status, text) = child(scenario, variables);
     assert!(status.success() && text.contains("scenario done"), "{scenario}: {text}");
     text
@@ -57,6 +57,7 @@ fn in_a_process_of_its_own() {
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
         Ok("strange driver") => crate::strange_driver::scenario(),
+        Ok("failing kernel") => crate::module::failing_kernel(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         other => panic!("no such scenario: {other:?}"),
     }

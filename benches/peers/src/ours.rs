@@ -5,6 +5,10 @@ use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use custack::CudaFlags;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
+use custack::launch;
+use custack::module::Module;
+use custack::stream::{Stream, StreamFlags};
+use std::ffi::{CStr, CString};
 use std::hint::black_box;
 
 const LIBRARY: &str = "custack";
@@ -59,8 +63,26 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
         Bench::new(QUERY_OTHER, LIBRARY, move |run| {
             run.time(|| assert_eq!(a.stream_priority_range().unwrap().least, 0));
         }),
-        Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
+        Bench::new(HANDLE, LIBRARY, move |run| {
+            run.time(|| {
+                black_box(a.clone());
+            })
+        }),
     ];
+    benches.push(Bench::new(LAUNCH, LIBRARY, move |run| {
+        ContextStack::push(a).unwrap();
+        let module =
+            Module::load_from_string(CStr::from_bytes_with_nul(EMPTY_KERNEL.as_bytes()).unwrap()).unwrap();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let name = CString::new("empty").unwrap();
+        let empty = module.get_function(&name).unwrap();
+        run.time(|| {
+            // SAFETY: the kernel takes these and does nothing.
+            unsafe { launch!(empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap();
+        });
+        stream.synchronize().unwrap();
+        ContextStack::pop().unwrap();
+    }));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             let mut guards = Vec::with_capacity(depth);

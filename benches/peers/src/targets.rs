@@ -46,6 +46,10 @@ pub fn print(rows: &[Row]) {
         let more = ours(QUERY, threads).zip(ns(QUERY, "raw", threads)).map(|(ours, raw)| ours - raw);
         at_most(&format!("e on {threads} threads, ns more than the raw call"), more, 20.0);
     }
+    for threads in [1, 2, 4, 8, 16] {
+        let ratio = over(ours(LAUNCH, threads), ns(LAUNCH, "rustacuda", threads));
+        at_most(&format!("i: a launch on {threads} threads, times RustaCUDA"), ratio, 1.1);
+    }
     let deep = over(ours(NESTED[3].0, 1), ours(NESTED[1].0, 1));
     at_most("g: a scope at depth 1000, times one at depth 10", deep, 1.5);
 }

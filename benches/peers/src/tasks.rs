@@ -17,8 +17,13 @@ pub const NESTED: [(&str, usize); 4] = [
 ];
 pub const DEVICES: &str = "h. scope on each device in turn";
 
+pub const LAUNCH: &str = "i. launch of an empty kernel";
+
+/// What is launched.
+pub const EMPTY_KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n\0";
+
 /// In the order of the table.
-pub const ALL: [&str; 14] = [
+pub const ALL: [&str; 15] = [
     CURRENT,
     EMPTY,
     SWITCH,
@@ -33,4 +38,5 @@ pub const ALL: [&str; 14] = [
     NESTED[2].0,
     NESTED[3].0,
     DEVICES,
+    LAUNCH,
 ];

@@ -1,9 +1,10 @@
-//! The C face, second part: streams, events, memory, modules and launches.
+//! The C face, third part: streams, events, memory, modules and launches.
 
 // C functions that read and write through the pointers they are given.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
-use super::abi::{call, face, give, give_first, put, wait_for_current_work};
+use super::abi::{call, face, give, give_first, put};
+use super::abi_contexts::wait_for_current_work;
 use super::copies::{self, End};
 use super::machine::*;
 use super::memory::{self, HostMemory, Kind};

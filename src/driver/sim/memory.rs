@@ -11,7 +11,7 @@
 use super::machine::Handle;
 use lazy_static::lazy_static;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where device memory begins.
@@ -33,9 +33,19 @@ struct Allocation {
     kind: Kind,
     context: Handle,
     size: usize,
-    /// The address of the host memory that holds the contents.
-    place: usize,
+    contents: Contents,
 }
+
+enum Contents {
+    /// At this address of the host's.
+    Whole(usize),
+    /// In pages, as far as they were written: a program may allocate what a GPU has and a laptop has not.
+    Pages(HashMap<usize, Box<[u8]>>),
+}
+
+const PAGE: usize = 1 << 16;
+/// Device memory beyond this comes in pages.
+const MOST_WHOLE: usize = 1 << 24;
 
 pub(super) struct Memory {
     by_address: BTreeMap<u64, Allocation>,
@@ -57,22 +67,67 @@ fn layout(size: usize) -> Option<Layout> {
 }
 
 impl Allocation {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `place` is this many bytes of zeroed or written memory, which live as long as the allocation.
-        unsafe { std::slice::from_raw_parts(self.place as *const u8, self.size) }
+    fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
+        if kind == Kind::Device && size > MOST_WHOLE {
+            return Some(Allocation { kind, context, size, contents: Contents::Pages(HashMap::new()) });
+        }
+        let layout = layout(size).filter(|layout| layout.size() > 0)?;
+        // SAFETY: the layout is not of size zero.
+        let place = unsafe { alloc_zeroed(layout) } as usize;
+        (place != 0).then_some(Allocation { kind, context, size, contents: Contents::Whole(place) })
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; that the program does not use the memory meanwhile is what CUDA asks of it.
-        unsafe { std::slice::from_raw_parts_mut(self.place as *mut u8, self.size) }
+    /// The bytes from `at` on, as many as there are in one piece but no more than asked; unwritten ones are zero.
+    fn read(&self, at: usize, into: &mut [u8]) {
+        match &self.contents {
+            Contents::Whole(place) => {
+                // SAFETY: `place` is `size` bytes, zeroed or written, and `find` has looked that these are among them.
+                into.copy_from_slice(unsafe {
+                    std::slice::from_raw_parts((place + at) as *const u8, into.len())
+                });
+            }
+            Contents::Pages(pages) => {
+                let mut done = 0;
+                while done < into.len() {
+                    let (page, within) = ((at + done) / PAGE, (at + done) % PAGE);
+                    let count = (PAGE - within).min(into.len() - done);
+                    let piece = &mut into[done..done + count];
+                    match pages.get(&page) {
+                        Some(page) => piece.copy_from_slice(&page[within..within + count]),
+                        None => piece.fill(0),
+                    }
+                    done += count;
+                }
+            }
+        }
+    }
+
+    /// Has `f` write `size` bytes from `at` on, a piece at a time; `f` is told where among them the piece begins.
+    fn write(&mut self, at: usize, size: usize, f: impl Fn(usize, &mut [u8])) {
+        match &mut self.contents {
+            Contents::Whole(place) => {
+                // SAFETY: as in `read`; that the program does not use the memory meanwhile is what CUDA asks of it.
+                f(0, unsafe { std::slice::from_raw_parts_mut((*place + at) as *mut u8, size) })
+            }
+            Contents::Pages(pages) => {
+                let mut done = 0;
+                while done < size {
+                    let (page, within) = ((at + done) / PAGE, (at + done) % PAGE);
+                    let count = (PAGE - within).min(size - done);
+                    let page = pages.entry(page).or_insert_with(|| vec![0; PAGE].into());
+                    f(done, &mut page[within..within + count]);
+                    done += count;
+                }
+            }
+        }
     }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let Some(layout) = layout(self.size) {
+        if let (Contents::Whole(place), Some(layout)) = (&self.contents, layout(self.size)) {
             // SAFETY: allocated with this layout, and dropped once.
-            unsafe { dealloc(self.place as *mut u8, layout) }
+            unsafe { dealloc(*place as *mut u8, layout) }
         }
     }
 }
@@ -83,22 +138,17 @@ impl Memory {
         if size > TOTAL.saturating_sub(self.used) {
             return None;
         }
-        let layout = layout(size).filter(|layout| layout.size() > 0)?;
-        // SAFETY: the layout is not of size zero.
-        let place = unsafe { alloc_zeroed(layout) } as usize;
-        if place == 0 {
-            return None;
-        }
-        let address = match kind {
-            Kind::Managed | Kind::Locked => place as u64,
-            Kind::Device | Kind::Variable => {
+        let allocation = Allocation::new(kind, context, size)?;
+        let address = match allocation.contents {
+            Contents::Whole(place) if matches!(kind, Kind::Managed | Kind::Locked) => place as u64,
+            _ => {
                 let address = self.next;
                 self.next += (size as u64).next_multiple_of(GRANULE) + GRANULE;
                 address
             }
         };
         self.used += size;
-        self.by_address.insert(address, Allocation { kind, context, size, place });
+        self.by_address.insert(address, allocation);
         Some(address)
     }
 
@@ -153,19 +203,20 @@ impl Memory {
 
     pub(super) fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), String> {
         let (allocation, at) = self.find(address, into.len())?;
-        into.copy_from_slice(&allocation.bytes()[at..at + into.len()]);
+        allocation.read(at, into);
         Ok(())
     }
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
         let (allocation, at) = self.find(address, bytes.len())?;
-        allocation.bytes_mut()[at..at + bytes.len()].copy_from_slice(bytes);
+        allocation
+            .write(at, bytes.len(), |from, piece| piece.copy_from_slice(&bytes[from..from + piece.len()]));
         Ok(())
     }
 
     pub(super) fn fill(&mut self, address: u64, byte: u8, size: usize) -> Result<(), String> {
         let (allocation, at) = self.find(address, size)?;
-        allocation.bytes_mut()[at..at + size].fill(byte);
+        allocation.write(at, size, |_, piece| piece.fill(byte));
         Ok(())
     }
 

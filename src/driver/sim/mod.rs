@@ -13,14 +13,28 @@
 //!   current, when the driver frees a handle and [gives it out again](reuse_handles), flags, limits with their
 //!   rounding and clamping, cache and shared-memory configurations, usage counts, peer access.
 //! * Primary contexts: their counts, flags, reset, and the handle that comes back.
+//! * Memory with contents and bounds. Device memory has addresses of its own, which the host cannot follow; managed and
+//!   page-locked memory is the host's. A copy past an allocation, or of what was freed, is refused, and the log says
+//!   which allocation it was and how large.
+//! * Streams, whose work is done in its order by a thread while the program goes on; events with times; callbacks, in
+//!   which every driver call is refused.
+//! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
+//!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. An instruction that it does
+//!   not know makes loading fail with `NotSupported`, and the log names it. A kernel that reads or writes where nothing
+//!   is, is misaligned, or traps leaves its context in the error that the device leaves.
 //!
 //! # What is not, and why
 //!
-//! * Time and memory. Creating a context takes microseconds, not 0.2 s, and no memory; so creating never fails for
-//!   want of it. The upper ends of `MallocHeapSize` (17681179680), `DeviceRuntimePendingLaunchCount` (599186) and
-//!   `StackSize` (523712) are those of an H200 with nothing else on it; the real ones shrink with its free memory.
-//! * Work. There are no streams, events, modules and memory yet: synchronising finds nothing to wait for, recording
-//!   an event finds no event, and no context ever gets into the error that a failed kernel leaves.
+//! * Time. Creating a context takes microseconds, not 0.2 s; copies and kernels take what they take on the host. Threads
+//!   of a block run one after the other between barriers, so that a kernel whose threads wait for each other without one
+//!   does not end; after some billions of instructions it fails with `LaunchTimeout`.
+//! * Memory for contexts: creating one never fails for want of it. The upper ends of `MallocHeapSize` (17681179680),
+//!   `DeviceRuntimePendingLaunchCount` (599186) and `StackSize` (523712) are those of an H200 with nothing else on it;
+//!   the real ones shrink with its free memory.
+//! * The end of a process by a kernel's error: on an H200 no context can be made in it any more; here the error stays
+//!   with its context, so that a test of such a kernel need not be a process of its own.
+//! * Arrays have a descriptor and no contents; machine code (`NoBinaryForGpu`); calls, textures, vectors, warp-wide
+//!   instructions and rounding other than to the nearest in kernels; capturing streams into graphs.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, which has none to give.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused, as there is nothing to share.
 //! * Notifications: one can be registered, and none is ever sent.
@@ -30,6 +44,7 @@
 
 // The C face.
 mod abi;
+mod abi_contexts;
 mod abi_work;
 
 // Devices, contexts and stacks.
@@ -47,9 +62,10 @@ mod objects;
 mod ptx;
 mod work;
 
-/// Both parts of the face.
+/// All parts of the face.
 mod face {
     pub(super) use super::abi::*;
+    pub(super) use super::abi_contexts::*;
     pub(super) use super::abi_work::*;
 }
 

@@ -8,6 +8,7 @@
 //! An instruction that is not in the table makes loading fail with `CUDA_ERROR_NOT_SUPPORTED`, and the log names it.
 
 mod decode;
+mod instructions;
 mod read;
 mod run;
 mod tokens;

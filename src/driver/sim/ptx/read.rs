@@ -11,33 +11,33 @@ const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
 /// What a text has.
 #[derive(Debug)]
-pub(in crate::driver::sim) struct Program {
-    pub(in crate::driver::sim) version: u32,
-    pub(in crate::driver::sim) entries: Vec<Entry>,
+pub(in super::super) struct Program {
+    pub(in super::super) version: u32,
+    pub(in super::super) entries: Vec<Entry>,
     /// In global and constant memory.
-    pub(in crate::driver::sim) variables: Vec<Variable>,
+    pub(in super::super) variables: Vec<Variable>,
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::driver::sim) struct Variable {
-    pub(in crate::driver::sim) name: String,
-    pub(in crate::driver::sim) contents: Vec<u8>,
-    pub(in crate::driver::sim) constant: bool,
+pub(in super::super) struct Variable {
+    pub(in super::super) name: String,
+    pub(in super::super) contents: Vec<u8>,
+    pub(in super::super) constant: bool,
 }
 
 /// A parameter of a kernel, and its place among them.
 #[derive(Debug, Clone)]
-pub(in crate::driver::sim) struct Parameter {
+pub(in super::super) struct Parameter {
     pub(super) name: String,
-    pub(in crate::driver::sim) offset: usize,
-    pub(in crate::driver::sim) size: usize,
+    pub(in super::super) offset: usize,
+    pub(in super::super) size: usize,
 }
 
 #[derive(Debug)]
-pub(in crate::driver::sim) struct Entry {
-    pub(in crate::driver::sim) name: String,
-    pub(in crate::driver::sim) parameters: Vec<Parameter>,
-    pub(in crate::driver::sim) body: Body,
+pub(in super::super) struct Entry {
+    pub(in super::super) name: String,
+    pub(in super::super) parameters: Vec<Parameter>,
+    pub(in super::super) body: Body,
 }
 
 /// A variable that is declared: its name, alignment, size in bytes, and what it begins with.
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Reads a text; one that is not PTX at all is no image.
-pub(in crate::driver::sim) fn read(text: &str) -> Result<Program, Refusal> {
+pub(in super::super) fn read(text: &str) -> Result<Program, Refusal> {
     let tokens = tokens(text);
     let begins = tokens.as_ref().is_ok_and(|tokens| tokens.iter().any(|t| t.word() == Some(".version")));
     if !begins {

@@ -1,0 +1,161 @@
+//! Events.
+
+use crate::harness::{parked, pushed, run};
+use custack::error::CudaError;
+use custack::event::{Event, EventFlags, EventStatus};
+use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+fn stream() -> Stream {
+    Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()
+}
+
+fn event() -> Event {
+    Event::new(EventFlags::DEFAULT).unwrap()
+}
+
+#[test]
+fn an_event_that_was_never_recorded_is_ready() {
+    run(|| {
+        assert_eq!(Event::new(EventFlags::DEFAULT).unwrap_err(), CudaError::InvalidContext);
+        let ctx = pushed();
+        let event = event();
+        assert_eq!((event.query(), event.synchronize()), (Ok(EventStatus::Ready), Ok(())));
+        assert_eq!(event.context(), &ctx.get_unowned());
+    });
+}
+
+#[test]
+fn an_event_is_ready_when_the_stream_has_come_to_it() {
+    run(|| {
+        let _ctx = pushed();
+        let (stream, event) = (stream(), event());
+        let (go, wait) = channel::<()>();
+        stream.add_callback(Box::new(move |_| wait.recv().unwrap())).unwrap();
+        event.record(&stream).unwrap();
+        assert_eq!(event.query(), Ok(EventStatus::NotReady));
+        go.send(()).unwrap();
+        event.synchronize().unwrap();
+        assert_eq!(event.query(), Ok(EventStatus::Ready));
+    });
+}
+
+#[test]
+fn a_stream_waits_for_an_event_lent_or_given() {
+    run(|| {
+        let _ctx = pushed();
+        let (first, second, third) = (stream(), stream(), stream());
+        let event = event();
+        let (go, wait) = channel::<()>();
+        first.add_callback(Box::new(move |_| wait.recv().unwrap())).unwrap();
+        event.record(&first).unwrap();
+        second.wait_event(&event, StreamWaitEventFlags::DEFAULT).unwrap();
+        third.wait_event(event, StreamWaitEventFlags::DEFAULT).unwrap();
+        let (tell, told) = channel();
+        for (number, stream) in [(2, &second), (3, &third)] {
+            let tell = tell.clone();
+            stream.add_callback(Box::new(move |_| tell.send(number).unwrap())).unwrap();
+        }
+        assert!(told.recv_timeout(Duration::from_millis(20)).is_err());
+        go.send(()).unwrap();
+        let mut came = [told.recv().unwrap(), told.recv().unwrap()];
+        came.sort_unstable();
+        assert_eq!(came, [2, 3]);
+    });
+}
+
+#[test]
+fn times_grow_from_mark_to_mark() {
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let marks = [event(), event(), event()];
+        for mark in &marks {
+            mark.record(&stream).unwrap();
+            stream.add_callback(Box::new(|_| std::thread::sleep(Duration::from_millis(5)))).unwrap();
+        }
+        stream.synchronize().unwrap();
+        let near = marks[1].elapsed_time_f32(&marks[0]).unwrap();
+        let far = marks[2].elapsed_time_f32(&marks[0]).unwrap();
+        assert!(near > 4.0 && far > near + 4.0 && far < 10_000.0, "{near} {far}");
+    });
+}
+
+#[test]
+fn times_need_two_recorded_timed_events() {
+    run(|| {
+        let _ctx = pushed();
+        let (stream, start, end) = (stream(), event(), event());
+        assert_eq!(end.elapsed_time_f32(&start), Err(CudaError::InvalidHandle));
+        start.record(&stream).unwrap();
+        assert_eq!(end.elapsed_time_f32(&start), Err(CudaError::InvalidHandle));
+        let untimed = Event::new(EventFlags::DISABLE_TIMING).unwrap();
+        untimed.record(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(untimed.elapsed_time_f32(&start), Err(CudaError::InvalidHandle));
+        let (go, wait) = channel::<()>();
+        stream.add_callback(Box::new(move |_| wait.recv().unwrap())).unwrap();
+        end.record(&stream).unwrap();
+        assert_eq!(end.elapsed_time_f32(&start), Err(CudaError::NotReady));
+        go.send(()).unwrap();
+        stream.synchronize().unwrap();
+        assert!(end.elapsed_time_f32(&start).unwrap() > 0.0);
+    });
+}
+
+#[test]
+fn an_event_is_recorded_in_streams_of_its_own_context() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let in_a = a.scoped(|_| Stream::new(StreamFlags::NON_BLOCKING, None)).unwrap();
+        let in_b = b.scoped(|_| Stream::new(StreamFlags::NON_BLOCKING, None)).unwrap();
+        let event = a.scoped(|_| Event::new(EventFlags::DEFAULT)).unwrap();
+        assert_eq!(event.record(&in_b), Err(CudaError::InvalidHandle));
+        event.record(&in_a).unwrap();
+        // Waiting for it is for everyone.
+        in_b.wait_event(&event, StreamWaitEventFlags::DEFAULT).unwrap();
+        in_b.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn flags_that_do_not_go_together_are_refused() {
+    run(|| {
+        let _ctx = pushed();
+        assert_eq!(Event::new(EventFlags::INTERPROCESS).unwrap_err(), CudaError::InvalidValue);
+        for flags in [EventFlags::BLOCKING_SYNC, EventFlags::BLOCKING_SYNC | EventFlags::DISABLE_TIMING] {
+            Event::new(flags).unwrap();
+        }
+    });
+}
+
+#[test]
+fn an_event_that_outlives_its_context_is_inert() {
+    run(|| {
+        let ctx = pushed();
+        let (event, stream) = (event(), stream());
+        drop(ctx);
+        assert_eq!(event.query(), Err(CudaError::ContextIsDestroyed));
+        assert_eq!(event.record(&stream), Err(CudaError::ContextIsDestroyed));
+        assert!(Event::drop(event).is_ok());
+    });
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn an_event_that_could_not_be_destroyed_comes_back() {
+    use custack::driver::account::{self, When};
+    run(|| {
+        let _ctx = pushed();
+        let event = event();
+        assert!(account::fail(Some("cuEventDestroy_v2"), 1, 719, When::Before));
+        let (error, event) = Event::drop(event).unwrap_err();
+        assert_eq!(error, CudaError::LaunchFailed);
+        let raw = event.into_raw();
+        // SAFETY: an event of the current context that nobody else has.
+        let again = unsafe { Event::from_raw(raw) }.unwrap();
+        assert_eq!(again.as_raw(), raw);
+        assert!(Event::drop(again).is_ok());
+    });
+}
