@@ -93,6 +93,6 @@ pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use model::How;
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
-pub(crate) use resource::{Resource, is_gone};
+pub(crate) use resource::{Resource, dispose, is_gone};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};
 pub use unowned::{ContextHandle, Origin, UnownedContext};

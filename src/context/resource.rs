@@ -8,6 +8,7 @@ use super::unowned::UnownedContext;
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::report;
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
 impl UnownedContext {
@@ -39,6 +40,22 @@ impl UnownedContext {
         let _current = self.enter()?;
         let driver = driver()?;
         self.protect(|_| f(driver))?
+    }
+}
+
+/// Frees or destroys something of the context. If the call was not reached, because the context could not be entered,
+/// it is tried once more: a destructor has no later. A call that failed is not repeated: it may have done its work.
+pub(crate) fn dispose(context: &UnownedContext, f: impl Fn(&Driver) -> CudaResult<()>) -> CudaResult<()> {
+    let reached = Cell::new(false);
+    let try_once = || {
+        context.inside(|driver| {
+            reached.set(true);
+            f(driver)
+        })
+    };
+    match try_once() {
+        Err(error) if !reached.get() && !is_gone(error) => try_once(),
+        result => result,
     }
 }
 
@@ -100,7 +117,9 @@ impl<H: Copy> Resource<H> {
     }
 
     fn destroy_now(&self) -> CudaResult<()> {
-        match self.with(self.destroy) {
+        // SAFETY: as in `with`.
+        let destroy = |driver: &Driver| (self.destroy)(driver, unsafe { Held::new(self.raw) });
+        match dispose(&self.context, destroy) {
             Err(error) if is_gone(error) => Ok(()),
             result => result,
         }

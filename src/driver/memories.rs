@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ffi::*;
-use super::{Driver, Held, ask};
+use super::{Driver, Held, ask, made};
 use crate::error::CudaResult;
 use std::os::raw::c_void;
 use std::ptr;
@@ -21,20 +21,33 @@ impl Driver {
 
     pub(crate) fn mem_alloc(&self, size: usize) -> CudaResult<u64> {
         let mut address = 0;
-        ask!(self.cuMemAlloc_v2(&mut address, size))?;
+        ask!(self.cuMemAlloc_v2(&mut address, size)).inspect_err(|_| self.undo_alloc(address))?;
         Ok(address)
     }
 
     pub(crate) fn mem_alloc_managed(&self, size: usize) -> CudaResult<u64> {
         const GLOBAL: u32 = 1;
         let mut address = 0;
-        ask!(self.cuMemAllocManaged(&mut address, size, GLOBAL))?;
+        ask!(self.cuMemAllocManaged(&mut address, size, GLOBAL)).inspect_err(|_| self.undo_alloc(address))?;
         Ok(address)
+    }
+
+    /// A driver that fails after it has allocated has written the address.
+    fn undo_alloc(&self, address: u64) {
+        if address != 0 {
+            // SAFETY: nobody has got it.
+            let _ = unsafe { self.mem_free(address) };
+        }
     }
 
     pub(crate) fn mem_alloc_host(&self, size: usize) -> CudaResult<*mut c_void> {
         let mut memory = ptr::null_mut();
-        ask!(self.cuMemAllocHost_v2(&mut memory, size))?;
+        ask!(self.cuMemAllocHost_v2(&mut memory, size)).inspect_err(|_| {
+            if !memory.is_null() {
+                // SAFETY: nobody has got it.
+                let _ = unsafe { self.mem_free_host(memory) };
+            }
+        })?;
         Ok(memory)
     }
 
@@ -110,8 +123,7 @@ impl Driver {
 
     pub(crate) fn array_create(&self, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> CudaResult<CUarray> {
         let mut array = ptr::null_mut();
-        ask!(self.cuArray3DCreate_v2(&mut array, descriptor))?;
-        Ok(array)
+        made!(self, ask!(self.cuArray3DCreate_v2(&mut array, descriptor)), array, array_destroy)
     }
 
     pub(crate) fn array_get_descriptor(

@@ -301,3 +301,21 @@ macro_rules! ask_briefly {
     };
 }
 use ask_briefly;
+
+/// The result of making something: the handle, or the error. A driver that fails after it has made it has written the
+/// handle; then it is destroyed.
+macro_rules! made {
+    ($driver:ident, $asked:expr, $handle:ident, $destroy:ident) => {
+        match $asked {
+            Ok(()) => Ok($handle),
+            Err(error) => {
+                if !$handle.is_null() {
+                    // SAFETY: made a moment ago, in the context that is current, and nobody has got it.
+                    let _ = $driver.$destroy(unsafe { $crate::driver::Held::new($handle) });
+                }
+                Err(error)
+            }
+        }
+    };
+}
+use made;

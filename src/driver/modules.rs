@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ffi::*;
-use super::{Driver, Held, ask};
+use super::{Driver, Held, ask, made};
 use crate::error::CudaResult;
 use std::ffi::CStr;
 use std::os::raw::c_void;
@@ -22,8 +22,7 @@ pub(crate) struct Shape {
 impl Driver {
     pub(crate) fn module_load(&self, file: &CStr) -> CudaResult<CUmodule> {
         let mut module = ptr::null_mut();
-        ask!(self.cuModuleLoad(&mut module, file.as_ptr()))?;
-        Ok(module)
+        made!(self, ask!(self.cuModuleLoad(&mut module, file.as_ptr())), module, module_unload)
     }
 
     /// # Safety
@@ -31,8 +30,7 @@ impl Driver {
     /// The image is a text with a final NUL, or machine code that is as long as it says.
     pub(crate) unsafe fn module_load_data(&self, image: *const c_void) -> CudaResult<CUmodule> {
         let mut module = ptr::null_mut();
-        ask!(self.cuModuleLoadData(&mut module, image))?;
-        Ok(module)
+        made!(self, ask!(self.cuModuleLoadData(&mut module, image)), module, module_unload)
     }
 
     pub(crate) fn module_unload(&self, module: Held<'_, CUmodule>) -> CudaResult<()> {

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ffi::*;
-use super::{Driver, Held, ask};
+use super::{Driver, Held, ask, made};
 use crate::error::CudaResult;
 use std::os::raw::c_void;
 use std::ptr;
@@ -12,8 +12,12 @@ use std::ptr;
 impl Driver {
     pub(crate) fn stream_create(&self, flags: u32, priority: i32) -> CudaResult<CUstream> {
         let mut stream = ptr::null_mut();
-        ask!(self.cuStreamCreateWithPriority(&mut stream, flags, priority))?;
-        Ok(stream)
+        made!(
+            self,
+            ask!(self.cuStreamCreateWithPriority(&mut stream, flags, priority)),
+            stream,
+            stream_destroy
+        )
     }
 
     pub(crate) fn stream_destroy(&self, stream: Held<'_, CUstream>) -> CudaResult<()> {
@@ -69,8 +73,7 @@ impl Driver {
 
     pub(crate) fn event_create(&self, flags: u32) -> CudaResult<CUevent> {
         let mut event = ptr::null_mut();
-        ask!(self.cuEventCreate(&mut event, flags))?;
-        Ok(event)
+        made!(self, ask!(self.cuEventCreate(&mut event, flags)), event, event_destroy)
     }
 
     pub(crate) fn event_destroy(&self, event: Held<'_, CUevent>) -> CudaResult<()> {

@@ -34,6 +34,12 @@ pub(super) fn forget(address: u64, context: &UnownedContext) -> Option<Pin> {
     all.remove(&address).and_then(|found| found.pin)
 }
 
+/// Gives up an allocation that a destructor could not free: nobody has a reference into it any more, and its context
+/// takes it along.
+pub(super) fn abandon(address: u64, context: &UnownedContext) {
+    drop(forget(address, context));
+}
+
 /// The context of the allocation that has this address; a null handle for memory that custack did not allocate.
 pub(super) fn context_at(address: u64) -> UnownedContext {
     let all = ALLOCATIONS.read().unwrap_or_else(PoisonError::into_inner);

@@ -193,6 +193,7 @@ impl<T> Drop for DeviceBox<T> {
     fn drop(&mut self) {
         if let Err(error) = self.free() {
             report::warn(format_args!("device memory of {} could not be freed: {error}", self.context));
+            allocations::abandon(self.ptr.as_raw() as u64, &self.context);
         }
     }
 }

@@ -185,6 +185,7 @@ impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         if let Err(error) = self.free() {
             report::warn(format_args!("device memory of {} could not be freed: {error}", self.context));
+            allocations::abandon(self.buf.as_raw() as u64, &self.context);
         }
     }
 }

@@ -165,6 +165,7 @@ impl<T: DeviceCopy> Drop for LockedBuffer<T> {
     fn drop(&mut self) {
         if let Err(error) = self.free() {
             report::warn(format_args!("page-locked memory of {} could not be freed: {error}", self.context));
+            allocations::abandon(self.buf.addr() as u64, &self.context);
         }
     }
 }

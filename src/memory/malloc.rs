@@ -5,7 +5,7 @@
 
 use super::allocations;
 use super::{DeviceCopy, DevicePointer, UnifiedPointer};
-use crate::context::{UnownedContext, is_gone};
+use crate::context::{UnownedContext, dispose, is_gone};
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use std::mem;
@@ -153,7 +153,7 @@ pub unsafe fn cuda_free_locked<T>(ptr: *mut T) -> CudaResult<()> {
 /// Nothing uses the memory afterwards.
 pub(super) unsafe fn free(address: u64, context: &UnownedContext) -> CudaResult<()> {
     // SAFETY: the caller's promise.
-    freed(address, context, context.inside(|driver| unsafe { driver.mem_free(address) }))
+    freed(address, context, dispose(context, |driver| unsafe { driver.mem_free(address) }))
 }
 
 /// # Safety
@@ -161,7 +161,7 @@ pub(super) unsafe fn free(address: u64, context: &UnownedContext) -> CudaResult<
 /// Nothing uses the memory afterwards.
 pub(super) unsafe fn free_locked<T>(ptr: *mut T, context: &UnownedContext) -> CudaResult<()> {
     // SAFETY: the caller's promise.
-    let result = context.inside(|driver| unsafe { driver.mem_free_host(ptr.cast()) });
+    let result = dispose(context, |driver| unsafe { driver.mem_free_host(ptr.cast()) });
     freed(ptr.addr() as u64, context, result)
 }
 

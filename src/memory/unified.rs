@@ -144,6 +144,7 @@ impl<T: DeviceCopy> Drop for UnifiedBox<T> {
     fn drop(&mut self) {
         if let Err(error) = self.free() {
             report::warn(format_args!("unified memory of {} could not be freed: {error}", self.context));
+            allocations::abandon(self.ptr.as_raw() as u64, &self.context);
         }
     }
 }

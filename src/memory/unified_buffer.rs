@@ -172,6 +172,7 @@ impl<T: DeviceCopy> Drop for UnifiedBuffer<T> {
     fn drop(&mut self) {
         if let Err(error) = self.free() {
             report::warn(format_args!("unified memory of {} could not be freed: {error}", self.context));
+            allocations::abandon(self.buf.as_raw() as u64, &self.context);
         }
     }
 }

@@ -15,7 +15,7 @@ const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 
 /// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls
 /// `check` after each, with what came back and the error that was injected.
-fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
+pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
     let (clean, calls) = account::during(&mut operation);
     drop(clean);
     let mut runs = 0;

@@ -36,6 +36,7 @@ mod stream;
 mod bad_input;
 mod cost;
 mod faults;
+mod faults_work;
 mod foreign;
 mod liveness;
 mod outside;

@@ -1,10 +1,12 @@
 //! What comes in from outside as text or as a number: names, addresses, variables, codes. Nothing of it may do more
 //! than give an error.
 
-use crate::harness::run;
+use crate::harness::{is_simulated, pushed, run, skip};
+use crate::module::KERNELS;
 use custack::device::Device;
 use custack::driver::Choice;
 use custack::error::{CudaError, DriverError};
+use custack::module::Module;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -86,4 +88,62 @@ fn any_bytes_as_the_choice_of_a_driver_are_an_error_or_a_driver() {
             crate::process::child_with("say why", "CUSTACK_DRIVER", OsStr::from_bytes(bytes));
         assert!(status.success() && text.contains("expected `cuda`, `sim` or `auto`"), "{bytes:?}: {text}");
     }
+}
+
+#[test]
+fn any_bytes_as_an_image_are_a_module_or_an_error() {
+    if !is_simulated() {
+        return skip(
+            "any_bytes_as_an_image_are_a_module_or_an_error",
+            "a GPU's compiler is not what is tested",
+        );
+    }
+    run(|| {
+        let _ctx = pushed();
+        for_many(any::<Vec<u8>>(), |bytes| {
+            let error = Module::load_from_bytes(&bytes).unwrap_err();
+            prop_assert!(matches!(error, CudaError::InvalidImage | CudaError::NoBinaryForGpu), "{:?}", error);
+            Ok(())
+        });
+    });
+}
+
+#[test]
+fn any_change_to_a_module_gives_a_module_or_an_error() {
+    if !is_simulated() {
+        return skip(
+            "any_change_to_a_module_gives_a_module_or_an_error",
+            "a GPU's compiler is not what is tested",
+        );
+    }
+    run(|| {
+        let _ctx = pushed();
+        let words: Vec<&str> = KERNELS.split_inclusive([' ', ',', '\n', '[', ']', ';']).collect();
+        let change = (0..words.len(), 0..words.len(), 0..4u8, any::<i64>());
+        for_many(change, |(at, other, kind, number)| {
+            let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            match kind {
+                0 => drop(words.remove(at)),
+                1 => words.swap(at, other),
+                2 => words[at] = words[other].clone(),
+                _ => words[at] = format!("{number} "),
+            }
+            match Module::load_from_bytes(words.concat().as_bytes()) {
+                Ok(module) => prop_assert!(module.get_function(c"nothing").is_err()),
+                Err(error) => prop_assert!(
+                    matches!(
+                        error,
+                        CudaError::InvalidImage
+                            | CudaError::InvalidPtx
+                            | CudaError::NotSupported
+                            | CudaError::UnsupportedPtxVersion
+                            | CudaError::OutOfMemory
+                    ),
+                    "{:?}",
+                    error
+                ),
+            }
+            Ok(())
+        });
+    });
 }

@@ -90,6 +90,10 @@ pub(super) enum Op {
     Nothing,
 }
 
+const MOST_REGISTERS: i64 = 1 << 16;
+/// Of shared and of local memory, in bytes.
+const MOST_SPACE: usize = 1 << 20;
+
 /// No register: a result that is not wanted.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
@@ -166,6 +170,9 @@ pub(super) fn decode(
             opcode => statements.push(Statement { guard, opcode, operands: split(reader.until(';')?) }),
         }
     }
+    if shared > MOST_SPACE || local > MOST_SPACE {
+        return Err(wrong(format!("{shared} bytes of shared memory, and {local} of local")));
+    }
     let shared = shared.next_multiple_of(16);
     for name in dynamic {
         names.places.insert(name, shared as u64);
@@ -184,7 +191,7 @@ fn place(declared: &Declared, names: &mut Names<'_>, end: &mut usize, dynamic: &
         return dynamic.push(declared.name.clone());
     }
     let at = end.next_multiple_of(declared.align);
-    *end = at + declared.size;
+    *end = at.saturating_add(declared.size).min(1 << 40);
     names.places.insert(declared.name.clone(), at as u64);
 }
 
@@ -199,7 +206,11 @@ fn registers(reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<(), Refus
             names.registers.entry(name).or_insert(number);
         };
         if reader.takes('<') {
-            for number in 0..reader.int()? {
+            let count = reader.int()?;
+            if count > MOST_REGISTERS {
+                return Err(unknown(format!("{count} registers")));
+            }
+            for number in 0..count {
                 add(format!("{name}{number}"));
             }
             reader.expect('>')?;

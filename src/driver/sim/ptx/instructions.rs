@@ -23,6 +23,9 @@ impl Names<'_> {
         let has = |part: &str| parts.contains(&part);
         let ty = parts.iter().rev().find_map(|part| Type::named(part));
         let typed = || ty.ok_or_else(|| unknown("an instruction without a type that is known"));
+        if has("wide") && ty.is_some_and(|ty| ty.is_float() || ty.size() > 4) {
+            return Err(unknown("a product wider than 64 bits"));
+        }
         if parts[0] != "cvt" && ["rz", "rm", "rp", "sat", "v2", "v4", "cc"].iter().any(|part| has(part)) {
             return Err(unknown("this form of it"));
         }
@@ -145,7 +148,7 @@ impl Names<'_> {
     }
 
     fn setp(&self, inst: &mut Inst, parts: &[&str], operands: &[&[Token]], ty: Type) -> Result<(), Refusal> {
-        let name = parts[1];
+        let name = parts.get(1).copied().unwrap_or_default();
         let unordered = name.len() == 3 && name.ends_with('u');
         let compare = match name.trim_end_matches('u') {
             "eq" => Compare::Eq,
@@ -156,7 +159,7 @@ impl Names<'_> {
             "ge" | "hs" => Compare::Ge,
             _ => return Err(unknown(format!("the comparison {name}"))),
         };
-        let combine = match parts[2] {
+        let combine = match parts.get(2).copied().unwrap_or_default() {
             "and" => Some(Binary::And),
             "or" => Some(Binary::Or),
             "xor" => Some(Binary::Xor),
@@ -170,7 +173,9 @@ impl Names<'_> {
         // A `ne` that is true of what is not a number is `neu`; integers have no such thing.
         inst.op = Op::Setp { compare, unordered, ty, combine, second };
         let mut plain: Vec<&[Token]> = operands.to_vec();
-        plain[0] = &first[..first.len().min(1)];
+        if let Some(result) = plain.first_mut() {
+            *result = &first[..first.len().min(1)];
+        }
         let types = [ty, ty, Type::Pred];
         self.plain(inst, &plain, &types[..if combine.is_some() { 3 } else { 2 }])
     }

@@ -7,6 +7,9 @@ use super::{INVALID_IMAGE, Refusal, unknown, wrong};
 
 /// The newest PTX that a driver for CUDA 13.0 knows.
 const NEWEST: f64 = 9.0;
+/// More than any device has, and little enough to add up.
+const MOST_BYTES: usize = 1 << 32;
+const MOST_PARAMETERS: usize = 1 << 15;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
 /// What a text has.
@@ -138,7 +141,7 @@ impl<'a> Reader<'a> {
             count = if self.takes(']') {
                 0
             } else {
-                let count = self.int()? as usize;
+                let count = usize::try_from(self.int()?).map_err(|_| wrong("fewer than no elements"))?;
                 self.expect(']')?;
                 count
             };
@@ -165,7 +168,12 @@ impl<'a> Reader<'a> {
             }
         }
         self.until(';')?;
-        let size = (count * ty.size()).max(contents.len());
+        let size = count.checked_mul(ty.size()).filter(|size| *size <= MOST_BYTES);
+        let size =
+            size.ok_or_else(|| wrong(format!("the variable {name} is too large")))?.max(contents.len());
+        if !align.is_power_of_two() && align != 0 || align > 4096 {
+            return Err(wrong(format!("the variable {name} is aligned to {align}")));
+        }
         Ok(Declared { name, align: align.max(ty.size()).max(1), size, contents })
     }
 }
@@ -265,7 +273,7 @@ fn parameter(reader: &mut Reader<'_>) -> Result<(Parameter, usize), Refusal> {
     let (mut align, mut ty) = (0, None);
     loop {
         match reader.word()? {
-            ".align" => align = reader.int()? as usize,
+            ".align" => align = (reader.int()? as usize).clamp(1, 4096).next_power_of_two(),
             ".ptr" | ".global" | ".const" | ".shared" | ".local" => {}
             word if word.starts_with('.') => {
                 ty = Some(Type::named(word).ok_or_else(|| unknown(format!("a parameter of type {word}")))?);
@@ -274,7 +282,8 @@ fn parameter(reader: &mut Reader<'_>) -> Result<(Parameter, usize), Refusal> {
                 let ty = ty.ok_or_else(|| wrong(format!("the parameter {name} has no type")))?;
                 let mut size = ty.size();
                 if reader.takes('[') {
-                    size *= reader.int()? as usize;
+                    let count = usize::try_from(reader.int()?).ok().filter(|count| *count <= MOST_PARAMETERS);
+                    size *= count.ok_or_else(|| wrong(format!("the parameter {name} is too large")))?;
                     reader.expect(']')?;
                 }
                 // The alignment of what a pointer points to is not that of the pointer.
