@@ -11,7 +11,9 @@ use super::table::{Table, for_each_function, stub};
 use crate::error::{Attempt, DriverError};
 use libloading::Library;
 use std::ffi::CString;
+use std::mem;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ptr::NonNull;
 
 /// The names under which the driver is looked for, in this order.
 #[cfg(windows)]
@@ -75,16 +77,24 @@ fn has(library: &Library, symbol: &str) -> bool {
     })
 }
 
+/// The address of a symbol, or nothing. One function for all signatures: looking each up as its own type made the
+/// crate's build a third longer.
+fn find(library: &'static Library, symbol: &[u8]) -> Option<NonNull<c_void>> {
+    // SAFETY: a symbol is looked up as an address, and nothing is read through it.
+    unsafe { library.get::<*mut c_void>(symbol) }.ok().and_then(|found| NonNull::new(*found))
+}
+
 macro_rules! native {
     ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
         fn native_table(library: &'static Library) -> Table {
             Table {$(
-                $name: {
-                    let symbol = concat!(stringify!($name), "\0").as_bytes();
-                    // SAFETY: the signature is the one that the CUDA manual gives for this symbol, and the library
-                    // is never closed, so the pointer stays good.
-                    unsafe { library.get::<unsafe extern "C" fn($($ty),*) -> CUresult>(symbol) }
-                        .map_or(stub::$name as unsafe extern "C" fn($($ty),*) -> CUresult, |found| *found)
+                $name: match find(library, concat!(stringify!($name), "\0").as_bytes()) {
+                    // SAFETY: the signature is the one that the CUDA manual gives for this symbol, and the library is
+                    // never closed, so the pointer stays good.
+                    Some(found) => unsafe {
+                        mem::transmute::<NonNull<c_void>, unsafe extern "C" fn($($ty),*) -> CUresult>(found)
+                    },
+                    None => stub::$name,
                 },
             )*}
         }
