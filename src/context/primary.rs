@@ -282,6 +282,8 @@ impl Drop for Share {
     fn drop(&mut self) {
         if let Err(error) = self.release() {
             report::warn(format_args!("{} could not be released: {error}", self.handle));
+            // The driver counts the share on, and it is nobody's here.
+            known::given_away(&self.handle);
         }
     }
 }

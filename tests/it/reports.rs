@@ -119,6 +119,11 @@ fn a_release_that_fails_in_a_drop_is_reported() {
         // SAFETY: no pointers.
         let status = unsafe { release(0) };
         assert_eq!(status, 0);
+        // And custack counts it no more: the next share is the only one, and its end is the handles' end.
+        let next = PrimaryContext::retain(crate::harness::device()).unwrap();
+        let handle = next.get_unowned();
+        drop(next);
+        assert!(!handle.is_alive());
     });
 }
 
