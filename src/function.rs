@@ -135,6 +135,18 @@ pub enum SettableAttribute {
     MaxDynamicSharedSizeBytes = 8,
     /// How much of the common memory should be shared memory, in percent; -1 for no preference.
     PreferredSharedMemoryCarveout = 9,
+    /// Whether a launch must say the size of its clusters; only to ask for (CUDA 11.8 and later, as all below).
+    ClusterSizeMustBeSet = 10,
+    /// The required width of a cluster, in blocks; 0 for none.
+    RequiredClusterWidth = 11,
+    /// The required height.
+    RequiredClusterHeight = 12,
+    /// The required depth.
+    RequiredClusterDepth = 13,
+    /// Whether a cluster may be larger than all devices of the compute capability allow.
+    NonPortableClusterSizeAllowed = 14,
+    /// How the blocks of a cluster are spread: 0 for the default, 1 spread, 2 balanced.
+    ClusterSchedulingPolicyPreference = 15,
 }
 
 /// A kernel of a module, which it borrows.

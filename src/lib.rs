@@ -1,25 +1,35 @@
-//! CUDA contexts with stack discipline: sound, fast, and testable on a laptop without a GPU.
+//! CUDA contexts with stack discipline, and what a GPU program needs around them: sound, fast, and testable on a laptop
+//! without a GPU.
 //!
 //! custack manages CUDA contexts as RustaCUDA does (an owned [`Context`](context::Context), an
-//! [`UnownedContext`](context::UnownedContext) for workers, [`ContextStack`](context::ContextStack) push and pop) and
-//! makes true what RustaCUDA had to ask of the programmer: no sequence of safe calls, on any number of threads,
-//! crashes or leaves the wrong context current. Everything runs on the NVIDIA driver and, with the cargo feature
-//! `sim`, on a simulated one ([`driver`] says how to choose).
+//! [`UnownedContext`](context::UnownedContext) for workers, [`ContextStack`](context::ContextStack) push and pop), has
+//! its [streams](stream), [events](event), [memory], [modules](module) and [launches](function), and makes true what
+//! RustaCUDA had to ask of the programmer: no sequence of safe calls, on any number of threads, crashes or leaves the
+//! wrong context current. Everything runs on the NVIDIA driver and, with the cargo feature `sim`, on a simulated one,
+//! kernels included ([`driver`] says how to choose).
 //!
 //! ```
+//! use custack::memory::LockedBuffer;
 //! use custack::prelude::*;
 //!
 //! custack::init(CudaFlags::empty())?;
 //! let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
 //!
-//! let workers: Vec<_> = (0..4)
-//!     .map(|_| {
+//! let workers: Vec<_> = (0..4u32)
+//!     .map(|worker| {
 //!         let handle = ctx.get_unowned();
-//!         std::thread::spawn(move || handle.scoped(|current| current.synchronize()))
+//!         std::thread::spawn(move || {
+//!             handle.scoped(|_| {
+//!                 let there = DeviceBuffer::from_slice(&[worker; 8])?;
+//!                 let mut back = LockedBuffer::new(&0, 8)?;
+//!                 there.copy_to(&mut back[..])?;
+//!                 Ok(back.iter().sum::<u32>())
+//!             })
+//!         })
 //!     })
 //!     .collect();
-//! for worker in workers {
-//!     worker.join().unwrap()?;
+//! for (worker, thread) in (0..).zip(workers) {
+//!     assert_eq!(thread.join().unwrap()?, worker * 8);
 //! }
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```

@@ -428,3 +428,92 @@ fn what_may_go_to_other_threads_and_be_shared() {
     static_assertions::assert_impl_all!(custack::function::Function<'static>: Send, Sync);
     static_assertions::assert_impl_all!(UnownedContext: Send, Sync);
 }
+
+#[test]
+fn the_address_is_the_first_thing_in_a_buffer() {
+    run(|| {
+        let _ctx = pushed();
+        let mut buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
+        let first = unsafe { std::ptr::from_ref(&buffer).cast::<u64>().read() };
+        assert_eq!(first, buffer.as_device_ptr().as_raw() as u64);
+    });
+}
+
+#[test]
+fn every_owner_can_be_dropped_by_hand() {
+    run(|| {
+        let ctx = pushed();
+        assert!(DeviceBox::drop(DeviceBox::new(&1u8).unwrap()).is_ok());
+        assert!(DeviceBuffer::drop(DeviceBuffer::from_slice(&[1u8]).unwrap()).is_ok());
+        assert!(UnifiedBox::drop(UnifiedBox::new(1u8).unwrap()).is_ok());
+        assert!(UnifiedBuffer::drop(UnifiedBuffer::new(&1u8, 2).unwrap()).is_ok());
+        assert!(LockedBuffer::drop(LockedBuffer::new(&1u8, 2).unwrap()).is_ok());
+        assert!(ArrayObject::drop(ArrayObject::new_1d(1, ArrayFormat::Half, 1).unwrap()).is_ok());
+        assert!(Stream::drop(Stream::new(StreamFlags::DEFAULT, None).unwrap()).is_ok());
+        let calls = custack::driver::account::calls();
+        assert_eq!(calls.of("cuArrayDestroy"), 1, "destroyed once");
+        Context::drop(ctx).unwrap();
+    });
+}
+
+#[test]
+fn unified_values_behave_as_what_they_hold() {
+    use std::collections::HashSet;
+    run(|| {
+        let _ctx = pushed();
+        let (mut one, two) = (UnifiedBox::new(1u32).unwrap(), UnifiedBox::new(2u32).unwrap());
+        assert!(one < two && one != two && one.cmp(&two).is_lt());
+        assert_eq!(
+            (format!("{one}"), format!("{one:p}")),
+            ("1".to_owned(), format!("{:p}", one.as_unified_ptr()))
+        );
+        *one.as_mut() += 1;
+        assert_eq!(one, two);
+        assert_eq!((*one.as_ref(), *std::borrow::Borrow::<u32>::borrow(&two)), (2, 2));
+        assert_eq!(HashSet::from([one, two]).len(), 1);
+        let mut buffer = UnifiedBuffer::from_slice(&[3u8, 1, 2]).unwrap();
+        buffer.sort_unstable();
+        assert_eq!(buffer.as_slice(), [1, 2, 3]);
+        assert_eq!(buffer.as_unified_ptr().as_raw(), buffer.as_slice().as_ptr());
+        buffer.as_mut_slice()[0] = 9;
+        assert_eq!(AsRef::<[u8]>::as_ref(&buffer), [9, 2, 3]);
+        let leaked = UnifiedBox::leak(UnifiedBox::new(()).unwrap());
+        assert_eq!(*leaked, ());
+    });
+}
+
+#[test]
+fn derived_types_go_to_the_device_and_back() {
+    use custack::DeviceCopy;
+    #[derive(Clone, Debug, PartialEq, DeviceCopy)]
+    struct Pair {
+        number: u32,
+        part: f32,
+    }
+    run(|| {
+        let _ctx = pushed();
+        let pairs = [Pair { number: 1, part: 0.5 }, Pair { number: 2, part: 1.5 }];
+        let buffer = DeviceBuffer::from_slice(&pairs).unwrap();
+        let mut back = [Pair { number: 0, part: 0.0 }, Pair { number: 0, part: 0.0 }];
+        buffer.copy_to(&mut back).unwrap();
+        assert_eq!(back, pairs);
+    });
+}
+
+#[test]
+fn more_memory_than_a_laptop_has_can_be_allocated_and_is_used_where_it_is_touched() {
+    run(|| {
+        let _ctx = pushed();
+        let (free, _) = info().unwrap();
+        let count = free / 2;
+        let mut large = unsafe { DeviceBuffer::<u8>::uninitialized(count) }.unwrap();
+        large[count - 70_000..].copy_from(&vec![7; 70_000][..]).unwrap();
+        let mut back = [0; 3];
+        large[count - 3..].copy_to(&mut back).unwrap();
+        assert_eq!(back, [7; 3]);
+        assert_eq!(
+            unsafe { DeviceBuffer::<u8>::uninitialized(count + count / 4) }.unwrap_err(),
+            CudaError::OutOfMemory
+        );
+    });
+}

@@ -330,6 +330,9 @@ fn kernels_tell_what_they_are_like() {
             reduce.set(SettableAttribute::MaxDynamicSharedSizeBytes, 1 << 30),
             Err(CudaError::InvalidValue)
         );
+        for attribute in [SettableAttribute::ClusterSizeMustBeSet, SettableAttribute::RequiredClusterWidth] {
+            assert_eq!(reduce.get(attribute), Ok(0), "{attribute:?}");
+        }
         let stream = stream();
         let mut numbers = DeviceBuffer::from_slice(&[3u32; 64]).unwrap();
         let mut to = DeviceBuffer::from_slice(&[0u32]).unwrap();
@@ -355,7 +358,9 @@ fn cooperative_launches_run_all_at_once_or_not_at_all() {
     });
 }
 
-const FAILING: [(&str, CudaError); 3] = [
+const FAILING: [(&str, CudaError); 5] = [
+    ("reads_far", CudaError::IllegalAddress),
+    ("shared_far", CudaError::IllegalAddress),
     ("out_of_bounds", CudaError::IllegalAddress),
     ("misaligned", CudaError::MisalignedAddress),
     ("trapped", CudaError::LaunchFailed),
