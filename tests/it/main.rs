@@ -33,6 +33,7 @@ mod module;
 mod stream;
 
 // Across the rooms.
+mod attack;
 mod bad_input;
 mod cost;
 mod faults;

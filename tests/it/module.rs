@@ -358,22 +358,25 @@ fn cooperative_launches_run_all_at_once_or_not_at_all() {
     });
 }
 
-const FAILING: [(&str, CudaError); 5] = [
-    ("reads_far", CudaError::IllegalAddress),
-    ("shared_far", CudaError::IllegalAddress),
-    ("out_of_bounds", CudaError::IllegalAddress),
-    ("misaligned", CudaError::MisalignedAddress),
-    ("trapped", CudaError::LaunchFailed),
+/// The kernel, how far it goes, and what an H200 answered. Shared memory ends for good at 16 MiB.
+const FAILING: [(&str, u64, CudaError); 7] = [
+    ("reads_far", 1 << 40, CudaError::IllegalAddress),
+    ("shared_far", 1 << 20, CudaError::IllegalAddress),
+    ("shared_far", 1 << 24, CudaError::IllegalInstruction),
+    ("shared_far", (1 << 32) - 4, CudaError::IllegalInstruction),
+    ("out_of_bounds", 1 << 40, CudaError::IllegalAddress),
+    ("misaligned", 1 << 40, CudaError::MisalignedAddress),
+    ("trapped", 1 << 40, CudaError::LaunchFailed),
 ];
 
 /// A kernel that fails puts its context into the error for good; other contexts go on.
-fn fails(kernel: &str, status: CudaError) {
+fn fails(kernel: &str, far: u64, status: CudaError) {
     run_alone(|| {
         let ctx = pushed();
         let (module, stream) = (module(), stream());
         let mut to = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
         let function = module.get_function(&CString::new(kernel).unwrap()).unwrap();
-        let (pointer, far) = (to.as_device_ptr(), 1u64 << 40);
+        let pointer = to.as_device_ptr();
         unsafe { launch!(function<<<1, 1, 0, stream>>>(pointer, far)) }.unwrap();
         assert_eq!(stream.synchronize(), Err(status), "{kernel}");
         assert_eq!(stream.synchronize(), Err(status));
@@ -400,16 +403,16 @@ fn fails(kernel: &str, status: CudaError) {
 #[test]
 fn kernels_that_fail_leave_their_context_in_error() {
     // On a GPU such an error takes the process with it: a process of its own.
-    for (kernel, _) in FAILING {
-        crate::process::child_succeeds("failing kernel", &[("CUSTACK_TEST_KERNEL", kernel)]);
+    for number in 0..FAILING.len() {
+        crate::process::child_succeeds("failing kernel", &[("CUSTACK_TEST_KERNEL", &number.to_string())]);
     }
 }
 
 /// What the test above runs in a process of its own.
 pub(crate) fn failing_kernel() {
-    let wanted = std::env::var("CUSTACK_TEST_KERNEL").unwrap();
-    let (kernel, status) = FAILING.iter().find(|(kernel, _)| *kernel == wanted).unwrap();
-    fails(kernel, *status);
+    let number: usize = std::env::var("CUSTACK_TEST_KERNEL").unwrap().parse().unwrap();
+    let (kernel, far, status) = FAILING[number];
+    fails(kernel, far, status);
 }
 
 #[test]

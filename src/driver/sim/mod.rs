@@ -31,6 +31,8 @@
 //! * Memory for contexts: creating one never fails for want of it. The upper ends of `MallocHeapSize` (17681179680),
 //!   `DeviceRuntimePendingLaunchCount` (599186) and `StackSize` (523712) are those of an H200 with nothing else on it;
 //!   the real ones shrink with its free memory.
+//! * The room between the end of an allocation, or of a block's shared memory, and the device's next page or granule: a
+//!   GPU lets a kernel read and write there, and this one fails it.
 //! * The end of a process by a kernel's error: on an H200 no context can be made in it any more; here the error stays
 //!   with its context, so that a test of such a kernel need not be a process of its own.
 //! * Arrays have a descriptor and no contents; machine code (`NoBinaryForGpu`); calls, textures, vectors, warp-wide

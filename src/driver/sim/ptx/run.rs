@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 pub(super) const ILLEGAL_ADDRESS: CUresult = 700;
 pub(super) const LAUNCH_TIMEOUT: CUresult = 702;
+pub(super) const ILLEGAL_INSTRUCTION: CUresult = 715;
+/// Addresses of shared memory from here on are none for the instruction itself.
+const SHARED_END: u64 = 1 << 24;
 pub(super) const MISALIGNED_ADDRESS: CUresult = 716;
 pub(super) const LAUNCH_FAILED: CUresult = 719;
 
@@ -250,7 +253,7 @@ impl Block<'_> {
         let here = usize::try_from(address).ok().and_then(|at| from.get(at..at.checked_add(size)?));
         let here = here.ok_or_else(|| {
             let why = format!("{size} bytes at {address:#x} of {} bytes of {space:?} memory", from.len());
-            illegal(thread, self.ctaid, "reads", &why)
+            beyond(space, address, illegal(thread, self.ctaid, "reads", &why))
         })?;
         bytes[..size].copy_from_slice(here);
         Ok(u64::from_le_bytes(bytes))
@@ -281,7 +284,7 @@ impl Block<'_> {
             usize::try_from(address).ok().and_then(|at| into.get_mut(at..at.checked_add(bytes.len())?));
         let here = here.ok_or_else(|| {
             let why = format!("{} bytes at {address:#x} of {length} bytes of {space:?} memory", bytes.len());
-            illegal_at(tid, ctaid, "writes", &why)
+            beyond(space, address, illegal_at(tid, ctaid, "writes", &why))
         })?;
         here.copy_from_slice(bytes);
         Ok(())
@@ -311,6 +314,13 @@ fn illegal(thread: &Thread, ctaid: [u32; 3], does: &str, why: &str) -> Fault {
 
 fn illegal_at(tid: [u32; 3], ctaid: [u32; 3], does: &str, why: &str) -> Fault {
     Fault { status: ILLEGAL_ADDRESS, why: format!("thread {tid:?} of block {ctaid:?} {does} {why}") }
+}
+
+/// Far beyond shared memory the device blames the instruction.
+fn beyond(space: Space, address: u64, fault: Fault) -> Fault {
+    let status =
+        if space == Space::Shared && address >= SHARED_END { ILLEGAL_INSTRUCTION } else { fault.status };
+    Fault { status, ..fault }
 }
 
 fn atomic(op: Atomic, ty: Type, old: u64, b: u64, c: u64) -> u64 {

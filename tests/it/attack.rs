@@ -1,0 +1,174 @@
+//! Streams, memory and modules where they are not expected: while their context is being destroyed, when a thread ends,
+//! during a panic, on other threads, in other orders.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+use crate::harness::{current, parked, pushed, run, run_alone};
+use crate::module::KERNELS;
+use custack::context::{Context, ContextStack};
+use custack::error::{CudaError, CudaResult};
+use custack::event::{Event, EventFlags};
+use custack::launch;
+use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBuffer};
+use custack::module::Module;
+use custack::stream::{Stream, StreamFlags};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One round of everything, in the current context.
+fn round(module: &Module, shared: &Stream) -> CudaResult<()> {
+    let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    let event = Event::new(EventFlags::DEFAULT)?;
+    let mut number = DeviceBuffer::from_slice(&[27u32])?;
+    let pointer = number.as_device_ptr();
+    unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }?;
+    event.record(&stream)?;
+    event.synchronize()?;
+    let mut steps = [0];
+    number.copy_to(&mut steps)?;
+    assert_eq!(steps, [111]);
+    shared.add_callback(Box::new(|_| {}))?;
+    shared.is_done().map(|_| ())
+}
+
+#[test]
+fn an_owner_dropped_while_others_work_turns_their_calls_into_errors() {
+    run_alone(|| {
+        for delay in [0, 1, 3] {
+            let ctx = pushed();
+            let handle = ctx.get_unowned();
+            let module = Module::load_from_bytes(KERNELS.as_bytes()).unwrap();
+            let shared = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+            let (ready, rounds) = (Barrier::new(9), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        ready.wait();
+                        loop {
+                            match handle.scoped(|_| round(&module, &shared)) {
+                                Ok(()) => _ = rounds.fetch_add(1, Ordering::Relaxed),
+                                Err(CudaError::ContextIsDestroyed) => break,
+                                Err(other) => panic!("{other}"),
+                            }
+                        }
+                        assert!(current().is_null());
+                    });
+                }
+                ready.wait();
+                std::thread::sleep(std::time::Duration::from_millis(delay * 5));
+                Context::drop(ctx).unwrap();
+            });
+            assert!(current().is_null(), "{rounds:?} rounds");
+        }
+    });
+}
+
+#[test]
+fn what_a_thread_keeps_to_its_end_is_let_go_there() {
+    struct Kept(Option<(Stream, DeviceBuffer<u32>, LockedBuffer<u8>, Module)>);
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            // Here custack's own thread-locals may be gone already.
+            if let Some((stream, buffer, locked, module)) = self.0.take() {
+                assert_eq!(stream.synchronize(), Ok(()));
+                let mut back = [0];
+                assert_eq!(buffer.copy_to(&mut back), Ok(()));
+                assert_eq!((back, locked[0]), ([5], 6));
+                drop((module, locked, buffer, stream));
+            }
+        }
+    }
+    thread_local! {
+        static BEFORE: RefCell<Kept> = const { RefCell::new(Kept(None)) };
+        static AFTER: RefCell<Kept> = const { RefCell::new(Kept(None)) };
+    }
+    run(|| {
+        let ctx = parked();
+        let make = || {
+            Ok((
+                Stream::new(StreamFlags::NON_BLOCKING, None)?,
+                DeviceBuffer::from_slice(&[5])?,
+                LockedBuffer::from_slice(&[6])?,
+                Module::load_from_bytes(KERNELS.as_bytes())?,
+            ))
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // One is registered before custack's thread-locals, and so destroyed after them; one after.
+                BEFORE.with(|_| {});
+                let kept = ctx.scoped(|_| make()).unwrap();
+                BEFORE.set(Kept(Some(kept)));
+                AFTER.set(Kept(Some(ctx.scoped(|_| make()).unwrap())));
+            });
+        });
+        assert!(current().is_null());
+        ctx.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_panic_lets_everything_go_in_order() {
+    run(|| {
+        let (ctx, base) = (parked(), pushed());
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = ctx.enter().unwrap();
+            let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+            let _unified = UnifiedBuffer::from_slice(&[1u8]).unwrap();
+            let _buffer = DeviceBuffer::from_slice(&[1u8]).unwrap();
+            stream.add_callback(Box::new(|_| {})).unwrap();
+            panic!("on purpose");
+        }));
+        assert!(result.is_err());
+        assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1));
+        ctx.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_context_before_what_it_made_is_a_good_order_too() {
+    struct Program {
+        _ctx: Context,
+        _module: Module,
+        _stream: Stream,
+        _buffer: DeviceBuffer<u8>,
+        _locked: LockedBuffer<u8>,
+        _event: Event,
+        _boxed: DeviceBox<u64>,
+    }
+    run_alone(|| {
+        let program = Program {
+            _ctx: pushed(),
+            _module: Module::load_from_bytes(KERNELS.as_bytes()).unwrap(),
+            _stream: Stream::new(StreamFlags::DEFAULT, None).unwrap(),
+            _buffer: DeviceBuffer::from_slice(&[1]).unwrap(),
+            _locked: LockedBuffer::from_slice(&[1]).unwrap(),
+            _event: Event::new(EventFlags::DEFAULT).unwrap(),
+            _boxed: DeviceBox::new(&1).unwrap(),
+        };
+        drop(program);
+        assert!(current().is_null());
+    });
+}
+
+#[test]
+fn the_last_memory_of_a_context_may_go_on_another_thread() {
+    run_alone(|| {
+        let ctx = pushed();
+        let locked = LockedBuffer::from_slice(&[1u8, 2]).unwrap();
+        let unified = UnifiedBuffer::from_slice(&[3u8]).unwrap();
+        drop(ctx);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let other = pushed();
+                assert_eq!((locked[1], unified[0]), (2, 3));
+                drop(unified);
+                drop(locked);
+                assert_eq!(ContextStack::pop().unwrap(), other.get_unowned());
+            });
+        });
+        assert!(current().is_null());
+    });
+}
