@@ -96,13 +96,15 @@ fn what_a_thread_keeps_to_its_end_is_let_go_there() {
             ))
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let thread = scope.spawn(|| {
                 // One is registered before custack's thread-locals, and so destroyed after them; one after.
                 BEFORE.with(|_| {});
                 let kept = ctx.scoped(|_| make()).unwrap();
                 BEFORE.set(Kept(Some(kept)));
                 AFTER.set(Kept(Some(ctx.scoped(|_| make()).unwrap())));
             });
+            // The scope alone does not wait for the destructors of thread-locals.
+            thread.join().unwrap();
         });
         assert!(current().is_null());
         ctx.synchronize().unwrap();
