@@ -129,6 +129,10 @@ impl Context {
     /// stacks it was on, unless the driver destroyed it and returned the error of earlier work beside; either way the
     /// owner that comes back can be dropped again.
     ///
+    /// While unified or page-locked memory of the context is alive the driver does not destroy it, because that memory
+    /// would go with it: for every handle the context is destroyed, and the driver follows when the last of that memory
+    /// is gone.
+    ///
     /// # Errors
     ///
     /// What the driver answers, with the owner.
