@@ -77,8 +77,9 @@ fn has(library: &Library, symbol: &str) -> bool {
     })
 }
 
-/// The address of a symbol, or nothing. One function for all signatures: looking each up as its own type made the
-/// crate's build a third longer.
+/// The address of a symbol, or nothing. One function for all signatures, and not inlined: looking each up as its own
+/// type, where it stands in the table, made the crate's build a second and a half longer.
+#[inline(never)]
 fn find(library: &'static Library, symbol: &[u8]) -> Option<NonNull<c_void>> {
     // SAFETY: a symbol is looked up as an address, and nothing is read through it.
     unsafe { library.get::<*mut c_void>(symbol) }.ok().and_then(|found| NonNull::new(*found))
