@@ -42,8 +42,8 @@
 //!
 //! # What is not wrapped
 //!
-//! `cuCtxAttach` and `cuCtxDetach`, which the manual has long deprecated; `cuCtxRecordEvent` and `cuCtxWaitEvent`,
-//! which belong with events; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong with green contexts. All
+//! `cuCtxAttach` and `cuCtxDetach`, which the manual has long deprecated; `cuCtxRecordEvent` and `cuCtxWaitEvent`, as
+//! [streams](crate::event) do that; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong with green contexts. All
 //! are in the [table](crate::driver::Table).
 
 // The handles, from the bottom up.
