@@ -4,12 +4,23 @@
 //! A report never panics. It may be made in a destructor, during a panic, or while a thread ends, and a subscriber
 //! that stumbles there (over a thread-local of its own that is gone, for one) must not take the process with it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Calls a function of the program's, and lets no panic out of it; false if it did panic.
+pub(crate) fn contained(f: impl FnOnce()) -> bool {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { return true };
+    // What it panicked with is of the program's too, and may panic in its turn when it is dropped.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+    false
+}
+
 #[cfg(feature = "tracing")]
 macro_rules! quietly {
     ($level:ident, $text:expr) => {{
         let text = $text;
-        let say = std::panic::AssertUnwindSafe(|| tracing::$level!(target: "custack", "{text}"));
-        let _ = std::panic::catch_unwind(say);
+        contained(|| tracing::$level!(target: "custack", "{text}"));
     }};
 }
 

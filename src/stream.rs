@@ -24,7 +24,7 @@ use crate::error::{CudaError, CudaResult, DropResult};
 use crate::report;
 use bitflags::bitflags;
 use std::os::raw::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 
 bitflags! {
     /// How a stream is made.
@@ -143,33 +143,25 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); then the function is dropped and not called.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers. The function is dropped then, and
+    /// not called any more.
     #[doc(alias = "cuStreamAddCallback")]
     pub fn add_callback<T>(&self, callback: Box<T>) -> CudaResult<()>
     where
         T: FnOnce(CudaResult<()>) + Send + 'static,
     {
-        unsafe extern "C" fn call<T>(_stream: CUstream, status: CUresult, data: *mut c_void)
-        where
-            T: FnOnce(CudaResult<()>) + Send + 'static,
-        {
-            // SAFETY: the box that was given away below, and comes back this once.
-            let callback = unsafe { Box::from_raw(data.cast::<T>()) };
-            let status = CudaError::from_code(status).map_or(Ok(()), Err);
-            if catch_unwind(AssertUnwindSafe(|| callback(status))).is_err() {
-                report::warn(format_args!("a callback of a stream panicked"));
-            }
+        let waiting = Arc::new(Mutex::new(Some(callback)));
+        let added = self.inner.with(|driver, stream| {
+            let data = Arc::into_raw(Arc::clone(&waiting)).cast_mut().cast();
+            // SAFETY: `call` takes this count back, once; the closure is `Send` and borrows nothing.
+            unsafe { driver.stream_add_callback(stream, Some(call::<T>), data) }
+        });
+        if added.is_err() {
+            // A driver that fails may have taken the callback first, and call it yet. So it keeps its count, for good
+            // if it never calls, and finds nothing there.
+            drop(take(&waiting));
         }
-        let data = Box::into_raw(callback);
-        self.inner
-            .with(|driver, stream| {
-                // SAFETY: `call` takes the box back, once; the closure is `Send` and borrows nothing.
-                unsafe { driver.stream_add_callback(stream, Some(call::<T>), data.cast()) }
-            })
-            .inspect_err(|_| {
-                // SAFETY: the driver refused, and will not call.
-                drop(unsafe { Box::from_raw(data) });
-            })
+        added
     }
 
     /// The driver's handle.
@@ -210,5 +202,26 @@ impl Stream {
 
     pub(crate) fn inner(&self) -> &Resource<CUstream> {
         &self.inner
+    }
+}
+
+/// A callback, until it is called or given up.
+type Waiting<T> = Mutex<Option<Box<T>>>;
+
+fn take<T>(waiting: &Waiting<T>) -> Option<Box<T>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// What the driver calls.
+unsafe extern "C" fn call<T>(_stream: CUstream, status: CUresult, data: *mut c_void)
+where
+    T: FnOnce(CudaResult<()>) + Send + 'static,
+{
+    let status = CudaError::from_code(status).map_or(Ok(()), Err);
+    // SAFETY: the count that was given away with this call.
+    let waiting = unsafe { Arc::from_raw(data.cast::<Waiting<T>>()) };
+    let Some(callback) = take(&waiting) else { return };
+    if !report::contained(|| callback(status)) {
+        report::warn(format_args!("a callback of a stream panicked"));
     }
 }

@@ -164,6 +164,48 @@ fn a_refused_callback_is_dropped_and_not_kept() {
 }
 
 #[test]
+fn a_callback_that_the_driver_took_and_then_refused_is_not_called() {
+    use custack::driver::account::{self, When};
+
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let (go, wait) = channel::<()>();
+        stream.add_callback(Box::new(move |_| wait.recv().unwrap())).unwrap();
+        let held = Arc::new(AtomicUsize::new(0));
+        let captured = Arc::clone(&held);
+        let call = move |_| {
+            captured.fetch_add(1, Ordering::SeqCst);
+        };
+        assert!(account::fail(Some("cuStreamAddCallback"), 1, 719, When::After));
+        assert_eq!(stream.add_callback(Box::new(call)), Err(CudaError::LaunchFailed));
+        assert_eq!(Arc::strong_count(&held), 1, "it is dropped at once");
+        go.send(()).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(held.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_callback_may_panic_with_what_panics_when_dropped() {
+    struct Grenade;
+
+    impl Drop for Grenade {
+        fn drop(&mut self) {
+            panic!("on purpose, in what a callback panicked with");
+        }
+    }
+
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        stream.add_callback(Box::new(|_| std::panic::panic_any(Grenade))).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(stream.is_done(), Ok(true));
+    });
+}
+
+#[test]
 fn dropping_a_stream_does_not_wait_and_its_work_goes_on() {
     run(|| {
         let _ctx = pushed();
