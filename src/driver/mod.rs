@@ -183,7 +183,7 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
     if let Some(driver) = RUNNING.get() {
         return Ok(driver);
     }
-    let driver = match choice {
+    let chosen = match choice {
         Choice::Cuda => native_driver()?,
         Choice::Sim => simulated_driver()?,
         Choice::Auto => match native_driver() {
@@ -194,7 +194,20 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
             Err(reason) => simulated_driver().map_err(|_| reason)?,
         },
     };
-    Ok(RUNNING.get_or_init(|| driver))
+    Ok(RUNNING.get_or_init(|| counted(chosen)))
+}
+
+/// With the layer that counts, where it is wanted: only over the driver that is chosen in the end, as the layer calls
+/// the first table that it was laid over.
+#[cfg(feature = "sim")]
+fn counted(chosen: Driver) -> Driver {
+    let wanted = chosen.simulated || account::is_enabled();
+    Driver { table: account::layered(chosen.table, wanted), ..chosen }
+}
+
+#[cfg(not(feature = "sim"))]
+fn counted(chosen: Driver) -> Driver {
+    chosen
 }
 
 fn native_driver() -> Result<Driver, DriverError> {
@@ -202,15 +215,12 @@ fn native_driver() -> Result<Driver, DriverError> {
         Ok(name) => native::load_any(&[&name])?,
         Err(_) => native::load()?,
     };
-    #[cfg(feature = "sim")]
-    let table = account::layered(table, account::is_enabled());
     Ok(Driver { table, simulated: false, library })
 }
 
 #[cfg(feature = "sim")]
 fn simulated_driver() -> Result<Driver, DriverError> {
-    let table = account::layered(sim::table(), true);
-    Ok(Driver { table, simulated: true, library: "simulated".to_owned() })
+    Ok(Driver { table: sim::table(), simulated: true, library: "simulated".to_owned() })
 }
 
 #[cfg(not(feature = "sim"))]

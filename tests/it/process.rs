@@ -8,7 +8,7 @@
 use crate::harness::{is_simulated, run, skip};
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext};
 use custack::device::Device;
-use custack::driver::{self, Choice, sim};
+use custack::driver::{self, Choice, account, sim};
 use custack::error::{CudaError, DriverError};
 use std::ffi::OsStr;
 use std::process::{Command, ExitStatus};
@@ -56,6 +56,7 @@ fn in_a_process_of_its_own() {
         Ok("choose twice") => choose_twice(),
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
+        Ok("no device") => no_device(),
         Ok("strange driver") => crate::strange_driver::scenario(),
         Ok("failing kernel") => crate::module::failing_kernel(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
@@ -122,6 +123,20 @@ fn fixed_after_a_failure() {
     assert!(matches!(driver::current(), Err(DriverError::LibraryNotFound { .. })));
     assert!(driver::choose(Choice::Sim).unwrap().is_simulated());
     assert_eq!(custack::init(custack::CudaFlags::empty()), Ok(()));
+}
+
+/// What counts calls counts those of the driver that is chosen in the end.
+fn no_device() {
+    account::enable();
+    let driver = driver::current().unwrap();
+    let (result, calls) = account::during(|| custack::init(custack::CudaFlags::empty()));
+    println!("{driver}: {result:?} by {calls}");
+    if driver.is_simulated() {
+        let ctx = custack::quick_init().unwrap();
+        assert_eq!((account::contexts_alive(), sim::contexts_alive()), (1, 1));
+        drop(ctx);
+        assert_eq!((account::contexts_alive(), sim::contexts_alive()), (0, 0));
+    }
 }
 
 /// The safe program that ends in SIGSEGV where handles are raw pointers.

@@ -1,6 +1,7 @@
-//! A driver that is older than this crate in what it has, and newer in what it answers.
+//! A driver that is older than this crate in what it has, and newer in what it answers; and one that finds no device.
 //!
-//! The library is compiled here, from the few lines below; where there is no compiler the tests say so and do not run.
+//! The libraries are compiled here, from the few lines below; where there is no compiler the tests say so and do not
+//! run.
 
 use crate::harness::skip;
 use crate::process::child;
@@ -46,12 +47,27 @@ fn top() -> usize { STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0)
 #[no_mangle] pub unsafe extern "C" fn cuCtxGetStreamPriorityRange(l: *mut i32, g: *mut i32) -> u32 { *l = 0; *g = -2; 0 }
 "#;
 
-fn library() -> Option<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("custack-strange-driver-{}", std::process::id()));
+/// A driver on a machine without a GPU: it loads, and that is all.
+const NO_DEVICE: &str = r#"
+#![allow(non_snake_case)]
+#[no_mangle] pub unsafe extern "C" fn cuInit(_: u32) -> u32 { 100 }
+#[no_mangle] pub unsafe extern "C" fn cuDeviceGet(_: *mut i32, _: i32) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuDeviceGetCount(_: *mut i32) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuCtxCreate_v2(_: *mut usize, _: u32, _: i32) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuCtxDestroy_v2(_: usize) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuCtxPushCurrent_v2(_: usize) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuCtxPopCurrent_v2(_: *mut usize) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuCtxSetCurrent(_: usize) -> u32 { 3 }
+#[no_mangle] pub unsafe extern "C" fn cuCtxGetCurrent(_: *mut usize) -> u32 { 3 }
+"#;
+
+/// The library of this name, in a folder of its own.
+fn library(name: &str, text: &str) -> Option<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("custack-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).ok()?;
-    let source = folder.join("strange.rs");
-    std::fs::write(&source, SOURCE).ok()?;
-    let library = folder.join("libstrange.so");
+    let source = folder.join(format!("{name}.rs"));
+    std::fs::write(&source, text).ok()?;
+    let library = folder.join(format!("lib{name}.so"));
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let built = Command::new(compiler)
         .args(["--edition", "2021", "--crate-type", "cdylib", "-C", "panic=abort", "-o"])
@@ -98,11 +114,29 @@ pub(crate) fn scenario() {
 #[cfg(target_os = "linux")]
 fn an_older_driver_with_unknown_answers_gives_errors_that_say_so() {
     let test = "an_older_driver_with_unknown_answers_gives_errors_that_say_so";
-    let Some(library) = library() else {
+    let Some(library) = library("strange", SOURCE) else {
         return skip(test, "there is no compiler to make the driver with");
     };
     let variables = [("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", library.to_str().unwrap())];
     let (status, text) = child("strange driver", &variables);
     assert!(status.success() && text.contains("scenario done"), "{text}");
+    std::fs::remove_dir_all(library.parent().unwrap()).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_driver_without_a_device_gives_way_to_the_simulated_one_that_counts() {
+    let test = "a_driver_without_a_device_gives_way_to_the_simulated_one_that_counts";
+    let Some(library) = library("nodevice", NO_DEVICE) else {
+        return skip(test, "there is no compiler to make the driver with");
+    };
+    for (choice, expected) in [
+        ("auto", "the simulated driver, CUDA 13.0: Ok(()) by cuInit"),
+        ("cuda", "libnodevice.so: Err(NoDevice) by cuInit"),
+    ] {
+        let variables = [("CUSTACK_DRIVER", choice), ("CUSTACK_LIBCUDA", library.to_str().unwrap())];
+        let (status, text) = child("no device", &variables);
+        assert!(status.success() && text.contains(expected), "{choice}: {text}");
+    }
     std::fs::remove_dir_all(library.parent().unwrap()).unwrap();
 }
