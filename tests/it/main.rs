@@ -30,6 +30,7 @@ mod unowned;
 mod event;
 mod memory;
 mod module;
+mod ptx;
 mod stream;
 
 // Across the rooms.

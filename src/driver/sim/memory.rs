@@ -68,7 +68,7 @@ fn layout(size: usize) -> Option<Layout> {
 
 impl Allocation {
     fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
-        if kind == Kind::Device && size > MOST_WHOLE {
+        if matches!(kind, Kind::Device | Kind::Variable) && size > MOST_WHOLE {
             return Some(Allocation { kind, context, size, contents: Contents::Pages(HashMap::new()) });
         }
         let layout = layout(size).filter(|layout| layout.size() > 0)?;

@@ -65,10 +65,11 @@ impl Machine {
         let mut variables = Vec::new();
         for variable in &program.variables {
             let mut memory = memory::lock();
-            let address = memory.allocate(Kind::Variable, context, variable.contents.len());
+            let address = memory.allocate(Kind::Variable, context, variable.size);
             let written = address.map(|address| memory.write(address, &variable.contents));
-            drop(memory);
             let (Some(address), Some(Ok(()))) = (address, written) else {
+                variables.iter().chain(&address).for_each(|address| memory.free(*address));
+                drop(memory);
                 return self
                     .refuse(OUT_OF_MEMORY, format_args!("no memory for the variable {}", variable.name));
             };
@@ -123,7 +124,7 @@ impl Machine {
     pub(super) fn variable_named(&mut self, module: usize, name: &str) -> Answer<(u64, usize)> {
         let found = self.module(module)?;
         let at = found.program.variables.iter().position(|variable| variable.name == name);
-        match at.map(|at| (found.variables[at], found.program.variables[at].contents.len())) {
+        match at.map(|at| (found.variables[at], found.program.variables[at].size)) {
             Some(place) => Ok(place),
             None => self.refuse(NOT_FOUND, format_args!("the module has no variable {name}")),
         }
@@ -156,12 +157,8 @@ impl Machine {
     pub(super) fn function_attribute(&mut self, function: usize, attribute: u32) -> Answer<i32> {
         let (program, _, entry) = self.program_of(function)?;
         let body = &program.entries[entry].body;
-        let constants: usize = program
-            .variables
-            .iter()
-            .filter(|variable| variable.constant)
-            .map(|variable| variable.contents.len())
-            .sum();
+        let constants: usize =
+            program.variables.iter().filter(|variable| variable.constant).map(|variable| variable.size).sum();
         let found = self.function(function)?;
         Ok(match attribute {
             0 => MOST_THREADS as i32,
@@ -244,7 +241,8 @@ impl Machine {
     }
 
     fn check_size(&mut self, asked: &Asked, fixed: usize) -> Answer<()> {
-        let count = |sizes: [u32; 3]| sizes.iter().map(|size| u64::from(*size)).product::<u64>();
+        // Three sizes of 32 bits have a product that 64 bits cannot hold.
+        let count = |sizes: [u32; 3]| sizes.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let (grid, block) = (asked.grid, asked.block);
         let [most_x, most_y, most_z] = [2_147_483_647u32, 65_535, 65_535];
         let fits = grid[0] <= most_x && grid[1] <= most_y && grid[2] <= most_z && block[2] <= 64;

@@ -90,7 +90,10 @@ pub(super) enum Op {
     Nothing,
 }
 
-const MOST_REGISTERS: i64 = 1 << 16;
+/// Of a kernel, in all its declarations.
+const MOST_REGISTERS: usize = 1 << 16;
+/// The largest number behind the `-` of an address.
+const MOST_BACKWARDS: i64 = 1 << 31;
 /// Of shared and of local memory, in bytes.
 const MOST_SPACE: usize = 1 << 20;
 
@@ -202,20 +205,21 @@ fn registers(reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<(), Refus
     loop {
         let name = reader.word()?.to_owned();
         let mut add = |name: String| {
-            let number = names.registers.len() as u32;
-            names.registers.entry(name).or_insert(number);
+            let number = names.registers.len();
+            if number >= MOST_REGISTERS {
+                return Err(unknown(format!("more than {MOST_REGISTERS} registers")));
+            }
+            names.registers.entry(name).or_insert(number as u32);
+            Ok(())
         };
         if reader.takes('<') {
-            let count = reader.int()?;
-            if count > MOST_REGISTERS {
-                return Err(unknown(format!("{count} registers")));
-            }
+            let count = usize::try_from(reader.int()?).map_err(|_| wrong("fewer than no registers"))?;
             for number in 0..count {
-                add(format!("{name}{number}"));
+                add(format!("{name}{number}"))?;
             }
             reader.expect('>')?;
         } else {
-            add(name);
+            add(name)?;
         }
         if !reader.takes(',') {
             return reader.expect(';');
@@ -225,7 +229,7 @@ fn registers(reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<(), Refus
 
 /// The operands, cut at the commas that are not within brackets.
 fn split(tokens: &[Token]) -> Vec<&[Token]> {
-    let mut depth = 0;
+    let mut depth = 0i64;
     let parts = tokens.split(|token| {
         match token {
             Token::Sign('[' | '{' | '(') => depth += 1,
@@ -242,6 +246,11 @@ impl Names<'_> {
         if name == "_" {
             return Ok(NOWHERE);
         }
+        self.source(name)
+    }
+
+    /// A register that is read, which [`NOWHERE`] cannot be.
+    fn source(&self, name: &str) -> Result<u32, Refusal> {
         self.registers.get(name).copied().ok_or_else(|| wrong(format!("{name} is no register")))
     }
 
@@ -257,7 +266,7 @@ impl Names<'_> {
                 Operand::Imm((f64::from_bits(*bits) as f32).to_bits().into())
             }
             [Token::Double(bits)] => Operand::Imm(*bits),
-            [Token::Sign('!'), Token::Word(name)] => Operand::Not(self.register(name)?),
+            [Token::Sign('!'), Token::Word(name)] => Operand::Not(self.source(name)?),
             [Token::Word(name)] => self.named(name)?,
             other => return Err(unknown(format!("the operand {other:?}"))),
         })
@@ -282,22 +291,25 @@ impl Names<'_> {
             [Token::Sign('['), inner @ .., Token::Sign(']')] => inner,
             other => return Err(wrong(format!("an address is expected, and {other:?} is there"))),
         };
-        Ok(match inner {
-            [base] => (self.operand(std::slice::from_ref(base), Type::U(8))?, 0),
-            [base, Token::Sign('+'), Token::Int(offset)] => {
-                (self.operand(std::slice::from_ref(base), Type::U(8))?, *offset)
+        let (base, offset) = match inner {
+            [base] => (base, Some(0)),
+            [base, Token::Sign('+'), Token::Int(offset)] => (base, Some(*offset)),
+            // What stands behind a `-` is held to 32 bits, and what stands behind a `+` wraps, as an H200 had it.
+            [base, Token::Sign('-'), Token::Int(offset)] => {
+                (base, (0..=MOST_BACKWARDS).contains(offset).then(|| -offset))
             }
-            [base, Token::Sign('-'), Token::Int(offset)]
-            | [base, Token::Sign('+'), Token::Sign('-'), Token::Int(offset)] => {
-                (self.operand(std::slice::from_ref(base), Type::U(8))?, -*offset)
+            [base, Token::Sign('+'), Token::Sign('-'), Token::Int(offset)] => {
+                (base, Some(offset.wrapping_neg()))
             }
             other => return Err(unknown(format!("the address {other:?}"))),
-        })
+        };
+        let offset = offset.ok_or_else(|| wrong("an offset of more than 32 bits"))?;
+        Ok((self.operand(std::slice::from_ref(base), Type::U(8))?, offset))
     }
 
     fn instruction(&self, statement: &Statement<'_>) -> Result<Inst, Refusal> {
         let guard = match statement.guard {
-            Some((name, negated)) => Some((self.register(name)?, negated)),
+            Some((name, negated)) => Some((self.source(name)?, negated)),
             None => None,
         };
         let mut inst = Inst { guard, op: Op::Nothing, to: NOWHERE, from: [Operand::None; 4], offset: 0 };

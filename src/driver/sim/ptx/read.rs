@@ -9,7 +9,11 @@ use super::{INVALID_IMAGE, Refusal, unknown, wrong};
 const NEWEST: f64 = 9.0;
 /// More than any device has, and little enough to add up.
 const MOST_BYTES: usize = 1 << 32;
-const MOST_PARAMETERS: usize = 1 << 15;
+/// Bytes of a kernel's parameters; before PTX 8.1 there was less room.
+const MOST_PARAMETERS: usize = 32_764;
+const MOST_PARAMETERS_BEFORE: usize = 4352;
+/// Bytes of constant memory that a program declares.
+const MOST_CONSTANTS: usize = 1 << 16;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
 /// What a text has.
@@ -24,6 +28,8 @@ pub(in super::super) struct Program {
 #[derive(Debug, Clone)]
 pub(in super::super) struct Variable {
     pub(in super::super) name: String,
+    pub(in super::super) size: usize,
+    /// What it begins with; zeros follow.
     pub(in super::super) contents: Vec<u8>,
     pub(in super::super) constant: bool,
 }
@@ -110,7 +116,7 @@ impl<'a> Reader<'a> {
     /// The tokens between braces, the first of which is taken already.
     fn block(&mut self) -> Result<&'a [Token], Refusal> {
         let start = self.at;
-        let mut depth = 1;
+        let mut depth = 1i64;
         while depth > 0 {
             match self.next()? {
                 Token::Sign('{') => depth += 1,
@@ -123,10 +129,10 @@ impl<'a> Reader<'a> {
 
     /// `[.align N] .type name[N] = {...};` after the word for its space.
     pub(super) fn declared(&mut self) -> Result<Declared, Refusal> {
-        let (mut align, mut ty) = (0, None);
+        let (mut align, mut ty) = (None, None);
         let name = loop {
             match self.word()? {
-                ".align" => align = self.int()? as usize,
+                ".align" => align = Some(self.int()? as usize),
                 ".ptr" | ".volatile" => {}
                 word if word.starts_with('.') => match Type::named(word) {
                     Some(known) => ty = Some(known),
@@ -171,10 +177,11 @@ impl<'a> Reader<'a> {
         let size = count.checked_mul(ty.size()).filter(|size| *size <= MOST_BYTES);
         let size =
             size.ok_or_else(|| wrong(format!("the variable {name} is too large")))?.max(contents.len());
-        if !align.is_power_of_two() && align != 0 || align > 4096 {
+        let align = align.unwrap_or(1);
+        if !align.is_power_of_two() || align > 4096 {
             return Err(wrong(format!("the variable {name} is aligned to {align}")));
         }
-        Ok(Declared { name, align: align.max(ty.size()).max(1), size, contents })
+        Ok(Declared { name, align: align.max(ty.size()), size, contents })
     }
 }
 
@@ -192,6 +199,7 @@ pub(in super::super) fn read(text: &str) -> Result<Program, Refusal> {
     let mut reader = Reader::new(&tokens);
     let mut program = Program { version: 0, entries: Vec::new(), variables: Vec::new() };
     let mut headers = Vec::new();
+    let mut constants = 0;
     while reader.peek().is_some() {
         match reader.word()? {
             ".version" => program.version = version(reader.next()?)?,
@@ -209,13 +217,17 @@ pub(in super::super) fn read(text: &str) -> Result<Program, Refusal> {
             ".visible" | ".extern" | ".weak" | ".common" => {}
             ".global" | ".const" => {
                 let constant = reader.tokens[reader.at - 1].word() == Some(".const");
-                let Declared { name, size, mut contents, .. } = reader.declared()?;
-                contents.resize(size.max(1), 0);
-                program.variables.push(Variable { name, contents, constant });
+                let Declared { name, size, contents, .. } = reader.declared()?;
+                let size = size.max(1);
+                constants += if constant { size } else { 0 };
+                if constants > MOST_CONSTANTS {
+                    return Err(wrong(format!("more than {MOST_CONSTANTS} bytes of constants")));
+                }
+                program.variables.push(Variable { name, size, contents, constant });
             }
             ".shared" => headers.push(reader.declared()?),
             ".entry" => {
-                let (name, parameters, body) = entry(&mut reader)?;
+                let (name, parameters, body) = entry(&mut reader, program.version)?;
                 let body = decode(body, &parameters, &program.variables, &headers).map_err(|refusal| {
                     Refusal { why: format!("kernel {name}: {}", refusal.why), ..refusal }
                 })?;
@@ -233,7 +245,6 @@ pub(in super::super) fn read(text: &str) -> Result<Program, Refusal> {
 fn version(token: &Token) -> Result<u32, Refusal> {
     let value = match token {
         Token::Double(bits) => f64::from_bits(*bits),
-        Token::Int(value) => *value as f64,
         other => return Err(wrong(format!("{other:?} is no version"))),
     };
     if value > NEWEST {
@@ -245,7 +256,7 @@ fn version(token: &Token) -> Result<u32, Refusal> {
 
 type Head<'a> = (String, Vec<Parameter>, &'a [Token]);
 
-fn entry<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, Refusal> {
+fn entry<'a>(reader: &mut Reader<'a>, version: u32) -> Result<Head<'a>, Refusal> {
     let name = reader.word()?.to_owned();
     let mut parameters: Vec<Parameter> = Vec::new();
     let mut end = 0;
@@ -257,6 +268,10 @@ fn entry<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, Refusal> {
             let (parameter, align) = parameter(reader)?;
             let offset = usize::next_multiple_of(end, align);
             end = offset + parameter.size;
+            let most = if version < 81 { MOST_PARAMETERS_BEFORE } else { MOST_PARAMETERS };
+            if end > most {
+                return Err(wrong(format!("kernel {name}: more than {most} bytes of parameters")));
+            }
             parameters.push(Parameter { offset, ..parameter });
             if !reader.takes(',') {
                 break;

@@ -1,0 +1,228 @@
+//! What the simulated driver's reader and interpreter of PTX do with numbers that no sensible program has.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+use crate::harness::{is_simulated, pushed, run, run_alone, skip};
+use custack::error::CudaError;
+use custack::function::{BlockSize, GridSize};
+use custack::launch;
+use custack::memory::{CopyDestination, DeviceBuffer, info};
+use custack::module::Module;
+use custack::stream::{Stream, StreamFlags};
+
+const HEAD: &str = ".version 7.0 .target sm_70 .address_size 64 ";
+
+/// On a GPU another compiler reads the text.
+fn simulated(test: &str) -> bool {
+    if !is_simulated() {
+        skip(test, "a GPU's compiler is not what is tested");
+    }
+    is_simulated()
+}
+
+fn load(text: &str) -> Result<Module, CudaError> {
+    Module::load_from_bytes(format!("{HEAD}{text}").as_bytes())
+}
+
+/// A kernel with these lines, which may use a few registers.
+fn kernel(lines: &str) -> String {
+    let registers = ".reg .b64 %rd<30>; .reg .b32 %r<9>; .reg .f64 %fd<9>; .reg .pred %p<3>;";
+    format!(".visible .entry k(.param .u64 to) {{ {registers} {lines} ret; }}")
+}
+
+#[test]
+fn numbers_that_nothing_has_room_for_are_refused() {
+    if !simulated("numbers_that_nothing_has_room_for_are_refused") {
+        return;
+    }
+    run(|| {
+        let _ctx = pushed();
+        let most = u64::MAX;
+        let invalid = CudaError::InvalidPtx;
+        let offset = |text: &str| kernel(&format!("ld.global.u32 %r1, [%rd1{text}];"));
+        let many = |text: &str, count: usize| vec![text; count].join(", ");
+        let registers = |count: usize| {
+            kernel(&(0..count).map(|at| format!(".reg .b32 %a{at}_<65536>;")).collect::<String>())
+        };
+        for (text, error) in [
+            (offset("-9223372036854775808"), invalid),
+            (offset("-2147483649"), invalid),
+            (offset("-18446744073709551615"), invalid),
+            (offset("-18446744073709551616"), CudaError::InvalidImage),
+            (kernel("st.shared.u32 [%rd1-9223372036854775808], 1;"), invalid),
+            (kernel("atom.global.add.u32 %r1, [%rd1-9223372036854775808], 1;"), invalid),
+            (kernel("red.global.add.u32 [%rd1-9223372036854775808], 1;"), invalid),
+            (kernel("@_ trap;"), invalid),
+            (kernel("@!_ trap;"), invalid),
+            (kernel("selp.u32 %r1, 1, 2, !_;"), invalid),
+            (kernel("bar.sync 9223372036854775808;"), CudaError::NotSupported),
+            (".global .align 0 .b8 a[4];".to_owned(), invalid),
+            (".global .align 3 .b8 a[4];".to_owned(), invalid),
+            (".global .align 8192 .b8 a[4];".to_owned(), invalid),
+            (".global .align 9223372036854775808 .b8 a[4];".to_owned(), invalid),
+            (format!(".global .align {most} .b8 a[4];"), invalid),
+            (format!(".global .b8 a[{most}];"), invalid),
+            (".global .b8 a[4294967297];".to_owned(), invalid),
+            (".global .b64 a[2305843009213693952];".to_owned(), invalid),
+            (".const .b8 a[65537];".to_owned(), invalid),
+            (".const .b8 a[65536]; .const .u32 b;".to_owned(), invalid),
+            (format!(".shared .b8 a[{most}];"), invalid),
+            (kernel(".shared .b64 a[536870912];"), invalid),
+            (kernel(&".shared .align 4096 .b8 a[4294967295];".repeat(50)), invalid),
+            (kernel(&".local .align 4096 .b8 a[4294967295];".repeat(50)), invalid),
+            (kernel(&format!(".reg .b32 %many<{most}>;")), invalid),
+            (kernel(".reg .b32 %many<9223372036854775807>;"), CudaError::NotSupported),
+            (registers(1), CudaError::NotSupported),
+            (registers(500), CudaError::NotSupported),
+            (format!(".entry k(.param .b8 a[{most}]) {{ ret; }}"), invalid),
+            (".entry k(.param .b8 a[4353]) { ret; }".to_owned(), invalid),
+            (".entry k(.param .b64 a[32764]) { ret; }".to_owned(), invalid),
+            (format!(".entry k({}) {{ ret; }}", many(".param .u64 a", 5000)), invalid),
+            (
+                format!(".entry k({}) {{ ret; }}", many(".param .align 9223372036854775807 .b8 a[9]", 5000)),
+                invalid,
+            ),
+        ] {
+            let shown: String = text.chars().take(200).collect();
+            assert_eq!(load(&text).map(drop), Err(error), "{shown}");
+        }
+        for (head, error) in [
+            (".version 9.9e99999 .target sm_70", CudaError::UnsupportedPtxVersion),
+            (".version 18446744073709551615 .target sm_70", invalid),
+            (".version 8.1 .target sm_70 .entry k(.param .b8 a[32765]) { ret; }", invalid),
+            (".version 7.0 .target sm_70 .address_size 18446744073709551615", invalid),
+        ] {
+            assert_eq!(Module::load_from_bytes(head.as_bytes()).unwrap_err(), error, "{head}");
+        }
+    });
+}
+
+#[test]
+fn nesting_is_as_deep_as_it_is() {
+    if !simulated("nesting_is_as_deep_as_it_is") {
+        return;
+    }
+    run(|| {
+        let _ctx = pushed();
+        let deep = 200_000;
+        load(&kernel(&format!("{}{}", "{".repeat(deep), "}".repeat(deep)))).unwrap();
+        assert_eq!(load(&kernel(&"{".repeat(deep))).unwrap_err(), CudaError::InvalidPtx);
+        let brackets = format!("mov.u32 %r1, {}1{};", "[".repeat(deep), "]".repeat(deep));
+        assert_eq!(load(&kernel(&brackets)).unwrap_err(), CudaError::NotSupported);
+    });
+}
+
+#[test]
+fn large_variables_take_room_on_the_device_and_not_on_the_host() {
+    if !simulated("large_variables_take_room_on_the_device_and_not_on_the_host") {
+        return;
+    }
+    run_alone(|| {
+        let _ctx = pushed();
+        let before = info().unwrap();
+        let large = |count: usize| -> String {
+            (0..count).map(|at| format!(".visible .global .u32 v{at}[1073741824] = {{7, 8}};")).collect()
+        };
+        assert_eq!(load(&large(40)).unwrap_err(), CudaError::OutOfMemory);
+        assert_eq!(info().unwrap(), before, "what was taken of the first ones came back");
+        let module = load(&format!("{}.visible .global .align 2 .u16 small[2];", large(20))).unwrap();
+        assert_eq!(info().unwrap().0, before.0 - 20 * (4 << 30) - 4);
+        let mut begin = [1u16; 2];
+        module.get_global::<[u16; 2]>(c"small").unwrap().copy_to(&mut begin).unwrap();
+        assert_eq!(begin, [0, 0]);
+        drop(module);
+        assert_eq!(info().unwrap(), before);
+    });
+}
+
+#[test]
+fn sizes_of_launches_that_overflow_are_refused() {
+    run(|| {
+        let _ctx = pushed();
+        let module = Module::load_from_bytes(crate::module::KERNELS.as_bytes()).unwrap();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let function = module.get_function(c"trapped").unwrap();
+        let (most, half) = (u32::MAX, 1 << 31);
+        let one = (1, 1, 1);
+        for (grid, block) in [
+            (one, (most, most, 64)),
+            (one, (most, most, most)),
+            (one, (half, half, 4)),
+            ((most, most, most), one),
+            ((half, half, 4), one),
+        ] {
+            let (grid, block): (GridSize, BlockSize) = (grid.into(), block.into());
+            let result = unsafe { launch!(function<<<grid, block, 0, stream>>>(0u64, 0u64)) };
+            assert_eq!(result, Err(CudaError::InvalidValue));
+        }
+        let result = unsafe { launch!(function<<<1, 1, u32::MAX, stream>>>(0u64, 0u64)) };
+        assert_eq!(result, Err(CudaError::InvalidValue));
+        stream.synchronize().unwrap();
+    });
+}
+
+/// Each line leaves its result in `%rd2`.
+const ARITHMETIC: &[(&str, u64)] = &[
+    ("mov.u64 %rd2, 18446744073709551615;", u64::MAX),
+    ("mov.u64 %rd2, -9223372036854775808;", 1 << 63),
+    ("mov.u32 %r1, -18446744073709551615; cvt.u64.u32 %rd2, %r1;", 1),
+    ("mov.u64 %rd3, -9223372036854775808; neg.s64 %rd2, %rd3;", 1 << 63),
+    ("mov.u64 %rd3, -9223372036854775808; abs.s64 %rd2, %rd3;", 1 << 63),
+    ("mov.u64 %rd3, -9223372036854775808; div.s64 %rd2, %rd3, -1;", 1 << 63),
+    ("mov.u64 %rd3, -9223372036854775808; rem.s64 %rd2, %rd3, -1;", 0),
+    ("mov.u64 %rd3, 18446744073709551615; div.u64 %rd2, %rd3, 0;", u64::MAX),
+    ("mov.u64 %rd3, 5; rem.u64 %rd2, %rd3, 0;", 5),
+    ("mov.u64 %rd3, 18446744073709551615; mul.lo.u64 %rd2, %rd3, %rd3;", 1),
+    ("mov.u64 %rd3, 18446744073709551615; mul.hi.u64 %rd2, %rd3, %rd3;", u64::MAX - 1),
+    ("mov.u64 %rd3, -9223372036854775808; mul.hi.s64 %rd2, %rd3, %rd3;", 1 << 62),
+    ("mov.u64 %rd3, 18446744073709551615; mad.hi.u64 %rd2, %rd3, %rd3, %rd3;", u64::MAX - 2),
+    ("mov.u32 %r1, 4294967295; mad.wide.u32 %rd2, %r1, %r1, 18446744073709551615;", 0xffff_fffe_0000_0000),
+    ("mov.u32 %r1, -2147483648; mul.wide.s32 %rd2, %r1, %r1;", 1 << 62),
+    ("mov.u64 %rd3, 1; shl.b64 %rd2, %rd3, 4294967295;", 0),
+    ("mov.u64 %rd3, -1; shr.s64 %rd2, %rd3, 4294967295;", u64::MAX),
+    ("mov.u64 %rd3, -1; shr.u64 %rd2, %rd3, 4294967295;", 0),
+    ("mov.f64 %fd1, 0d7FEFFFFFFFFFFFFF; cvt.rzi.s64.f64 %rd2, %fd1;", i64::MAX as u64),
+    ("mov.f64 %fd1, 0dFFEFFFFFFFFFFFFF; cvt.rzi.s64.f64 %rd2, %fd1;", 1 << 63),
+    ("mov.f64 %fd1, 0dFFEFFFFFFFFFFFFF; cvt.rzi.u64.f64 %rd2, %fd1;", 0),
+    ("mov.u64 %rd3, 0; clz.b64 %r1, %rd3; cvt.u64.u32 %rd2, %r1;", 64),
+    (
+        "st.global.u64 [%rd1], -1; atom.global.inc.u32 %r1, [%rd1], 4294967295; ld.global.u64 %rd2, [%rd1];",
+        0xffff_ffff_0000_0000,
+    ),
+    (
+        "st.global.u64 [%rd1], 0; atom.global.dec.u32 %r1, [%rd1], 4294967295; ld.global.u64 %rd2, [%rd1];",
+        0xffff_ffff,
+    ),
+    (
+        "st.global.u64 [%rd1], -1; atom.global.add.u64 %rd3, [%rd1], -1; ld.global.u64 %rd2, [%rd1];",
+        u64::MAX - 1,
+    ),
+    // There and back again, past both ends of the address space.
+    (
+        "st.global.u64 [%rd1], 9; add.u64 %rd3, %rd1, 9223372036854775807; ld.global.u64 %rd2, [%rd3+-9223372036854775807];",
+        9,
+    ),
+];
+
+#[test]
+fn arithmetic_at_the_ends_of_the_types_wraps() {
+    if !simulated("arithmetic_at_the_ends_of_the_types_wraps") {
+        return;
+    }
+    run(|| {
+        let _ctx = pushed();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut to = DeviceBuffer::from_slice(&[0u64]).unwrap();
+        let pointer = to.as_device_ptr();
+        for (lines, expected) in ARITHMETIC {
+            let text = kernel(&format!("ld.param.u64 %rd1, [to]; {lines} st.global.u64 [%rd1], %rd2;"));
+            let module = load(&text).unwrap();
+            unsafe { launch!(module.k<<<1, 1, 0, stream>>>(pointer)) }.unwrap();
+            stream.synchronize().unwrap();
+            let mut value = [0];
+            to.copy_to(&mut value).unwrap();
+            assert_eq!(value, [*expected], "{lines}");
+        }
+    });
+}
