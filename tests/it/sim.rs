@@ -1,9 +1,14 @@
 //! The simulated driver's own controls. What it does as a driver is in `facts`.
 
-use crate::harness::{is_simulated, parked, pushed, run, run_alone, skip};
+// One test makes and destroys a context behind custack's back, with memory in it.
+#![allow(unsafe_code)]
+
+use crate::harness::{is_simulated, other, parked, pushed, run, run_alone, skip};
 use custack::context::{ContextStack, CurrentContext, PrimaryContext};
 use custack::device::Device;
 use custack::driver::{account, sim};
+use custack::memory::{CopyDestination, DeviceBuffer};
+use std::collections::BTreeSet;
 
 /// On the NVIDIA driver there is nothing to control.
 fn simulated(test: &str) -> bool {
@@ -99,6 +104,106 @@ fn a_thread_that_ends_lets_go_of_its_stack() {
         drop(a);
         assert_eq!(parked().as_raw(), raw, "no stack holds it any more");
         sim::reuse_handles(false);
+    });
+}
+
+/// The address of a buffer of so many bytes.
+fn address(buffer: &mut DeviceBuffer<u8>) -> u64 {
+    buffer.as_device_ptr().as_raw() as u64
+}
+
+fn buffer(size: usize) -> DeviceBuffer<u8> {
+    DeviceBuffer::from_slice(&vec![7; size]).unwrap()
+}
+
+#[test]
+fn addresses_come_once_unless_told_to_come_again() {
+    if !simulated("addresses_come_once_unless_told_to_come_again") {
+        return;
+    }
+    run_alone(|| {
+        let _ctx = pushed();
+        let once: BTreeSet<u64> = (0..20).map(|_| address(&mut buffer(100))).collect();
+        assert_eq!(once.len(), 20);
+        sim::reuse_addresses(true);
+        let first = address(&mut buffer(100));
+        assert!(!once.contains(&first), "what was freed before is not given out");
+        assert_eq!(address(&mut buffer(1)), first);
+        sim::reuse_addresses(false);
+        assert_ne!(address(&mut buffer(100)), first);
+    });
+}
+
+#[test]
+fn the_next_contexts_buffer_gets_the_address_of_the_destroyed_ones() {
+    if !simulated("the_next_contexts_buffer_gets_the_address_of_the_destroyed_ones") {
+        return;
+    }
+    run_alone(|| {
+        sim::reuse_addresses(true);
+        let other = parked();
+        // Freed with its context, and not one by one.
+        let stale = other::create();
+        let table = crate::harness::table();
+        let mut raw = 0;
+        // SAFETY: writes to a local; a context is current.
+        assert_eq!(unsafe { (table.cuMemAlloc_v2)(&mut raw, 1000) }, 0);
+        other::destroy(stale);
+        let mut next = other.scoped(|_| Ok(buffer(1000))).unwrap();
+        assert_eq!(address(&mut next), raw);
+        let mut byte = [0];
+        next[999..].copy_to(&mut byte).unwrap();
+        assert_eq!(byte, [7]);
+        drop((next, other));
+        sim::reuse_addresses(false);
+    });
+}
+
+#[test]
+fn freed_ranges_are_taken_first_fit_and_join_again() {
+    if !simulated("freed_ranges_are_taken_first_fit_and_join_again") {
+        return;
+    }
+    run_alone(|| {
+        sim::reuse_addresses(true);
+        let _ctx = pushed();
+        let mut all: Vec<_> = (0..8).map(|_| Some(buffer(1024))).collect();
+        let at: Vec<u64> = all.iter_mut().flatten().map(address).collect();
+        for index in [1, 3, 4, 6] {
+            all[index] = None;
+        }
+        let mut small = buffer(1024);
+        assert_eq!(address(&mut small), at[1], "the first that fits");
+        let mut large = buffer(2560);
+        assert_eq!(address(&mut large), at[3], "two that had joined");
+        let mut third = buffer(1024);
+        assert_eq!(address(&mut third), at[6]);
+        let mut fresh = buffer(1);
+        assert!(!at.contains(&address(&mut fresh)));
+        // Random comings and goings never overlap, and keep what was written.
+        drop((small, large, third, fresh, all));
+        let mut seed = 7u64;
+        let mut kept: Vec<(DeviceBuffer<u8>, u8)> = Vec::new();
+        for step in 0..2000u32 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (size, which) = (1 + (seed >> 33) as usize % 5000, (seed >> 50) as usize);
+            if kept.len() > 40 {
+                let (gone, byte) = kept.swap_remove(which % kept.len());
+                let mut read = vec![0; gone.len()];
+                gone.copy_to(&mut read[..]).unwrap();
+                assert!(read.iter().all(|other| *other == byte));
+            }
+            let byte = step as u8;
+            let mut next = DeviceBuffer::from_slice(&vec![byte; size]).unwrap();
+            let (begin, end) = (address(&mut next), address(&mut next) + size as u64);
+            for (other, _) in &mut kept {
+                let from = address(other);
+                assert!(end <= from || from + other.len() as u64 <= begin, "{begin:#x} {from:#x}");
+            }
+            kept.push((next, byte));
+        }
+        drop(kept);
+        sim::reuse_addresses(false);
     });
 }
 

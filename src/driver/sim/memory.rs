@@ -8,16 +8,13 @@
 // own memory is read and written through the pointers it passes.
 #![allow(unsafe_code)]
 
+use super::addresses::{Addresses, GRANULE};
 use super::machine::Handle;
 use lazy_static::lazy_static;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where device memory begins.
-const FIRST_ADDRESS: u64 = 0x0000_4D00_0000_0000;
-/// Allocations are aligned to this, and there is a gap behind each.
-const GRANULE: u64 = 512;
 const TOTAL: usize = super::device::TOTAL_MEMORY;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,13 +46,13 @@ const MOST_WHOLE: usize = 1 << 24;
 
 pub(super) struct Memory {
     by_address: BTreeMap<u64, Allocation>,
-    next: u64,
+    pub(super) addresses: Addresses,
     used: usize,
 }
 
 lazy_static! {
     static ref MEMORY: Mutex<Memory> =
-        Mutex::new(Memory { by_address: BTreeMap::new(), next: FIRST_ADDRESS, used: 0 });
+        Mutex::new(Memory { by_address: BTreeMap::new(), addresses: Addresses::new(), used: 0 });
 }
 
 pub(super) fn lock() -> MutexGuard<'static, Memory> {
@@ -141,11 +138,7 @@ impl Memory {
         let allocation = Allocation::new(kind, context, size)?;
         let address = match allocation.contents {
             Contents::Whole(place) if matches!(kind, Kind::Managed | Kind::Locked) => place as u64,
-            _ => {
-                let address = self.next;
-                self.next += (size as u64).next_multiple_of(GRANULE) + GRANULE;
-                address
-            }
+            _ => self.addresses.take(size),
         };
         self.used += size;
         self.by_address.insert(address, allocation);
@@ -160,13 +153,18 @@ impl Memory {
     pub(super) fn free(&mut self, address: u64) {
         if let Some(gone) = self.by_address.remove(&address) {
             self.used -= gone.size;
+            // The others' addresses are the host's, and go back to it.
+            if matches!(gone.kind, Kind::Device | Kind::Variable) {
+                self.addresses.give(address, gone.size);
+            }
         }
     }
 
     /// Frees all that the context has.
     pub(super) fn free_all(&mut self, context: Handle) {
-        self.by_address.retain(|_, allocation| allocation.context != context);
-        self.used = self.by_address.values().map(|allocation| allocation.size).sum();
+        let of = |allocation: &Allocation| allocation.context == context;
+        let gone: Vec<u64> = self.by_address.iter().filter(|(_, it)| of(it)).map(|(at, _)| *at).collect();
+        gone.into_iter().for_each(|address| self.free(address));
     }
 
     pub(super) fn used(&self) -> usize {

@@ -15,7 +15,7 @@
 //! * Primary contexts: their counts, flags, reset, and the handle that comes back.
 //! * Memory with contents and bounds. Device memory has addresses of its own, which the host cannot follow; managed and
 //!   page-locked memory is the host's. A copy past an allocation, or of what was freed, is refused, and the log says
-//!   which allocation it was and how large.
+//!   which allocation it was and how large. Addresses of freed device memory [come again](reuse_addresses) if asked.
 //! * Streams, whose work is done in its order by a thread while the program goes on; events with times; callbacks, in
 //!   which every driver call is refused.
 //! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
@@ -57,6 +57,7 @@ mod machine;
 mod primary;
 
 // What contexts make, and the work they do.
+mod addresses;
 mod copies;
 mod memory;
 mod modules;
@@ -108,6 +109,31 @@ pub fn set_devices(count: usize) -> bool {
 /// stale handles must survive. Off unless asked for: then no handle value comes twice.
 pub fn reuse_handles(at_once: bool) {
     machine::lock().reuse_handles = at_once;
+}
+
+/// Whether the addresses of device memory that is freed from now on are given out again, which the driver does in
+/// earnest and which code that keeps stale addresses must survive. Off unless asked for: then no address comes twice.
+///
+/// The first freed range that a later allocation fits into is taken at once, whichever context had it and whichever
+/// asks. So the first buffer in a new context gets the very address of the buffer of one that was destroyed:
+///
+/// ```
+/// use custack::driver::{self, Choice, sim};
+/// use custack::memory::DeviceBuffer;
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// sim::reuse_addresses(true);
+/// let address = || {
+///     let _context = custack::quick_init()?;
+///     Ok(DeviceBuffer::from_slice(&[1u32, 2, 3])?.as_device_ptr().as_raw() as u64)
+/// };
+/// assert_eq!(address()?, address()?);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+///
+/// Page-locked and managed memory is the host's, whose allocator gives its addresses out again as it likes.
+pub fn reuse_addresses(at_once: bool) {
+    memory::lock().addresses.reuse(at_once);
 }
 
 /// How many contexts are alive on the machine, primary ones included.
