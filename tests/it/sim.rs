@@ -3,12 +3,15 @@
 // One test makes and destroys a context behind custack's back, with memory in it.
 #![allow(unsafe_code)]
 
-use crate::harness::{is_simulated, other, parked, pushed, run, run_alone, skip};
+use crate::harness::{current, is_simulated, other, parked, pushed, run, run_alone, skip};
 use custack::context::{ContextStack, CurrentContext, PrimaryContext};
 use custack::device::Device;
+use custack::driver::ffi::CUcontext;
 use custack::driver::{account, sim};
 use custack::memory::{CopyDestination, DeviceBuffer};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 /// On the NVIDIA driver there is nothing to control.
 fn simulated(test: &str) -> bool {
@@ -103,6 +106,62 @@ fn a_thread_that_ends_lets_go_of_its_stack() {
         });
         drop(a);
         assert_eq!(parked().as_raw(), raw, "no stack holds it any more");
+        sim::reuse_handles(false);
+    });
+}
+
+/// Notes what is current, and how deep the stack is, when it is dropped.
+struct Late(Arc<Mutex<Vec<(usize, usize)>>>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let seen = (current().addr(), sim::depth());
+        self.0.lock().unwrap().push(seen);
+    }
+}
+
+/// Two contexts on a thread that ends, and what a thread-local that was made before the first driver call and one
+/// that was made after it find then.
+fn seen_at_the_end(late: [bool; 2]) -> ([usize; 2], Vec<(usize, usize)>) {
+    thread_local! {
+        static BEFORE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        static AFTER: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&seen);
+    let thread = std::thread::spawn(move || {
+        if late[0] {
+            BEFORE.set(Some(Late(Arc::clone(&notes))));
+        }
+        let contexts = [other::create(), other::create()];
+        if late[1] {
+            AFTER.set(Some(Late(notes)));
+        }
+        contexts.map(|context| context.addr())
+    });
+    let contexts = thread.join().unwrap();
+    let seen = seen.lock().unwrap().clone();
+    (contexts, seen)
+}
+
+#[test]
+#[cfg(unix)]
+fn thread_locals_find_the_stack_as_it_was_until_the_last_of_them_is_gone() {
+    if !simulated("thread_locals_find_the_stack_as_it_was_until_the_last_of_them_is_gone") {
+        return;
+    }
+    run_alone(|| {
+        sim::reuse_handles(true);
+        for late in [[true, false], [false, true], [true, true]] {
+            let (contexts, seen) = seen_at_the_end(late);
+            let expected = (contexts[1], 2);
+            assert_eq!(seen, vec![expected; late.iter().filter(|late| **late).count()]);
+            // The thread holds them no more: a destroyed one is freed, and its handle comes again.
+            for context in contexts {
+                other::destroy(context as CUcontext);
+                assert_eq!(parked().as_raw().addr(), context);
+            }
+        }
         sim::reuse_handles(false);
     });
 }

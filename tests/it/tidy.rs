@@ -63,6 +63,7 @@ fn unsafe_stands_only_where_it_may() {
         "src/driver/sim/abi_contexts.rs",
         "src/driver/sim/abi_work.rs",
         "src/driver/sim/memory.rs",
+        "src/driver/sim/thread_end.rs",
         "src/context/barrier.rs",
         "src/context/liveness.rs",
         "src/context/owned.rs",

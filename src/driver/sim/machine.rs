@@ -3,6 +3,7 @@
 use super::context::Ctx;
 use super::device::Dev;
 pub(super) use super::objects::{Object, Objects};
+use super::thread_end;
 use super::work::Queue;
 use crate::driver::ffi::CUresult;
 use lazy_static::lazy_static;
@@ -71,19 +72,15 @@ pub(super) fn lock() -> MutexGuard<'static, Machine> {
 }
 
 // Which of the machine's threads this is. The number has no destructor, so that it can be read while the thread
-// ends; the sentinel beside it gives it back.
+// ends; see `thread_end`, which gives it back.
 thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
-    static SENTINEL: Sentinel = const { Sentinel };
 }
 
-struct Sentinel;
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        if let Some(number) = NUMBER.take() {
-            lock().end_thread(number);
-        }
+/// The calling thread ends: the machine lets go of its stack.
+pub(super) fn end_this_thread() {
+    if let Some(number) = NUMBER.take() {
+        lock().end_thread(number);
     }
 }
 
@@ -133,8 +130,7 @@ impl Machine {
             self.threads.len() - 1
         });
         NUMBER.set(Some(number));
-        // A thread that is past its sentinel keeps its number for good.
-        let _ = SENTINEL.try_with(|_| ());
+        thread_end::watch();
         number
     }
 

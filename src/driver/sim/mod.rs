@@ -40,8 +40,8 @@
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, which has none to give.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused, as there is nothing to share.
 //! * Notifications: one can be registered, and none is ever sent.
-//! * The end of a thread: its stack is let go when the thread-locals of the program are destroyed, in their order.
-//!   The NVIDIA driver lets go later, when all of them are gone.
+//! * The end of a thread, on Windows: its stack is let go when the thread-locals of the program are destroyed, in their
+//!   order. The NVIDIA driver lets go later, when all of them are gone, and so does this one on Unix.
 //! * Names: handles, PCI addresses and UUIDs are made up, and the device's name says that it is simulated.
 
 // The C face.
@@ -55,6 +55,7 @@ mod device;
 mod limits;
 mod machine;
 mod primary;
+mod thread_end;
 
 // What contexts make, and the work they do.
 mod addresses;
