@@ -71,6 +71,15 @@ impl Driver {
         ask!(self.cuStreamAddCallback(stream.raw(), callback, data, 0))
     }
 
+    /// Sets which calls a capture of a stream forbids this thread to make, and gives the mode before: 0 those that no
+    /// thread may make while any captures, 1 those while this thread captures, 2 none. The driver takes any number.
+    #[allow(dead_code, reason = "freeing what was retired while streams are captured will call it")]
+    pub(crate) fn thread_exchange_stream_capture_mode(&self, mode: u32) -> CudaResult<u32> {
+        let mut mode = mode;
+        ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))?;
+        Ok(mode)
+    }
+
     pub(crate) fn event_create(&self, flags: u32) -> CudaResult<CUevent> {
         let mut event = ptr::null_mut();
         made!(self, ask!(self.cuEventCreate(&mut event, flags)), event, event_destroy)

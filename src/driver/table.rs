@@ -105,6 +105,7 @@ macro_rules! for_each_function {
             3020 fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
             5000 fn cuStreamAddCallback(stream: CUstream, callback: CUstreamCallback, user_data: *mut c_void, flags: c_uint);
             10000 fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void);
+            10010 fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint);
 
             // Events
             2000 fn cuEventCreate(event: *mut CUevent, flags: c_uint);

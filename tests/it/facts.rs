@@ -792,6 +792,20 @@ fn resetting_a_primary_context_keeps_its_count() {
 }
 
 #[test]
+fn the_capture_mode_is_the_threads_own_and_any_number() {
+    fn exchange(mut mode: u32) -> (u32, u32) {
+        (call!(cuThreadExchangeStreamCaptureMode(&mut mode)), mode)
+    }
+    // No context is current.
+    run(|| {
+        assert_eq!([exchange(1), exchange(2), exchange(3)], [(0, 0), (0, 1), (0, 2)]);
+        std::thread::spawn(|| assert_eq!([exchange(1), exchange(0)], [(0, 0), (0, 1)])).join().unwrap();
+        assert_eq!([exchange(u32::MAX), exchange(1), exchange(0)], [(0, 3), (0, u32::MAX), (0, 1)]);
+    });
+    run(|| assert_eq!([exchange(0)], [(0, 0)], "a thread that begins where another ended"));
+}
+
+#[test]
 fn the_simulated_driver_speaks_where_the_real_one_would_crash() {
     if !is_simulated() {
         return skip(

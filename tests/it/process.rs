@@ -77,7 +77,10 @@ fn misuse() {
     let mut a = std::ptr::null_mut();
     // SAFETY: the simulated driver answers wild handles, which is what is tested.
     unsafe {
+        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(&mut 0), 3);
+        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 3);
         assert_eq!((table.cuInit)(0), 0);
+        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 1);
         assert_eq!((table.cuCtxCreate_v2)(&mut a, 0, 0), 0);
         assert_eq!((table.cuCtxDestroy_v2)(a), 0);
         assert_eq!((table.cuCtxPushCurrent_v2)(a), 201);
@@ -85,7 +88,7 @@ fn misuse() {
         assert_eq!((table.cuCtxPushCurrent_v2)(0x1234_5670 as _), 201);
         assert_eq!((table.cuCtxGetDevice_v2)(&mut 0, a), 201);
     }
-    assert_eq!((sim::misuses(), sim::depth()), (4, 0));
+    assert_eq!((sim::misuses(), sim::depth()), (5, 0));
 }
 
 /// Prints the error of a program's first call, as `main` would and as a log would.

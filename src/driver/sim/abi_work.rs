@@ -174,6 +174,17 @@ face! {
         })
     }
 
+    fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
+        call(|m| {
+            m.ready()?;
+            if mode.is_null() {
+                return m.misuse(INVALID_VALUE, "cuThreadExchangeStreamCaptureMode of NULL");
+            }
+            mode.write(m.exchange_capture_mode(mode.read()));
+            Ok(())
+        })
+    }
+
     fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
         give(event, |m| m.create_event(!event.is_null(), flags).map(|handle| handle as CUevent))
     }

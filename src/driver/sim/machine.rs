@@ -60,6 +60,8 @@ pub(super) struct Machine {
 #[derive(Default)]
 pub(super) struct Thread {
     pub(super) stack: Vec<Handle>,
+    /// Which calls of this thread's a capture forbids; 0 is the mode in which a capture of any thread does.
+    capture_mode: u32,
     pub(super) log: VecDeque<String>,
 }
 
@@ -122,6 +124,11 @@ impl Machine {
 
     pub(super) fn stack(&mut self) -> &mut Vec<Handle> {
         &mut self.thread().stack
+    }
+
+    /// Sets this thread's mode, and gives the one before. The driver takes any number, and keeps it.
+    pub(super) fn exchange_capture_mode(&mut self, mode: u32) -> u32 {
+        std::mem::replace(&mut self.thread().capture_mode, mode)
     }
 
     fn begin_thread(&mut self) -> usize {
