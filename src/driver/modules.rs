@@ -20,11 +20,6 @@ pub(crate) struct Shape {
 }
 
 impl Driver {
-    pub(crate) fn module_load(&self, file: &CStr) -> CudaResult<CUmodule> {
-        let mut module = ptr::null_mut();
-        made!(self, ask!(self.cuModuleLoad(&mut module, file.as_ptr())), module, module_unload)
-    }
-
     /// # Safety
     ///
     /// The image is a text with a final NUL, or machine code that is as long as it says.

@@ -28,6 +28,7 @@ mod unowned;
 
 // What is made in contexts.
 mod event;
+mod image;
 mod memory;
 mod module;
 mod ptx;

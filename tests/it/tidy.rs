@@ -81,7 +81,7 @@ fn unsafe_stands_only_where_it_may() {
         "src/memory/unified_buffer.rs",
         "src/memory/locked.rs",
         "src/memory/array.rs",
-        "src/module.rs",
+        "src/module/mod.rs",
         "src/function.rs",
     ];
     let vouching = ["src/context/liveness.rs", "src/context/resource.rs"];

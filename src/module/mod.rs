@@ -16,6 +16,8 @@
 // Makes and destroys what it owns, and copies to and from the module's variables.
 #![allow(unsafe_code)]
 
+mod image;
+
 use crate::context::{Resource, UnownedContext};
 use crate::driver::Driver;
 use crate::driver::ffi::CUmodule;
@@ -24,8 +26,10 @@ use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
 use crate::private::Sealed;
 use std::ffi::CStr;
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 use std::mem;
+use std::path::PathBuf;
 
 /// Device code that is loaded; see the [module](self).
 ///
@@ -39,50 +43,50 @@ pub struct Module {
 impl Module {
     /// Loads PTX, a cubin or a fatbin from a file, into the current context.
     ///
+    /// The file is read here, and looked at as [`load_from_bytes`](Self::load_from_bytes) looks at bytes.
+    ///
     /// # Errors
     ///
-    /// [`FileNotFound`](CudaError::FileNotFound); those of [`load_from_bytes`](Self::load_from_bytes).
-    #[doc(alias = "cuModuleLoad")]
+    /// [`FileNotFound`](CudaError::FileNotFound), for a file that cannot be read too, with the reason; those of
+    /// [`load_from_bytes`](Self::load_from_bytes).
+    #[doc(alias("cuModuleLoad", "cuModuleLoadData"))]
     pub fn load_from_file(filename: &CStr) -> CudaResult<Module> {
-        let make = |driver: &Driver| driver.module_load(filename);
-        Ok(Module { inner: Resource::make(make, Driver::module_unload)? })
+        let bytes = path(filename).and_then(std::fs::read);
+        let bytes = bytes.map_err(|reason| {
+            CudaError::FileNotFound.note(format_args!("to read {}: {reason}", filename.to_string_lossy()))
+        })?;
+        Module::load(&image::checked(&bytes)?)
     }
 
     /// Loads PTX from a text, into the current context.
     ///
     /// # Errors
     ///
-    /// Those of [`load_from_bytes`](Self::load_from_bytes).
+    /// Those of [`load_from_bytes`](Self::load_from_bytes); [`InvalidImage`](CudaError::InvalidImage) for a text that
+    /// begins as machine code, which is cut off where it has its first zero.
     #[doc(alias = "cuModuleLoadData")]
     pub fn load_from_string(image: &CStr) -> CudaResult<Module> {
-        // SAFETY: a text with its NUL.
-        let make = |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) };
-        Ok(Module { inner: Resource::make(make, Driver::module_unload)? })
+        Module::load(&image::checked_text(image.to_bytes())?)
     }
 
-    /// Loads PTX from bytes, with a final NUL or without, into the current context.
+    /// Loads PTX, a cubin or a fatbin from bytes, into the current context. PTX may end with a NUL, and need not.
     ///
     /// # Errors
     ///
     /// [`InvalidImage`](CudaError::InvalidImage) for what is no image, and, before the driver is asked, for machine code
-    /// that is shorter than it says; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
+    /// of which a part is said to lie where the image is not, and for the wrapper of a fatbin, which has a pointer in it;
+    /// [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
     /// [`NoBinaryForGpu`](CudaError::NoBinaryForGpu) for another device's machine code;
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
     #[doc(alias = "cuModuleLoadData")]
     pub fn load_from_bytes(image: &[u8]) -> CudaResult<Module> {
-        let machine_code = image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba]);
-        if machine_code && !is_whole(image) {
-            let length = image.len();
-            return Err(CudaError::InvalidImage
-                .note(format_args!("to load {length} bytes of machine code, which say that they are more")));
-        }
-        let mut text = image.to_vec();
-        if !machine_code {
-            text.truncate(image.iter().position(|byte| *byte == 0).unwrap_or(image.len()));
-        }
-        text.push(0);
-        // SAFETY: a text with its NUL, or machine code that is all there.
-        let make = |driver: &Driver| unsafe { driver.module_load_data(text.as_ptr().cast()) };
+        Module::load(&image::checked(image)?)
+    }
+
+    /// Loads what was looked at.
+    fn load(image: &[u8]) -> CudaResult<Module> {
+        // SAFETY: `image::checked` gave it: a text with its NUL, or machine code that is as long as it says.
+        let make = |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) };
         Ok(Module { inner: Resource::make(make, Driver::module_unload)? })
     }
 
@@ -150,21 +154,12 @@ impl Module {
     }
 }
 
-/// Whether machine code is as long as its header says: the driver reads that far.
-fn is_whole(image: &[u8]) -> bool {
-    let number = |at: usize, size: usize| {
-        let bytes = image.get(at..at + size)?;
-        Some(bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte)))
-    };
-    let end = if image.starts_with(b"\x7fELF") {
-        // The table of sections stands last: where it is, how long an entry is, and how many.
-        let place = number(0x28, 8).zip(number(0x3a, 2)).zip(number(0x3c, 2));
-        place.and_then(|((start, each), count)| start.checked_add(each * count))
-    } else {
-        // The size of the header, and of what follows it.
-        number(6, 2).zip(number(8, 8)).and_then(|(header, rest)| header.checked_add(rest))
-    };
-    end.is_some_and(|end| end <= image.len() as u64)
+/// The path with these bytes, where paths are bytes; else with this text.
+fn path(name: &CStr) -> io::Result<PathBuf> {
+    #[cfg(unix)]
+    return Ok(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()).into());
+    #[cfg(not(unix))]
+    name.to_str().map(PathBuf::from).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
 /// A variable of a module, which it borrows.
