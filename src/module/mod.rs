@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 mod image;
+mod patterns;
 
 use crate::context::{Resource, UnownedContext};
 use crate::driver::Driver;
@@ -163,6 +164,18 @@ fn path(name: &CStr) -> io::Result<PathBuf> {
 }
 
 /// A variable of a module, which it borrows.
+///
+/// It can be read as a type that has a value for every pattern of bytes, as the device may have any: numbers, pointers of
+/// the device, arrays and tuples of them, and structs of them with `#[derive(DeviceCopy)]`. With `bool`, `char`, a
+/// `NonZero` or an enum in it [`copy_to`](CopyDestination::copy_to) does not compile, where RustaCUDA lets it through;
+/// read its number, and make the value of that. It can be written as any type.
+///
+/// ```compile_fail,E0080
+/// # use custack::{memory::CopyDestination, module::Module};
+/// # let module = Module::load_from_bytes(b"").unwrap();
+/// let mut ready = false;
+/// module.get_global::<bool>(c"ready").unwrap().copy_to(&mut ready).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Symbol<'a, T: DeviceCopy> {
     ptr: DevicePointer<T>,
@@ -192,9 +205,15 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
     }
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
+        const {
+            assert!(
+                patterns::every_pattern_is_a_value::<T>(),
+                "a variable of the device may have bytes that are no value of this type: read it as a number"
+            );
+        }
         let (from, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let to = std::ptr::from_mut(dest).cast();
-        // SAFETY: as above, and any bits are a good value (`DeviceCopy`).
+        // SAFETY: as above, and any bytes are a value, as was asserted.
         self.module.inner.with(|driver, _| unsafe { driver.copy_to_host(to, from, size, None) })
     }
 }

@@ -13,6 +13,7 @@ use custack::memory::{CopyDestination, DeviceBuffer, DeviceCopy};
 use custack::module::Module;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::CString;
+use std::num::NonZeroU32;
 
 pub(crate) const KERNELS: &str = include_str!("kernels.ptx");
 
@@ -100,6 +101,11 @@ fn variables_begin_as_they_say_and_can_be_written() {
         answer.copy_from(&43).unwrap();
         answer.copy_to(&mut value).unwrap();
         assert_eq!(value, 43);
+        // It can be written as a type that it cannot be read as.
+        module.get_global::<NonZeroU32>(c"answer").unwrap().copy_from(&NonZeroU32::MAX).unwrap();
+        module.get_global::<char>(c"answer").unwrap().copy_from(&'x').unwrap();
+        answer.copy_to(&mut value).unwrap();
+        assert_eq!(value, 'x'.into());
         let mut table = [0u32; 4];
         module.get_global::<[u32; 4]>(c"table").unwrap().copy_to(&mut table).unwrap();
         assert_eq!(table, [1, 2, 3, 4]);
