@@ -1,6 +1,8 @@
 //! cudarc: `bind_to_thread` is its one way to make a context current. It has none to leave it again; where the work
 //! wants one, the driver's own `cuCtxSetCurrent` through cudarc's thin layer does it. It nests nothing.
 
+mod work;
+
 use crate::measure::Bench;
 use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
@@ -69,7 +71,14 @@ fn all(contexts: &Contexts) -> Result<Vec<Bench>, DriverError> {
             });
         }),
         Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
+        Bench::new(FOREIGN, LIBRARY, move |run| {
+            // SAFETY: nobody destroys the contexts.
+            unsafe { ctx::set_current(a.cu_ctx()) }.unwrap();
+            run.time(|| a.bind_to_thread().unwrap());
+            unbind();
+        }),
     ];
+    benches.extend(work::benches(a));
     if !contexts.devices.is_empty() {
         let contexts: Vec<_> = contexts.devices.iter().copied().map(context).collect::<Result<_, _>>()?;
         let count = contexts.len();

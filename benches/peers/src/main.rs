@@ -16,6 +16,7 @@ mod tasks;
 
 use measure::{Bench, Row};
 use rusta::Contexts;
+use std::time::Instant;
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 
@@ -55,11 +56,20 @@ fn main() {
         }
     }
     benches.retain(|bench| only.as_ref().is_none_or(|text| bench.task.contains(text.as_str())));
+    benches.retain(|bench| {
+        let works = bench.works();
+        if !works {
+            println!("NOT MEASURED: {}: {}", bench.library, bench.task);
+        }
+        works
+    });
 
+    let start = Instant::now();
     let mut rows: Vec<Row> = Vec::new();
     for threads in THREADS {
         rows.extend(measure::measure(&benches, threads, repetitions));
     }
+    println!("Measured in {:.0} s.", start.elapsed().as_secs_f64());
     table::print(&rows, &THREADS);
     targets::print(&rows);
     if let Err(error) = table::write(&rows, file) {

@@ -1,33 +1,58 @@
 //! Times one piece of work on several threads at once.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 /// Enough for a clock that ticks in tens of nanoseconds, and short enough that nothing else happens meanwhile.
 const SPAN: Duration = Duration::from_millis(4);
 const WARM_UP: u64 = 200;
+/// So many calls of each thread may wait for the device.
+const BATCH: u64 = 64;
 
 /// What a thread gets: it prepares itself, calls [`time`](Run::time) once, and tidies up.
 pub struct Run<'a> {
     iterations: u64,
-    start: &'a Barrier,
+    together: &'a Barrier,
     taken: Cell<Duration>,
 }
 
 impl Run<'_> {
-    /// Repeats the work, timed; all threads begin together.
+    /// Repeats the work, timed; all threads begin together, and none tidies up while another is measured.
     #[inline]
     pub fn time(&self, mut work: impl FnMut()) {
         for _ in 0..WARM_UP.min(self.iterations) {
             work();
         }
-        self.start.wait();
+        self.together.wait();
         let start = Instant::now();
         for _ in 0..self.iterations {
             work();
         }
         self.taken.set(start.elapsed());
+        self.together.wait();
+    }
+
+    /// As [`time`](Run::time), for work that the device does later: every so often the thread waits for it, which
+    /// is not timed. So the queues stay short, and what a call costs is not hidden behind a slower device.
+    pub fn time_and_wait(&self, mut work: impl FnMut(), wait: impl Fn()) {
+        let mut some = |count: u64| {
+            let mut taken = Duration::ZERO;
+            for done in (0..count).step_by(BATCH as usize) {
+                let start = Instant::now();
+                for _ in done..count.min(done + BATCH) {
+                    work();
+                }
+                taken += start.elapsed();
+                wait();
+            }
+            taken
+        };
+        some(WARM_UP.min(self.iterations));
+        self.together.wait();
+        self.taken.set(some(self.iterations));
+        self.together.wait();
     }
 }
 
@@ -47,12 +72,12 @@ impl Bench {
 
     /// Nanoseconds a scope, the mean over the threads.
     fn once(&self, threads: usize, iterations: u64) -> f64 {
-        let start = Barrier::new(threads);
+        let together = Barrier::new(threads);
         let taken: f64 = std::thread::scope(|scope| {
             let running: Vec<_> = (0..threads)
                 .map(|_| {
                     scope.spawn(|| {
-                        let run = Run { iterations, start: &start, taken: Cell::default() };
+                        let run = Run { iterations, together: &together, taken: Cell::default() };
                         (self.run)(&run);
                         run.taken.get().as_nanos() as f64
                     })
@@ -61,6 +86,11 @@ impl Bench {
             running.into_iter().map(|thread| thread.join().expect("a measured thread panicked")).sum()
         });
         taken / threads as f64 / (iterations * self.per_iteration) as f64
+    }
+
+    /// Whether it can be done here at all: of several threads, the others would wait for good for one that panics.
+    pub fn works(&self) -> bool {
+        catch_unwind(AssertUnwindSafe(|| self.once(1, 1))).is_ok()
     }
 
     /// So many iterations take about the span.

@@ -1,14 +1,13 @@
 //! custack.
 
+mod work;
+
 use crate::measure::Bench;
+use crate::raw;
 use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use custack::CudaFlags;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
-use custack::launch;
-use custack::module::Module;
-use custack::stream::{Stream, StreamFlags};
-use std::ffi::{CStr, CString};
 use std::hint::black_box;
 
 const LIBRARY: &str = "custack";
@@ -25,6 +24,8 @@ fn scope(context: &UnownedContext) {
 pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     custack::init(CudaFlags::empty()).map_err(|error| error.to_string())?;
     let [a, b] = contexts.pair.map(context);
+    let foreign = contexts.pair[0].raw;
+    let driver = raw::Driver::open().map_err(|error| error.to_string())?;
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             ContextStack::push(a).unwrap();
@@ -68,21 +69,18 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
                 black_box(a.clone());
             })
         }),
+        Bench::new(FOREIGN, LIBRARY, move |run| {
+            driver.set(foreign);
+            run.time(|| scope(a));
+            driver.pop();
+        }),
+        Bench::new(FOREIGN_SWITCH, LIBRARY, move |run| {
+            driver.push(foreign);
+            run.time(|| scope(b));
+            driver.pop();
+        }),
     ];
-    benches.push(Bench::new(LAUNCH, LIBRARY, move |run| {
-        ContextStack::push(a).unwrap();
-        let module =
-            Module::load_from_string(CStr::from_bytes_with_nul(EMPTY_KERNEL.as_bytes()).unwrap()).unwrap();
-        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
-        let name = CString::new("empty").unwrap();
-        let empty = module.get_function(&name).unwrap();
-        run.time(|| {
-            // SAFETY: the kernel takes these and does nothing.
-            unsafe { launch!(empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap();
-        });
-        stream.synchronize().unwrap();
-        ContextStack::pop().unwrap();
-    }));
+    benches.extend(work::benches(a));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             let mut guards = Vec::with_capacity(depth);

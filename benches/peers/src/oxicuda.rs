@@ -20,7 +20,7 @@ fn context(shared: Shared) -> CudaResult<&'static Arc<Context>> {
 }
 
 fn scope(context: &Context) {
-    context.scoped(|| Ok(black_box(()))).unwrap();
+    context.scoped(|| Ok(black_box(0))).unwrap();
 }
 
 fn nest(depth: usize, outer: &Context, inner: &Context) -> CudaResult<()> {

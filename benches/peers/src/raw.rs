@@ -1,16 +1,18 @@
 //! The driver itself, through function pointers, as a C program without a stub library would use it: what the others
 //! are measured by.
 
+mod work;
+
 use crate::measure::Bench;
 use crate::rusta::Contexts;
 use crate::tasks::*;
 use libloading::Library;
 
-type Handle = usize;
+pub type Handle = usize;
 const LIBRARY: &str = "raw";
 
 #[derive(Clone, Copy)]
-struct Driver {
+pub struct Driver {
     push: unsafe extern "C" fn(Handle) -> u32,
     pop: unsafe extern "C" fn(*mut Handle) -> u32,
     set: unsafe extern "C" fn(Handle) -> u32,
@@ -19,7 +21,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn open() -> Result<Driver, libloading::Error> {
+    pub fn open() -> Result<Driver, libloading::Error> {
         // SAFETY: the driver's own library, and its functions with the signatures that the manual gives.
         unsafe {
             let library = Box::leak(Box::new(Library::new("libcuda.so.1")?));
@@ -36,19 +38,19 @@ impl Driver {
     }
 
     #[inline]
-    fn push(&self, context: Handle) {
+    pub fn push(&self, context: Handle) {
         check(unsafe { (self.push)(context) });
     }
 
     #[inline]
-    fn pop(&self) -> Handle {
+    pub fn pop(&self) -> Handle {
         let mut context = 0;
         check(unsafe { (self.pop)(&mut context) });
         context
     }
 
     #[inline]
-    fn set(&self, context: Handle) {
+    pub fn set(&self, context: Handle) {
         check(unsafe { (self.set)(context) });
     }
 
@@ -139,7 +141,21 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
                 driver.pop();
             });
         }),
+        Bench::new(FOREIGN, LIBRARY, move |run| {
+            driver.set(a);
+            run.time(|| assert_eq!(driver.get(), a));
+            driver.pop();
+        }),
+        Bench::new(FOREIGN_SWITCH, LIBRARY, move |run| {
+            driver.push(a);
+            run.time(|| {
+                driver.push(b);
+                driver.pop();
+            });
+            driver.pop();
+        }),
     ];
+    benches.extend(work::benches(driver, a).map_err(|error| error.to_string())?);
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             run.time(|| {

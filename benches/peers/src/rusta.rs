@@ -1,15 +1,14 @@
 //! RustaCUDA 0.1.3.
 
+mod work;
+
 use crate::measure::Bench;
+use crate::raw;
 use crate::tasks::*;
 use rustacuda::CudaFlags;
 use rustacuda::context::{Context, ContextFlags, ContextStack, CurrentContext, UnownedContext};
 use rustacuda::device::Device;
 use rustacuda::error::CudaResult;
-use rustacuda::launch;
-use rustacuda::module::Module;
-use rustacuda::stream::{Stream, StreamFlags};
-use std::ffi::{CStr, CString};
 use std::hint::black_box;
 
 const LIBRARY: &str = "rustacuda";
@@ -32,7 +31,7 @@ pub struct Contexts {
 
 fn context(device: u32) -> CudaResult<Shared> {
     let context = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(device)?)?;
-    let raw = crate::raw::current();
+    let raw = raw::current();
     ContextStack::pop()?;
     let handle = Box::leak(Box::new(context.get_unowned()));
     std::mem::forget(context);
@@ -56,6 +55,8 @@ fn scope(context: &UnownedContext) {
 
 pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     let [a, b] = contexts.pair.map(|context| context.handle);
+    let foreign = contexts.pair[0].raw;
+    let driver = raw::Driver::open().map_err(|error| error.to_string())?;
     let mut benches = vec![
         Bench::new(CURRENT, LIBRARY, move |run| {
             ContextStack::push(a).unwrap();
@@ -98,21 +99,18 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
                 black_box(a.clone());
             })
         }),
+        Bench::new(FOREIGN, LIBRARY, move |run| {
+            driver.set(foreign);
+            run.time(|| scope(a));
+            driver.pop();
+        }),
+        Bench::new(FOREIGN_SWITCH, LIBRARY, move |run| {
+            driver.push(foreign);
+            run.time(|| scope(b));
+            driver.pop();
+        }),
     ];
-    benches.push(Bench::new(LAUNCH, LIBRARY, move |run| {
-        ContextStack::push(a).unwrap();
-        let module =
-            Module::load_from_string(CStr::from_bytes_with_nul(EMPTY_KERNEL.as_bytes()).unwrap()).unwrap();
-        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
-        let name = CString::new("empty").unwrap();
-        let empty = module.get_function(&name).unwrap();
-        run.time(|| {
-            // SAFETY: the kernel takes these and does nothing.
-            unsafe { launch!(empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap();
-        });
-        stream.synchronize().unwrap();
-        ContextStack::pop().unwrap();
-    }));
+    benches.extend(work::benches(a));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             run.time(|| {

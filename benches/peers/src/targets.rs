@@ -12,6 +12,12 @@ pub fn print(rows: &[Row]) {
         let most = if threads == 16 { 20.0 } else { 15.0 };
         at_most(&format!("{CURRENT}, {threads} threads, ns"), ours(CURRENT, threads), most);
     }
+    let get = ns(GET, "raw", 1).unwrap_or(f64::NAN);
+    at_most(
+        &format!("a on 1 thread, ns, where raw cuCtxGetCurrent takes 6 (here {get:.1})"),
+        ours(CURRENT, 1),
+        10.0,
+    );
     at_least("a on 16 threads, times faster than raw", over(ns(CURRENT, "raw", 16), ours(CURRENT, 16)), 75.0);
     at_least(
         "a on 16 threads, times faster than cudarc",
@@ -49,6 +55,15 @@ pub fn print(rows: &[Row]) {
     for threads in [1, 2, 4, 8, 16] {
         let ratio = over(ours(LAUNCH, threads), ns(LAUNCH, "rustacuda", threads));
         at_most(&format!("i: a launch on {threads} threads, times RustaCUDA"), ratio, 1.1);
+    }
+    for task in [RECORD, PASSED, IDLE, STREAM, FUNCTION, LAUNCH_NAMED, COPY, BUFFER] {
+        let theirs = |threads| ns(task, "rustacuda", threads);
+        let more = ours(task, 1).zip(theirs(1)).map(|(ours, theirs)| ours - theirs);
+        at_most(&format!("{task} on 1 thread, ns more than RustaCUDA"), more, 15.0);
+        at_most(&format!("{task} on 16 threads, times RustaCUDA"), over(ours(task, 16), theirs(16)), 1.1);
+    }
+    for threads in [1, 2, 4, 8, 16] {
+        at_most(&format!("{FOREIGN}, {threads} threads, ns"), ours(FOREIGN, threads), 15.0);
     }
     let deep = over(ours(NESTED[3].0, 1), ours(NESTED[1].0, 1));
     at_most("g: a scope at depth 1000, times one at depth 10", deep, 1.5);

@@ -1,5 +1,7 @@
 //! The pieces of work, by the names under which they stand in the table.
 
+use std::ffi::CStr;
+
 pub const CURRENT: &str = "a. scope, context current";
 pub const EMPTY: &str = "b. scope from an empty stack";
 pub const SWITCH: &str = "c. scope over another context";
@@ -16,14 +18,26 @@ pub const NESTED: [(&str, usize); 4] = [
     ("g. nested, depth 1000", 1000),
 ];
 pub const DEVICES: &str = "h. scope on each device in turn";
-
 pub const LAUNCH: &str = "i. launch of an empty kernel";
+pub const RECORD: &str = "j. event record";
+pub const PASSED: &str = "k. event query";
+pub const IDLE: &str = "l. stream synchronize, idle";
+pub const STREAM: &str = "m. stream made and dropped";
+pub const FUNCTION: &str = "n. get_function";
+pub const LAUNCH_NAMED: &str = "o. launch by name";
+pub const COPY: &str = "p. async copy of 4 KiB, locked";
+pub const BUFFER: &str = "q. 4 KiB buffer made and dropped";
+pub const FOREIGN: &str = "r. scope, foreign and current";
+pub const FOREIGN_SWITCH: &str = "s. scope over a foreign context";
 
 /// What is launched.
-pub const EMPTY_KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n\0";
+pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n";
+
+/// Bytes that are copied, and that a buffer has.
+pub const SIZE: usize = 4096;
 
 /// In the order of the table.
-pub const ALL: [&str; 15] = [
+pub const ALL: [&str; 25] = [
     CURRENT,
     EMPTY,
     SWITCH,
@@ -39,4 +53,14 @@ pub const ALL: [&str; 15] = [
     NESTED[3].0,
     DEVICES,
     LAUNCH,
+    RECORD,
+    PASSED,
+    IDLE,
+    STREAM,
+    FUNCTION,
+    LAUNCH_NAMED,
+    COPY,
+    BUFFER,
+    FOREIGN,
+    FOREIGN_SWITCH,
 ];

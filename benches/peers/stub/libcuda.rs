@@ -1,8 +1,8 @@
 //! A library of the driver's name for the linker, where no driver is installed: RustaCUDA asks for one.
 //!
-//! The functions that RustaCUDA mentions are all there. Those that move the stack do, so that the measuring program
-//! can be tried, and its instructions counted, on a machine without a GPU (put the folder of this library on
-//! `LD_LIBRARY_PATH`); its times mean nothing there.
+//! The functions that RustaCUDA mentions are all there, and those that the others call. Those that move the stack do,
+//! so that the measuring program can be tried, and its instructions counted, on a machine without a GPU (put the
+//! folder of this library on `LD_LIBRARY_PATH`); its times mean nothing there.
 
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
@@ -82,6 +82,25 @@ pub unsafe extern "C" fn cuDeviceGetCount(count: *mut i32) -> u32 {
     0
 }
 
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut usize, size: usize) -> u32 {
+    static NEXT: AtomicUsize = AtomicUsize::new(0x1000_0000);
+    unsafe { *address = NEXT.fetch_add(size, Ordering::Relaxed) };
+    0
+}
+
+/// The host writes to it, so it is there; it is never freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocHost_v2(memory: *mut *mut u8, size: usize) -> u32 {
+    unsafe { *memory = Box::leak(vec![0; size].into_boxed_slice()).as_mut_ptr() };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostAlloc(memory: *mut *mut u8, size: usize, _flags: u32) -> u32 {
+    unsafe { cuMemAllocHost_v2(memory, size) }
+}
+
 macro_rules! nothing {
     ($($name:ident)*) => {
         $(
@@ -99,10 +118,10 @@ nothing! {
     cuCtxSetLimit cuCtxSetSharedMemConfig cuCtxSynchronize cuDeviceGet cuDeviceGetAttribute cuDeviceGetName
     cuDeviceGetUuid cuDeviceTotalMem_v2 cuDriverGetVersion cuEventCreate cuEventDestroy_v2 cuEventElapsedTime
     cuEventQuery cuEventRecord cuEventSynchronize cuFuncGetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
-    cuGetErrorString cuInit cuLaunchKernel cuMemAllocHost_v2 cuMemAllocManaged cuMemAllocPitch cuMemAlloc_v2
-    cuMemFreeHost cuMemFree_v2 cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2
-    cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2 cuMemsetD8_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad
-    cuModuleLoadData cuModuleUnload cuStreamAddCallback cuStreamCreateWithPriority cuStreamDestroy_v2
-    cuStreamGetFlags cuStreamGetPriority cuStreamSynchronize cuStreamWaitEvent cuDevicePrimaryCtxRetain
+    cuGetErrorString cuInit cuLaunchKernel cuMemAllocManaged cuMemAllocPitch cuMemFreeHost cuMemFree_v2
+    cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2
+    cuMemsetD8Async cuMemsetD8_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad cuModuleLoadData
+    cuModuleUnload cuStreamAddCallback cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags
+    cuStreamGetPriority cuStreamSynchronize cuStreamWaitEvent cuDevicePrimaryCtxRetain
     cuDevicePrimaryCtxRelease_v2
 }

@@ -1,0 +1,172 @@
+//! What is made in a context, and the work that is given to it.
+
+use super::{Driver, Handle, LIBRARY, check};
+use crate::measure::{Bench, Run};
+use crate::tasks::*;
+use libloading::{Error, Library};
+use std::ffi::{c_char, c_void};
+use std::hint::black_box;
+use std::ptr::null_mut;
+
+macro_rules! calls {
+    ($($name:ident($($argument:ident: $type:ty),*) = $symbol:literal;)*) => {
+        #[derive(Clone, Copy)]
+        struct Calls {
+            $($name: unsafe extern "C" fn($($type),*) -> u32,)*
+        }
+
+        impl Calls {
+            fn open() -> Result<Calls, Error> {
+                // SAFETY: the driver's own library, and its functions with the signatures that the manual gives.
+                unsafe {
+                    let library = Box::leak(Box::new(Library::new("libcuda.so.1")?));
+                    Ok(Calls { $($name: *library.get(concat!($symbol, "\0").as_bytes())?,)* })
+                }
+            }
+
+            $(
+                #[allow(clippy::too_many_arguments)] // A launch has eleven.
+                #[inline]
+                fn $name(&self, $($argument: $type),*) {
+                    check(unsafe { (self.$name)($($argument),*) });
+                }
+            )*
+        }
+    };
+}
+
+calls! {
+    stream_create(stream: &mut Handle, flags: u32, priority: i32) = "cuStreamCreateWithPriority";
+    stream_destroy(stream: Handle) = "cuStreamDestroy_v2";
+    stream_wait(stream: Handle) = "cuStreamSynchronize";
+    event_create(event: &mut Handle, flags: u32) = "cuEventCreate";
+    event_destroy(event: Handle) = "cuEventDestroy_v2";
+    event_record(event: Handle, stream: Handle) = "cuEventRecord";
+    event_query(event: Handle) = "cuEventQuery";
+    module_load(module: &mut Handle, image: *const c_char) = "cuModuleLoadData";
+    module_unload(module: Handle) = "cuModuleUnload";
+    module_function(function: &mut Handle, module: Handle, name: *const c_char) = "cuModuleGetFunction";
+    launch_kernel(
+        function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
+        shared: u32, stream: Handle, arguments: *mut *mut c_void, extra: *mut *mut c_void
+    ) = "cuLaunchKernel";
+    alloc(address: &mut Handle, size: usize) = "cuMemAlloc_v2";
+    free(address: Handle) = "cuMemFree_v2";
+    alloc_locked(memory: &mut *mut u8, size: usize) = "cuMemAllocHost_v2";
+    free_locked(memory: *mut u8) = "cuMemFreeHost";
+    copy(to: Handle, from: *const u8, size: usize, stream: Handle) = "cuMemcpyHtoDAsync_v2";
+}
+
+impl Calls {
+    fn stream(&self) -> Handle {
+        let mut stream = 0;
+        self.stream_create(&mut stream, 1, 0);
+        stream
+    }
+
+    fn event(&self) -> Handle {
+        let mut event = 0;
+        self.event_create(&mut event, 2);
+        event
+    }
+
+    fn module(&self) -> Handle {
+        let mut module = 0;
+        self.module_load(&mut module, EMPTY_KERNEL.as_ptr());
+        module
+    }
+
+    fn function(&self, module: Handle) -> Handle {
+        let mut function = 0;
+        self.module_function(&mut function, module, c"empty".as_ptr());
+        function
+    }
+
+    fn launch(&self, function: Handle, stream: Handle) {
+        let (mut a, mut b) = (0u64, 1u32);
+        let mut arguments = [(&raw mut a).cast(), (&raw mut b).cast()];
+        self.launch_kernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments.as_mut_ptr(), null_mut());
+    }
+
+    fn buffer(&self) -> Handle {
+        let mut address = 0;
+        self.alloc(&mut address, SIZE);
+        address
+    }
+}
+
+type Task = (&'static str, fn(&Calls, &Run));
+
+pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
+    let calls = Calls::open()?;
+    let tasks: [Task; 9] = [
+        (LAUNCH, |calls, run| {
+            let (module, stream) = (calls.module(), calls.stream());
+            let empty = calls.function(module);
+            run.time(|| calls.launch(empty, stream));
+            calls.stream_wait(stream);
+            calls.stream_destroy(stream);
+            calls.module_unload(module);
+        }),
+        (RECORD, |calls, run| {
+            let (stream, event) = (calls.stream(), calls.event());
+            run.time_and_wait(|| calls.event_record(event, stream), || calls.stream_wait(stream));
+            calls.event_destroy(event);
+            calls.stream_destroy(stream);
+        }),
+        (PASSED, |calls, run| {
+            let (stream, event) = (calls.stream(), calls.event());
+            calls.event_record(event, stream);
+            calls.stream_wait(stream);
+            run.time(|| calls.event_query(event));
+            calls.event_destroy(event);
+            calls.stream_destroy(stream);
+        }),
+        (IDLE, |calls, run| {
+            let stream = calls.stream();
+            run.time(|| calls.stream_wait(stream));
+            calls.stream_destroy(stream);
+        }),
+        (STREAM, |calls, run| {
+            let beside = calls.stream();
+            run.time(|| calls.stream_destroy(black_box(calls.stream())));
+            calls.stream_destroy(beside);
+        }),
+        (FUNCTION, |calls, run| {
+            let module = calls.module();
+            run.time(|| {
+                black_box(calls.function(module));
+            });
+            calls.module_unload(module);
+        }),
+        (LAUNCH_NAMED, |calls, run| {
+            let (module, stream) = (calls.module(), calls.stream());
+            run.time_and_wait(|| calls.launch(calls.function(module), stream), || calls.stream_wait(stream));
+            calls.stream_destroy(stream);
+            calls.module_unload(module);
+        }),
+        (COPY, |calls, run| {
+            let (stream, to) = (calls.stream(), calls.buffer());
+            let mut from = null_mut();
+            calls.alloc_locked(&mut from, SIZE);
+            run.time_and_wait(|| calls.copy(to, from, SIZE, stream), || calls.stream_wait(stream));
+            calls.free_locked(from);
+            calls.free(to);
+            calls.stream_destroy(stream);
+        }),
+        (BUFFER, |calls, run| {
+            // The driver maps memory in larger pieces; one stays mapped.
+            let beside = calls.buffer();
+            run.time(|| calls.free(black_box(calls.buffer())));
+            calls.free(beside);
+        }),
+    ];
+    let in_context = |(task, work): Task| {
+        Bench::new(task, LIBRARY, move |run| {
+            driver.push(context);
+            work(&calls, run);
+            driver.pop();
+        })
+    };
+    Ok(tasks.map(in_context).into())
+}

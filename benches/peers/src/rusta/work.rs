@@ -1,0 +1,99 @@
+//! What is made in a context, and the work that is given to it.
+
+use super::LIBRARY;
+use crate::measure::{Bench, Run};
+use crate::tasks::*;
+use rustacuda::context::{ContextStack, UnownedContext};
+use rustacuda::event::{Event, EventFlags, EventStatus};
+use rustacuda::launch;
+use rustacuda::memory::{AsyncCopyDestination, DeviceBuffer, LockedBuffer};
+use rustacuda::module::Module;
+use rustacuda::stream::{Stream, StreamFlags};
+use std::hint::black_box;
+
+type Task = (&'static str, fn(&Run));
+
+fn stream() -> Stream {
+    Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()
+}
+
+fn event() -> Event {
+    Event::new(EventFlags::DISABLE_TIMING).unwrap()
+}
+
+fn module() -> Module {
+    Module::load_from_string(EMPTY_KERNEL).unwrap()
+}
+
+fn buffer() -> DeviceBuffer<u8> {
+    // SAFETY: nobody reads it.
+    unsafe { DeviceBuffer::uninitialized(SIZE) }.unwrap()
+}
+
+pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
+    let tasks: [Task; 9] = [
+        (LAUNCH, |run| {
+            let (module, stream) = (module(), stream());
+            let empty = module.get_function(c"empty").unwrap();
+            run.time(|| {
+                // SAFETY: the kernel takes these and does nothing.
+                unsafe { launch!(empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap();
+            });
+            stream.synchronize().unwrap();
+        }),
+        (RECORD, |run| {
+            let (stream, event) = (stream(), event());
+            run.time_and_wait(|| event.record(&stream).unwrap(), || stream.synchronize().unwrap());
+        }),
+        (PASSED, |run| {
+            let (stream, event) = (stream(), event());
+            event.record(&stream).unwrap();
+            stream.synchronize().unwrap();
+            run.time(|| assert_eq!(event.query().unwrap(), EventStatus::Ready));
+        }),
+        (IDLE, |run| {
+            let stream = stream();
+            run.time(|| stream.synchronize().unwrap());
+        }),
+        (STREAM, |run| {
+            let _beside = stream();
+            run.time(|| drop(black_box(stream())));
+        }),
+        (FUNCTION, |run| {
+            let module = module();
+            run.time(|| {
+                black_box(module.get_function(c"empty").unwrap());
+            });
+        }),
+        (LAUNCH_NAMED, |run| {
+            let (module, stream) = (module(), stream());
+            run.time_and_wait(
+                // SAFETY: the kernel takes these and does nothing.
+                || unsafe { launch!(module.empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap(),
+                || stream.synchronize().unwrap(),
+            );
+        }),
+        (COPY, |run| {
+            let (stream, mut to) = (stream(), buffer());
+            let from = LockedBuffer::new(&1, SIZE).unwrap();
+            run.time_and_wait(
+                // SAFETY: both sides stay, and nobody writes or reads them.
+                || unsafe { to.async_copy_from(&from, &stream) }.unwrap(),
+                || stream.synchronize().unwrap(),
+            );
+        }),
+        (BUFFER, |run| {
+            // The driver maps memory in larger pieces; one stays mapped.
+            let _beside = buffer();
+            run.time(|| drop(black_box(buffer())));
+        }),
+    ];
+    let in_context = |(task, work): Task| {
+        Bench::new(task, LIBRARY, move |run| {
+            ContextStack::push(context).unwrap();
+            work(run);
+            ContextStack::pop().unwrap();
+        })
+    };
+    tasks.map(in_context).into()
+}
