@@ -84,7 +84,7 @@ impl Event {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to record an event of {here} in a stream of {there}")));
         }
-        self.0.with(|driver, event| stream.inner().with(|_, stream| driver.event_record(event, stream)))
+        self.0.with_both(stream.inner(), Driver::event_record)
     }
 
     /// Whether the mark has been passed.
@@ -120,7 +120,7 @@ impl Event {
     /// another context.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
     pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
-        self.0.with(|driver, end| start.0.with(|_, start| driver.event_elapsed_time(start, end)))
+        self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
     }
 
     /// The context that the event is of.
@@ -174,8 +174,8 @@ impl Stream {
     /// [`InvalidValue`](CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias = "cuStreamWaitEvent")]
     pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {
-        event.borrow().0.with(|driver, event| {
-            self.inner().with(|_, stream| driver.stream_wait_event(stream, event, flags.bits()))
+        event.borrow().0.with_both(self.inner(), |driver, event, stream| {
+            driver.stream_wait_event(stream, event, flags.bits())
         })
     }
 }

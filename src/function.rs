@@ -315,7 +315,7 @@ impl Stream {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to launch a kernel of {kernel} in a stream of {here}")));
         }
-        self.inner().with(|driver, stream| {
+        self.inner().with_current(|driver, stream| {
             // SAFETY: the function's module is borrowed, and its context is the stream's, which is held; the rest is the
             // caller's promise.
             unsafe { driver.launch_kernel(Held::new(func.inner), shape, stream, args) }

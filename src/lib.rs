@@ -37,10 +37,16 @@
 pub mod error;
 mod report;
 
+mod fence;
+
 pub mod driver;
 mod init;
 
 pub mod device;
+
+mod liveness;
+
+mod shadow_stack;
 
 pub mod context;
 

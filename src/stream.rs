@@ -18,8 +18,8 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Resource, UnownedContext};
-use crate::driver::Driver;
 use crate::driver::ffi::{CUresult, CUstream};
+use crate::driver::{Driver, as_host_function};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::report;
 use bitflags::bitflags;
@@ -138,7 +138,8 @@ impl Stream {
     /// whether the work before it failed.
     ///
     /// It runs on a thread of the driver's, where every driver call is refused with
-    /// [`NotPermitted`](CudaError::NotPermitted). A panic in it goes no further than a report. If the context is
+    /// [`NotPermitted`](CudaError::NotPermitted). What it drops there, owners, streams, memory, is destroyed soon after
+    /// ([`wait_until_retired`](crate::context::wait_until_retired)). A panic in it goes no further than a report. If the context is
     /// destroyed before the stream gets there, the function may never be called.
     ///
     /// # Errors
@@ -190,11 +191,13 @@ impl Stream {
         Ok(Stream { inner: unsafe { Resource::new(raw, context, Driver::stream_destroy) } })
     }
 
-    /// Destroys the stream, and gives it back with the error if that fails.
+    /// Destroys the stream, and gives the error and the stream back if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers. It may have destroyed the stream all the same, so the one that comes back answers
+    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
         stream.inner.drop().map_err(|(error, inner)| (error, Stream { inner }))
@@ -220,8 +223,10 @@ where
     let status = CudaError::from_code(status).map_or(Ok(()), Err);
     // SAFETY: the count that was given away with this call.
     let waiting = unsafe { Arc::from_raw(data.cast::<Waiting<T>>()) };
-    let Some(callback) = take(&waiting) else { return };
-    if !report::contained(|| callback(status)) {
-        report::warn(format_args!("a callback of a stream panicked"));
-    }
+    as_host_function(|| {
+        let Some(callback) = take(&waiting) else { return };
+        if !report::contained(|| callback(status)) {
+            report::warn(format_args!("a callback of a stream panicked"));
+        }
+    });
 }

@@ -1,7 +1,7 @@
 //! [`CacheConfig`] and [`SharedMemoryConfig`]: preferences for how multiprocessors divide their memory.
 
 use super::current::CurrentContext;
-use super::unowned::UnownedContext;
+use super::handle::UnownedContext;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 

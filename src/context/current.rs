@@ -1,15 +1,14 @@
 //! [`CurrentContext`]: RustaCUDA's functions on whatever is current, and the guard of a scope.
 
-use super::book;
-use super::model::How;
-use super::moves;
-use super::unowned::{ContextHandle, UnownedContext};
+use super::handle::{ContextHandle, UnownedContext};
+use super::stack_ops;
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Failed, driver, running};
+use crate::driver::{Driver, Failed, Live, driver, running};
 use crate::error::CudaResult;
 use crate::private::Sealed;
 use crate::report;
+use crate::shadow_stack::{self, How};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -51,7 +50,7 @@ use std::ptr;
 #[must_use = "the context is current while the guard lives; dropped at once it does nothing"]
 pub struct CurrentContext<'a> {
     context: &'a UnownedContext,
-    /// The number of the entry it stands on; 0 if the book has none, because the thread was ending.
+    /// The serial number of the entry that it stands on.
     serial: u64,
     made_entry: bool,
     // A guard is about one thread's stack: neither `Send` nor `Sync`.
@@ -86,36 +85,91 @@ impl UnownedContext {
     #[track_caller]
     #[inline]
     pub fn enter(&self) -> CudaResult<CurrentContext<'_>> {
-        if let Some(driver) = running().filter(|_| book::is_top(self) && self.is_alive()) {
+        if let Some(driver) = running().filter(|_| shadow_stack::is_top(self.handle()) && self.is_alive()) {
             return match driver.try_get() {
-                Ok(raw) if ptr::eq(raw, self.as_raw()) => {
-                    let serial = book::stand_on_top();
-                    Ok(CurrentContext { context: self, serial, made_entry: false, thread: PhantomData })
-                }
+                Ok(raw) if ptr::eq(raw, self.as_raw()) => Ok(self.stand_on_top()),
                 odd => self.enter_moved(odd, Location::caller()),
             };
         }
         self.switch(Location::caller())
     }
 
+    /// As [`enter`](Self::enter), for one who has a lease, also on a context that is retiring; once for all rooms and
+    /// not inlined into each of their methods, so that the crate builds faster.
     #[inline(never)]
-    fn switch(&self, place: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
-        let serial = moves::enter(driver()?, self, How::Entered, place, 1)?;
-        Ok(CurrentContext { context: self, serial, made_entry: true, thread: PhantomData })
+    pub(super) fn enter_leased(&self, live: Live<'_>) -> CudaResult<CurrentContext<'_>> {
+        let (driver, location) = (driver()?, Location::caller());
+        if shadow_stack::is_top(self.handle()) {
+            if driver.is_current(self.as_raw())? {
+                return Ok(self.stand_on_top());
+            }
+            self.moved();
+        }
+        if self.is_found(driver, location)? {
+            return Ok(self.stand_on_top());
+        }
+        stack_ops::push_leased(driver, self.handle(), live, location).map(|serial| self.stand_on_own(serial))
     }
 
-    /// Enters where the driver does not say what the book says.
+    #[inline]
+    fn stand_on_top(&self) -> CurrentContext<'_> {
+        let serial = shadow_stack::stand_on_top();
+        CurrentContext { context: self, serial, made_entry: false, thread: PhantomData }
+    }
+
+    #[inline]
+    fn stand_on_own(&self, serial: u64) -> CurrentContext<'_> {
+        CurrentContext { context: self, serial, made_entry: true, thread: PhantomData }
+    }
+
+    #[inline(never)]
+    fn switch(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
+        let driver = driver()?;
+        if self.is_found(driver, location)? {
+            return Ok(self.stand_on_top());
+        }
+        match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
+            Ok(serial) => Ok(self.stand_on_own(serial)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether other code has made the context current, where it is time to look. If so, its entry is noted, and scopes
+    /// find it on top from now on.
+    #[inline]
+    fn is_found(&self, driver: &Driver, location: &'static Location<'static>) -> CudaResult<bool> {
+        if shadow_stack::is_time_to_look() { self.look(driver, location) } else { Ok(false) }
+    }
+
+    #[cold]
+    fn look(&self, driver: &Driver, location: &'static Location<'static>) -> CudaResult<bool> {
+        let found = self.is_alive() && driver.is_current(self.as_raw())?;
+        if found {
+            shadow_stack::forget_found();
+            shadow_stack::push(self.handle(), How::Found, location, 0);
+        }
+        Ok(found)
+    }
+
+    /// Enters where the driver does not say what the shadow stack says.
     #[cold]
     fn enter_moved(
         &self,
         current: Result<CUcontext, Failed>,
-        place: &'static Location<'static>,
+        location: &'static Location<'static>,
     ) -> CudaResult<CurrentContext<'_>> {
-        let raw = current.map_err(|failed| failed.of("cuCtxGetCurrent"))?;
+        current.map_err(|failed| failed.of("cuCtxGetCurrent"))?;
+        self.moved();
+        self.switch(location)
+    }
+
+    #[cold]
+    fn moved(&self) {
         report::debug(format_args!(
-            "{self} should be current and {raw:p} is: other code moved this thread's context stack"
+            "{self} should be current and is not: other code moved this thread's context stack"
         ));
-        self.switch(place)
+        shadow_stack::forget_found();
+        shadow_stack::look_soon();
     }
 
     /// Runs the closure with the context current, and puts the stack back as it was: also when the closure fails
@@ -148,7 +202,7 @@ impl UnownedContext {
 impl Drop for CurrentContext<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.made_entry || !book::step_off_top(self.serial) {
+        if self.made_entry || !shadow_stack::step_off_top(self.serial) {
             self.leave();
         }
     }
@@ -157,21 +211,10 @@ impl Drop for CurrentContext<'_> {
 impl CurrentContext<'_> {
     #[inline(never)]
     fn leave(&self) {
-        match (self.serial, self.made_entry) {
-            (0, true) => leave_unnoted(self.context),
-            (0, false) => {}
-            (serial, true) => moves::leave(self.context, serial),
-            (serial, false) => moves::step_off(serial, false),
+        match self.made_entry {
+            true => stack_ops::leave(self.context.handle(), self.serial),
+            false => stack_ops::step_off(self.serial, false),
         }
-    }
-}
-
-/// Leaves a scope that the book has no entry of, because the thread was ending when it began.
-#[cold]
-fn leave_unnoted(context: &UnownedContext) {
-    let Ok(driver) = driver() else { return };
-    if let Err(error) = moves::take_off(driver, context, None, driver.ctx_pop_current()) {
-        report::warn(format_args!("{context} could not be taken off the stack: {error}"));
     }
 }
 
@@ -229,7 +272,7 @@ impl CurrentContext<'_> {
     #[doc(alias = "cuCtxGetCurrent")]
     #[inline]
     pub fn get_current() -> CudaResult<UnownedContext> {
-        moves::current(driver()?)
+        stack_ops::current(driver()?).map(UnownedContext::from)
     }
 
     /// Makes the context current: in place of the top of the stack, or as its first entry. A
@@ -253,7 +296,7 @@ impl CurrentContext<'_> {
     #[track_caller]
     #[inline]
     pub fn set_current<C: ContextHandle>(c: &C) -> CudaResult<()> {
-        moves::set(c.as_unowned())
+        stack_ops::set(c.as_unowned().handle())
     }
 
     /// The device of the current context; the driver tells it of a destroyed one too.

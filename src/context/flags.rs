@@ -1,7 +1,7 @@
 //! [`ContextFlags`]: how a context waits, and what it supports.
 
 use super::current::CurrentContext;
-use super::unowned::UnownedContext;
+use super::handle::UnownedContext;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 use bitflags::bitflags;
@@ -100,7 +100,7 @@ impl UnownedContext {
         let current = self.enter()?;
         // On a destroyed context this call crashes, so the context must not go between the entering and the call.
         current
-            .protect(|live| driver.ctx_set_flags(live, flags.bits()))?
+            .hazard(|live| driver.ctx_set_flags(live, flags.bits()))?
             .map_err(|error| error.note(format_args!("to set {flags:?}")))
     }
 }

@@ -1,7 +1,7 @@
 //! [`ResourceLimit`] and [`StreamPriorityRange`]: what a context may use.
 
 use super::current::CurrentContext;
-use super::unowned::UnownedContext;
+use super::handle::UnownedContext;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 

@@ -19,7 +19,7 @@
 //! * A handle knows whether its context lives. Once it is destroyed, every call with the handle answers
 //!   [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) without asking the driver, for which a dead
 //!   handle is a wild pointer.
-//! * Other code in the process (the CUDA runtime, a library) may move the stack too. custack's own book of it is
+//! * Other code in the process (the CUDA runtime, a library) may move the stack too. custack's own mirror of it is
 //!   never believed without the driver's word; when a scope ends, what was current before is made current again.
 //! * When a thread ends with contexts on its stack, a report says which, and where in the source they came from.
 //!
@@ -46,29 +46,12 @@
 //! [streams](crate::event) do that; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong with green contexts. All
 //! are in the [table](crate::driver::Table).
 
-// The handles, from the bottom up.
-mod barrier;
-mod book;
-mod known;
-mod liveness;
-mod model;
-mod moves;
-mod protocol;
-mod unowned;
-
-/// What [`protocol`] is made of; a model checker has its own.
-mod sync {
-    pub(super) use super::barrier::{announce, everyone_sees};
-    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-    pub(super) fn pause(looks: u32) {
-        if looks < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
-    }
-}
-
-// The stack and what is on top of it.
+// The handle, the stack, and the guard of a scope.
 mod current;
+mod handle;
+mod restore;
 mod stack;
+mod stack_ops;
 
 // What can be asked of a context.
 mod cache;
@@ -76,23 +59,22 @@ mod flags;
 mod limits;
 mod peer;
 
-// What is made in one.
-mod resource;
-
-// Who owns one.
+// Who owns one, and what is made in one.
 mod destroy;
 mod owned;
-mod pins;
 mod primary;
+mod resource;
 
+pub use crate::liveness::Origin;
+pub use crate::shadow_stack::How;
 pub use cache::{CacheConfig, SharedMemoryConfig};
 pub use current::CurrentContext;
 pub(crate) use destroy::Pin;
+pub use destroy::wait_until_retired;
 pub use flags::ContextFlags;
+pub use handle::{ContextHandle, UnownedContext};
 pub use limits::{ResourceLimit, StreamPriorityRange};
-pub use model::How;
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
-pub(crate) use resource::{Resource, dispose, is_gone};
+pub(crate) use resource::{Resource, is_gone, must_retire};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};
-pub use unowned::{ContextHandle, Origin, UnownedContext};

@@ -1,18 +1,16 @@
 //! [`Context`]: the owner of a context that this crate created.
 
-use super::book;
-use super::destroy::destroy;
+use super::destroy::{destroy, destroy_quietly};
 use super::flags::ContextFlags;
-use super::known;
-use super::model::How;
-use super::unowned::{ContextHandle, Origin, UnownedContext};
+use super::handle::{ContextHandle, UnownedContext};
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{CudaApiVersion, Driver, driver};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::init::{CudaFlags, init};
+use crate::liveness::{Origin, registry};
 use crate::private::Sealed;
-use crate::report;
+use crate::shadow_stack::{self, How};
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
@@ -22,8 +20,8 @@ use std::panic::Location;
 ///
 /// That holds whatever threads have the context current. They get
 /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) from then on, as every [handle](UnownedContext) does. On the
-/// thread that drops it, no destroyed context stays current: it and others before it are taken off the top of the
-/// stack.
+/// thread that drops it, no destroyed context stays current unless a guard stands on it: it and others before it are
+/// taken off the top of the stack. When the driver destroys it is said at [`Context::drop`].
 ///
 /// An owner may be sent to other threads and shared between them. It derefs to the handle, which has the methods.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,17 +123,23 @@ impl Context {
 
     /// Destroys the context, and gives the error and the owner back if that fails.
     ///
-    /// A context that is gone already is no failure. After an error the context is as it was, still alive and on the
-    /// stacks it was on, unless the driver destroyed it and returned the error of earlier work beside; either way the
-    /// owner that comes back can be dropped again.
+    /// A context that is gone already is no failure. For every handle the context is destroyed from here on. The driver
+    /// follows at once, unless something of it is in use:
     ///
-    /// While unified or page-locked memory of the context is alive the driver does not destroy it, because that memory
-    /// would go with it: for every handle the context is destroyed, and the driver follows when the last of that memory
-    /// is gone.
+    /// * While memory of it is allocated, of whatever kind, the driver keeps it, because a destroyed context gives its
+    ///   addresses to others. It is destroyed with the last of that memory.
+    /// * While another thread is in a call on it that may take long, such as [`synchronize`](UnownedContext::synchronize),
+    ///   it is destroyed soon after that call has returned. This function does not wait for other threads.
+    /// * On a thread that is ending it is destroyed soon after, by a thread of custack's own.
+    ///
+    /// [`wait_until_retired`](super::wait_until_retired) waits for the last two.
     ///
     /// # Errors
     ///
-    /// What the driver answers, with the owner.
+    /// What the driver answers, with the owner. If the owner [is alive](UnownedContext::is_alive) nothing was done, and
+    /// everything is as it was. If it is not, the driver was asked to destroy the context and returned an error, that of
+    /// earlier work as a rule: the owner that comes back is that of a destroyed context, and dropping it does nothing.
+    /// [`NotPermitted`](CudaError::NotPermitted) in a host function.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -150,7 +154,7 @@ impl Context {
     /// ```
     #[doc(alias("cuCtxDestroy", "cuCtxDestroy_v2"))]
     pub fn drop(ctx: Context) -> DropResult<Context> {
-        match destroy(&ctx.handle) {
+        match destroy(ctx.handle.handle()) {
             Ok(()) => {
                 mem::forget(ctx);
                 Ok(())
@@ -202,9 +206,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if let Err(error) = destroy(&self.handle) {
-            report::warn(format_args!("{} could not be destroyed: {error}", self.handle));
-        }
+        destroy_quietly(self.handle.handle());
     }
 }
 
@@ -264,9 +266,9 @@ fn create(
     let driver = driver()?;
     let (result, raw) = call(driver, flags.bits());
     if result.is_ok() || !raw.is_null() {
-        let handle = known::add(raw, Some(device.as_raw()), Origin::Created);
-        book::push(&handle, How::Created, Location::caller(), 0);
-        let context = Context { handle };
+        let handle = registry::add(raw, Some(device.as_raw()), Origin::Created);
+        shadow_stack::push(handle, How::Created, Location::caller(), 0);
+        let context = Context { handle: handle.into() };
         // With an error: the driver made it all the same, and it goes here, off the stack too.
         return result.map(|()| context);
     }

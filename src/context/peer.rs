@@ -1,6 +1,6 @@
 //! Access from one context to the memory of another, on another device.
 
-use super::unowned::{ContextHandle, UnownedContext};
+use super::handle::{ContextHandle, UnownedContext};
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 
@@ -29,8 +29,7 @@ impl UnownedContext {
         peer.usable()?;
         let driver = driver()?;
         let _current = self.enter()?;
-        peer.protect(|live| driver.ctx_enable_peer_access(live))?
-            .map_err(|error| self.peer_failed(error, peer))
+        peer.lease(|live| driver.ctx_enable_peer_access(live))?.map_err(|error| self.peer_failed(error, peer))
     }
 
     /// Takes back what [`enable_peer_access`](Self::enable_peer_access) gave.
@@ -55,7 +54,7 @@ impl UnownedContext {
         peer.usable()?;
         let driver = driver()?;
         let _current = self.enter()?;
-        peer.protect(|live| driver.ctx_disable_peer_access(live))?
+        peer.lease(|live| driver.ctx_disable_peer_access(live))?
             .map_err(|error| self.peer_failed(error, peer))
     }
 

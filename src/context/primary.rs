@@ -1,14 +1,14 @@
 //! [`PrimaryContext`]: the context of a device that everybody shares.
 
+use super::destroy::finish;
 use super::flags::ContextFlags;
-use super::known;
-use super::moves;
-use super::pins::{self, Later};
-use super::unowned::{ContextHandle, UnownedContext};
+use super::handle::{ContextHandle, UnownedContext};
+use super::stack_ops;
 use crate::device::Device;
 use crate::driver::driver;
 use crate::driver::ffi::CUcontext;
 use crate::error::{CudaError, CudaResult, DropResult};
+use crate::liveness::{is_ending, registry, retire};
 use crate::private::Sealed;
 use crate::report;
 use std::fmt;
@@ -67,11 +67,13 @@ impl PrimaryContext {
     /// mode forbids contexts.
     #[doc(alias = "cuDevicePrimaryCtxRetain")]
     pub fn retain(device: Device) -> CudaResult<PrimaryContext> {
-        let (result, raw) = driver()?.primary_ctx_retain(device.as_raw());
+        let driver = driver()?;
+        let before = registry::before_retain(device.as_raw());
+        let (result, raw) = driver.primary_ctx_retain(device.as_raw());
         if result.is_err() && raw.is_null() {
             result?;
         }
-        let share = Share::new(raw, device);
+        let share = Share::new(raw, device, before);
         // With an error: the driver has counted it all the same, and the drop gives it back.
         result.map(|()| PrimaryContext { share: Arc::new(share) })
     }
@@ -163,7 +165,9 @@ impl PrimaryContext {
     ///
     /// # Errors
     ///
-    /// What the driver answers. A share that is gone already is no failure.
+    /// What the driver answers. A share that is gone already is no failure. A call that failed may have done its work,
+    /// so the share that comes back is spent, and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
     ///
     /// ```
     /// # use custack::context::PrimaryContext;
@@ -194,7 +198,7 @@ impl PrimaryContext {
     /// Handles made before stay good.
     pub fn into_raw(self) -> CUcontext {
         let raw = self.share.handle.as_raw();
-        known::given_away(&self.share.handle);
+        registry::given_away(self.share.handle.handle());
         // Moved out of its `Arc` first, so that nothing is leaked but the share itself.
         match Arc::try_unwrap(self.share) {
             Ok(share) => mem::forget(share),
@@ -218,55 +222,55 @@ impl PrimaryContext {
         if raw.is_null() {
             return Err(CudaError::InvalidContext.note(format_args!("to hold a share in a null handle")));
         }
-        let share = Share::new(raw, device);
+        let share = Share::new(raw, device, registry::before_retain(device.as_raw()));
         Ok(PrimaryContext { share: Arc::new(share) })
     }
 }
 
 impl Share {
-    fn new(raw: CUcontext, device: Device) -> Share {
-        Share { handle: known::retained(raw, device.as_raw()), device, spent: AtomicBool::new(false) }
+    fn new(raw: CUcontext, device: Device, before: Option<registry::Before>) -> Share {
+        let handle = registry::retained(raw, device.as_raw(), before).into();
+        Share { handle, device, spent: AtomicBool::new(false) }
     }
 
-    /// Gives the share back. With this crate's last one the handles die first: nobody can be entering the context
-    /// while the driver may destroy it.
+    /// Gives the share back. With this crate's last one the handles die first: nobody can be using the context while the
+    /// driver may destroy it. A call that failed may have done its work, so the share is spent either way.
     fn release(&self) -> CudaResult<()> {
-        if self.spent.load(Ordering::Relaxed) {
+        let driver = driver()?;
+        if self.spent.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let driver = driver()?;
-        let mut killed = known::released(&self.handle);
-        if let Some(last) = killed.take() {
-            match pins::put_off(&self.handle, Later::Release(last, self.device.as_raw())) {
-                Some(Later::Release(last, _)) => killed = Some(last.wait()),
-                _ => {
-                    self.spent.store(true, Ordering::Relaxed);
-                    moves::clear_stale(driver, &self.handle);
-                    return Ok(());
-                }
+        let (handle, device) = (self.handle.handle(), self.device.as_raw());
+        let last = registry::released(handle);
+        let result = match (last, is_ending()) {
+            (true, false) => handle.claim().map_or(Ok(()), |ending| ending.finish(0)),
+            (false, false) => driver.primary_ctx_release(device),
+            (last, true) => {
+                self.retire(last);
+                Ok(())
             }
-        }
-        let result = driver.primary_ctx_release(self.device.as_raw());
-        if let Err(error) = result {
-            // It may be the error of earlier work, and the share gone all the same: then the context is inactive,
-            // unless other code has a share.
-            let state = driver.primary_ctx_get_state(self.device.as_raw());
-            if error != CudaError::Deinitialized && !matches!(state, Ok((_, false))) {
-                known::not_released(&self.handle);
-                if let Some(killed) = killed {
-                    killed.revive();
-                }
-                return Err(error);
-            }
-        }
-        self.spent.store(true, Ordering::Relaxed);
-        if killed.is_some() {
-            moves::clear_stale(driver, &self.handle);
+        };
+        if last {
+            stack_ops::clear_destroyed(driver, handle);
         }
         match result {
             Err(CudaError::Deinitialized | CudaError::InvalidContext) => Ok(()),
             result => result,
         }
+    }
+
+    /// Has the driver's count reduced soon after.
+    fn retire(&self, last: bool) {
+        let (handle, device) = (self.handle.handle(), self.device.as_raw());
+        retire(move || {
+            let released = match last {
+                true => return finish(handle.claim()),
+                false => driver().and_then(|driver| driver.primary_ctx_release(device)),
+            };
+            if let Err(error) = released {
+                report::warn(format_args!("{handle} could not be released: {error}"));
+            }
+        });
     }
 }
 
@@ -280,10 +284,13 @@ impl Eq for Share {}
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if let Err(error) = self.release() {
-            report::warn(format_args!("{} could not be released: {error}", self.handle));
-            // The driver counts the share on, and it is nobody's here.
-            known::given_away(&self.handle);
+        match self.release() {
+            Ok(()) => {}
+            // Refused in a host function, before anything was done.
+            Err(_) if !self.spent.swap(true, Ordering::Relaxed) => {
+                self.retire(registry::released(self.handle.handle()));
+            }
+            Err(error) => report::warn(format_args!("{} could not be released: {error}", self.handle)),
         }
     }
 }

@@ -3,67 +3,74 @@
 // Vouches for the handles it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
-use super::current::CurrentContext;
-use super::moves;
-use super::unowned::UnownedContext;
-use crate::driver::{Driver, Held, driver};
+use super::destroy::Pin;
+use super::handle::UnownedContext;
+use super::stack_ops;
+use crate::driver::{Driver, Held, Live, driver, in_host_function};
 use crate::error::{CudaError, CudaResult};
+use crate::liveness::{Of, is_ending, registry, retire};
 use crate::report;
-use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
 impl UnownedContext {
-    /// The current context, for what is made in it.
-    pub(crate) fn of_this_thread() -> CudaResult<UnownedContext> {
-        let current = moves::current(driver()?)?;
-        if current.is_null() {
-            return Err(CudaError::InvalidContext.note(format_args!("no context is current on this thread")));
-        }
-        current.usable().map(|()| current)
+    /// Calls `f`, which makes one short driver call on the handle, while nobody can destroy the context.
+    #[inline]
+    pub(crate) fn hazard<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
+        self.handle().hazard(f).ok_or_else(|| stack_ops::refusal(self.handle()))
     }
 
-    /// The handle that stands for no context, for what needs none.
-    pub(crate) fn none() -> UnownedContext {
-        UnownedContext::null()
+    /// Calls `f`, which may take long, while nobody destroys the context; whatever is current.
+    #[inline]
+    pub(crate) fn lease<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
+        self.handle().lease(Of::TheLiving, f).ok_or_else(|| stack_ops::refusal(self.handle()))
     }
 
-    /// Refuses a context that is gone; none is well.
-    pub(crate) fn usable_or_none(&self) -> CudaResult<()> {
-        if self.is_null() { Ok(()) } else { self.usable() }
-    }
-
-    /// Calls `f` with the context current and nobody able to destroy it. A null handle stands for whatever is current.
+    /// As [`lease`](Self::lease), with the context current. A null handle stands for whatever is current.
     #[inline]
     pub(crate) fn inside<R>(&self, f: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<R> {
-        if self.is_null() {
-            return f(driver()?);
-        }
-        let _current = self.enter_by_call()?;
         let driver = driver()?;
-        self.protect(|_| f(driver))?
+        if self.is_null() {
+            return f(driver);
+        }
+        self.lease(|live| {
+            let _current = self.enter_leased(live)?;
+            f(driver)
+        })?
     }
 
-    /// [`enter`](Self::enter), once for all rooms and not inlined into each of their methods: what they do takes
-    /// microseconds, and the crate's build a second less.
-    #[inline(never)]
-    fn enter_by_call(&self) -> CudaResult<CurrentContext<'_>> {
-        self.enter()
+    /// Allocates in this context, which is current on this thread, and keeps it.
+    pub(crate) fn pinned<R>(&self, allocate: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<(R, Pin)> {
+        let driver = driver()?;
+        self.lease(|live| {
+            let pin = Pin::new(self, live);
+            Ok((allocate(driver)?, pin))
+        })?
     }
-}
 
-/// Frees or destroys something of the context. If the call was not reached, because the context could not be entered,
-/// it is tried once more: a destructor has no later. A call that failed is not repeated: it may have done its work.
-pub(crate) fn dispose(context: &UnownedContext, f: impl Fn(&Driver) -> CudaResult<()>) -> CudaResult<()> {
-    let reached = Cell::new(false);
-    let try_once = || {
-        context.inside(|driver| {
-            reached.set(true);
+    /// Frees or destroys what was made in the context, with it current; `None`, without a call, if the driver has
+    /// destroyed it with the context. The context may have ended and be kept at the driver by memory, or live on under
+    /// another number.
+    ///
+    /// If the context could not be entered that is tried once more: a destructor has no later.
+    pub(crate) fn dispose<R>(&self, f: impl Fn(&Driver) -> CudaResult<R>) -> Option<CudaResult<R>> {
+        let driver = match driver() {
+            Ok(driver) => driver,
+            Err(error) => return Some(Err(error)),
+        };
+        self.lease_to_dispose(|context, live| {
+            let _current = match context.enter_leased(live).or_else(|_| context.enter_leased(live)) {
+                Ok(current) => current,
+                Err(error) => return Err(error),
+            };
             f(driver)
         })
-    };
-    match try_once() {
-        Err(error) if !reached.get() && !is_gone(error) => try_once(),
-        result => result,
+    }
+
+    fn lease_to_dispose<R>(&self, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
+        self.handle().lease(Of::TheRetiring, |live| f(self, live)).or_else(|| {
+            let successor = registry::successor(self.handle())?;
+            successor.lease(Of::TheRetiring, |live| f(&successor.into(), live))
+        })
     }
 }
 
@@ -72,13 +79,21 @@ pub(crate) fn is_gone(error: CudaError) -> bool {
     matches!(error, CudaError::Deinitialized | CudaError::InvalidContext | CudaError::ContextIsDestroyed)
 }
 
+/// Whether a destructor has to leave its work to another thread: in a host function the driver refuses every call, and
+/// on a thread that is ending it may not be there any more.
+pub(crate) fn must_retire() -> bool {
+    in_host_function() || is_ending()
+}
+
 /// A handle and the context that it is of. The handle comes first: programs in the wild read it there.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Resource<H: Copy> {
+pub(crate) struct Resource<H: Copy + 'static> {
     raw: H,
     context: UnownedContext,
     destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
+    /// Destroying failed, and may have taken effect: the handle is not given to the driver again.
+    spent: bool,
 }
 
 // SAFETY: the driver's functions may be called on any thread, with the handles of any thread.
@@ -86,7 +101,7 @@ unsafe impl<H: Copy> Send for Resource<H> {}
 // SAFETY: as above; they may be called on several at once, too.
 unsafe impl<H: Copy> Sync for Resource<H> {}
 
-impl<H: Copy> Resource<H> {
+impl<H: Copy + 'static> Resource<H> {
     /// # Safety
     ///
     /// The handle is good and of this context, and nothing else will destroy it; `destroy` destroys it.
@@ -95,7 +110,7 @@ impl<H: Copy> Resource<H> {
         context: UnownedContext,
         destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
     ) -> Resource<H> {
-        Resource { raw, context, destroy }
+        Resource { raw, context, destroy, spent: false }
     }
 
     /// Makes something in the current context.
@@ -104,7 +119,9 @@ impl<H: Copy> Resource<H> {
         destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
     ) -> CudaResult<Resource<H>> {
         let context = UnownedContext::of_this_thread()?;
-        let raw = context.inside(make)?;
+        let driver = driver()?;
+        // It was current a moment ago, on this thread.
+        let raw = context.lease(|_| make(driver))??;
         // SAFETY: made in this context a moment ago, and for nobody else.
         Ok(unsafe { Resource::new(raw, context, destroy) })
     }
@@ -117,30 +134,82 @@ impl<H: Copy> Resource<H> {
         &self.context
     }
 
-    /// Calls `f` with the handle while its context is current and alive.
+    /// Calls `f` with the handle while its context is alive, whatever is current: the driver knows what it is of.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
-        // SAFETY: this value owns the handle, and its context cannot be destroyed meanwhile.
+        let driver = driver()?;
+        if self.spent {
+            return Err(spent());
+        }
+        // SAFETY: this value owns the handle, and its context is not destroyed meanwhile.
+        self.context.lease(|_| f(driver, unsafe { Held::new(self.raw) }))?
+    }
+
+    /// As [`with`](Self::with), with another handle too: under one lease if both are of one context.
+    #[inline]
+    pub(crate) fn with_both<O: Copy + 'static, R>(
+        &self,
+        other: &Resource<O>,
+        f: impl FnOnce(&Driver, Held<'_, H>, Held<'_, O>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        if self.context != other.context {
+            return self.with(|driver, own| other.with(|_, other| f(driver, own, other)));
+        }
+        if other.spent {
+            return Err(spent());
+        }
+        // SAFETY: as in `with`, for both.
+        self.with(|driver, own| f(driver, own, unsafe { Held::new(other.raw) }))
+    }
+
+    /// As [`with`](Self::with), with the context current.
+    pub(crate) fn with_current<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        if self.spent {
+            return Err(spent());
+        }
+        // SAFETY: as in `with`.
         self.context.inside(|driver| f(driver, unsafe { Held::new(self.raw) }))
     }
 
     fn destroy_now(&self) -> CudaResult<()> {
-        // SAFETY: as in `with`.
-        let destroy = |driver: &Driver| (self.destroy)(driver, unsafe { Held::new(self.raw) });
-        match dispose(&self.context, destroy) {
-            Err(error) if is_gone(error) => Ok(()),
-            result => result,
+        if self.spent {
+            return Ok(());
+        }
+        let driver = driver()?;
+        // SAFETY: as in `with`; the driver knows what the handle is of.
+        let destroy = || (self.destroy)(driver, unsafe { Held::new(self.raw) });
+        match self.context.lease_to_dispose(|_, _| destroy()) {
+            Some(Err(error)) if !is_gone(error) => Err(error),
+            _ => Ok(()),
         }
     }
 
-    /// Destroys; on failure the error, and the value to try again.
-    pub(crate) fn drop(self) -> Result<(), (CudaError, Resource<H>)> {
+    /// The last try of a destructor.
+    fn destroy_at_last(&self) {
+        if let Err(error) = self.destroy_now() {
+            self.report(error);
+        }
+    }
+
+    fn report(&self, error: CudaError) {
+        report::warn(format_args!("something of {} could not be destroyed: {error}", self.context));
+    }
+
+    /// Destroys; on failure the error, and the value. It is spent then, because the call may have done its work, except
+    /// where the driver refuses every call.
+    pub(crate) fn drop(mut self) -> Result<(), (CudaError, Resource<H>)> {
         match self.destroy_now() {
             Ok(()) => {
                 std::mem::forget(self);
                 Ok(())
             }
-            Err(error) => Err((error, self)),
+            Err(error) => {
+                self.spent = error != CudaError::NotPermitted;
+                Err((error, self))
+            }
         }
     }
 
@@ -150,10 +219,23 @@ impl<H: Copy> Resource<H> {
     }
 }
 
-impl<H: Copy> Drop for Resource<H> {
+#[cold]
+fn spent() -> CudaError {
+    CudaError::InvalidHandle.note(format_args!("destroying it failed, and may have taken effect"))
+}
+
+impl<H: Copy + 'static> Drop for Resource<H> {
     fn drop(&mut self) {
-        if let Err(error) = self.destroy_now() {
-            report::warn(format_args!("something of {} could not be destroyed: {error}", self.context));
+        if self.spent {
+            return;
+        }
+        let Resource { raw, ref context, destroy, .. } = *self;
+        // SAFETY: this value is gone when the other is dropped.
+        let other = ManuallyDrop::new(unsafe { Resource::new(raw, context.clone(), destroy) });
+        match if must_retire() { Err(CudaError::NotPermitted) } else { self.destroy_now() } {
+            Ok(()) => {}
+            Err(CudaError::NotPermitted) => retire(move || other.destroy_at_last()),
+            Err(error) => self.report(error),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! [`ContextStack`]: the calling thread's stack of contexts.
 
-use super::book;
-use super::model::{self, Entry, How, Lines};
-use super::moves;
-use super::unowned::{ContextHandle, UnownedContext};
+use super::handle::{ContextHandle, UnownedContext};
+use super::stack_ops;
 use crate::driver::driver;
 use crate::error::CudaResult;
+use crate::shadow_stack::{self, Entry, How, Lines};
 use std::fmt;
 use std::panic::Location;
+use std::ptr;
 
 /// The calling thread's stack of contexts, of which the top one is current.
 ///
@@ -37,7 +37,7 @@ impl ContextStack {
     #[doc(alias("cuCtxPopCurrent", "cuCtxPopCurrent_v2"))]
     #[inline]
     pub fn pop() -> CudaResult<UnownedContext> {
-        moves::pop()
+        stack_ops::pop().map(UnownedContext::from)
     }
 
     /// Puts the context on top of the calling thread's stack; the same context may be there many times.
@@ -60,14 +60,14 @@ impl ContextStack {
     #[track_caller]
     #[inline]
     pub fn push<C: ContextHandle>(ctx: &C) -> CudaResult<()> {
-        moves::push(ctx.as_unowned())
+        stack_ops::push(ctx.as_unowned().handle())
     }
 
     /// How many entries custack knows of on the calling thread's stack.
     ///
     /// The driver has no call that tells; what other code pushed is not counted.
     pub fn depth() -> usize {
-        book::depth()
+        shadow_stack::depth()
     }
 
     /// The calling thread's stack as custack knows it, beside what the driver says is current.
@@ -86,20 +86,35 @@ impl ContextStack {
     /// ```
     #[doc(alias = "cuCtxGetCurrent")]
     pub fn snapshot() -> CudaResult<Snapshot> {
-        let current = moves::current(driver()?)?;
-        Ok(Snapshot { entries: model::entries(), current })
+        let current = stack_ops::current(driver()?)?.into();
+        let entries = shadow_stack::entries().into_iter().map(Noted::from).collect();
+        Ok(Snapshot { entries, current })
     }
 }
 
 /// A thread's stack at one moment, from [`ContextStack::snapshot`]; `Display` prints it one entry a line.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    entries: Vec<Entry>,
+    entries: Vec<Noted>,
     current: UnownedContext,
+}
+
+/// An entry of the shadow stack, and its context as the program knows contexts.
+#[derive(Debug, Clone)]
+struct Noted {
+    context: UnownedContext,
+    entry: Entry,
+}
+
+impl From<Entry> for Noted {
+    fn from(entry: Entry) -> Noted {
+        Noted { context: entry.context.into(), entry }
+    }
 }
 
 /// One entry of a [`Snapshot`].
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SnapshotEntry<'a> {
     /// The context.
     pub context: &'a UnownedContext,
@@ -114,11 +129,11 @@ pub struct SnapshotEntry<'a> {
 impl Snapshot {
     /// The entries, the top first.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = SnapshotEntry<'_>> {
-        self.entries.iter().rev().map(|entry| SnapshotEntry {
-            context: &entry.context,
-            how: entry.how,
-            place: entry.place,
-            guards: entry.guards,
+        self.entries.iter().rev().map(|noted| SnapshotEntry {
+            context: &noted.context,
+            how: noted.entry.how,
+            place: noted.entry.location,
+            guards: noted.entry.guards,
         })
     }
 
@@ -128,9 +143,11 @@ impl Snapshot {
     }
 
     /// Whether the top entry is what the driver says is current. If not, other code has moved the stack.
+    ///
+    /// A primary context that was released and retained again has the driver's handle that it had before, and agrees.
     pub fn agrees(&self) -> bool {
         match self.entries.last() {
-            Some(top) => top.context == self.current,
+            Some(top) => ptr::eq(top.context.as_raw(), self.current.as_raw()),
             None => self.current.is_null(),
         }
     }
@@ -143,7 +160,8 @@ impl fmt::Display for Snapshot {
         if self.entries.is_empty() {
             write!(f, "the context stack of thread {name} is empty")?;
         } else {
-            write!(f, "the context stack of thread {name}, top first:\n{}", Lines(&self.entries))?;
+            let entries: Vec<_> = self.entries.iter().map(|noted| noted.entry.clone()).collect();
+            write!(f, "the context stack of thread {name}, top first:\n{}", Lines(&entries))?;
         }
         if self.agrees() {
             return Ok(());

@@ -24,8 +24,14 @@ impl Live<'_> {
     ///
     /// While the value exists, the driver must not free what the handle points to: its context is alive and kept
     /// from being destroyed, or some thread's stack holds the handle and will go on holding it.
+    #[inline]
     pub(crate) unsafe fn new(raw: CUcontext) -> Self {
         Live { raw, held: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn raw(self) -> CUcontext {
+        self.raw
     }
 }
 

@@ -23,6 +23,7 @@ mod modules;
 mod native;
 mod streams;
 mod table;
+mod top;
 mod version;
 
 #[cfg(feature = "sim")]
@@ -32,12 +33,16 @@ pub mod sim;
 
 pub(crate) use contexts::{Held, Live};
 pub(crate) use memories::Order;
+/// The capture mode under which what is forbidden during captures is allowed.
+pub(crate) const RELAXED: u32 = 2;
 pub(crate) use modules::Shape;
 pub use table::{FUNCTIONS, SINCE, Table};
 pub use version::CudaApiVersion;
 
 use crate::error::{CudaError, CudaResult, DriverError};
+use crate::fence;
 use ffi::{CUDA_SUCCESS, CUresult};
+use std::cell::Cell;
 use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
@@ -194,6 +199,8 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
             Err(reason) => simulated_driver().map_err(|_| reason)?,
         },
     };
+    // Before the program has many threads, if it has not yet: see there.
+    fence::register();
     Ok(RUNNING.get_or_init(|| counted(chosen)))
 }
 
@@ -234,17 +241,48 @@ pub(crate) fn running() -> Option<&'static Driver> {
     RUNNING.get()
 }
 
-/// The running driver, for the rooms above.
+/// The running driver, for the rooms above; refused in a host function, where the driver refuses every call.
 #[inline]
 pub(crate) fn driver() -> CudaResult<&'static Driver> {
     match running() {
-        Some(driver) => Ok(driver),
-        None => start_or_say_why(),
+        Some(driver) if !in_host_function() => Ok(driver),
+        _ => start_or_say_why(),
     }
+}
+
+thread_local! {
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a function of the program's that the driver has called.
+#[inline]
+pub(crate) fn in_host_function() -> bool {
+    IN_HOST_FUNCTION.get()
+}
+
+/// Runs a function of the program's that the driver has called.
+pub(crate) fn as_host_function<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IN_HOST_FUNCTION.set(self.0);
+        }
+    }
+    let _restore = Restore(IN_HOST_FUNCTION.replace(true));
+    f()
+}
+
+#[cold]
+pub(crate) fn refuse_in_host_function() -> CudaResult<()> {
+    if !in_host_function() {
+        return Ok(());
+    }
+    Err(CudaError::NotPermitted.note(format_args!("in a host function, where the driver refuses every call")))
 }
 
 #[cold]
 fn start_or_say_why() -> CudaResult<&'static Driver> {
+    refuse_in_host_function()?;
     current().map_err(|reason| CudaError::NoDriver(kept(reason)))
 }
 

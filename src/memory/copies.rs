@@ -3,16 +3,21 @@
 // Addresses go to the driver; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
-use super::allocations;
-use crate::context::{Resource, UnownedContext};
-use crate::driver::ffi::CUstream;
+use super::allocation::Allocation;
+use super::given_away;
+use crate::context::UnownedContext;
 use crate::driver::{Driver, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
+use std::marker::PhantomData;
 use std::mem;
 
 /// Copying between the host and the device, done when the call returns.
+///
+/// A copy from device memory to device memory of the same context may go on after the call has returned. What the
+/// context does later without a stream, or in a stream that is not
+/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), comes after it, and so does freeing either side.
 pub trait CopyDestination<O: ?Sized>: Sealed {
     /// Copies from `source`, which has as many values.
     ///
@@ -75,38 +80,45 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
 }
 
-/// Values on the device: their address, and how many.
-pub(super) struct There<T> {
-    pub(super) address: *const T,
+/// Some device memory: where it is, how many values, and the context that it is of.
+pub(super) struct DeviceSpan<T> {
+    pub(super) address: u64,
     pub(super) count: usize,
+    /// Null for memory that custack does not know.
+    pub(super) context: UnownedContext,
+    /// Freeing it failed, and may have taken effect.
+    spent: bool,
+    values: PhantomData<T>,
 }
 
-impl<T> Clone for There<T> {
-    fn clone(&self) -> There<T> {
-        *self
+impl<T> DeviceSpan<T> {
+    /// The one value of a box.
+    pub(super) fn of(memory: &Allocation) -> DeviceSpan<T> {
+        let spent = memory.is_spent() && mem::size_of::<T>() > 0;
+        DeviceSpan { spent, ..DeviceSpan::new(memory.address(), 1, memory.context().clone()) }
     }
-}
 
-impl<T> Copy for There<T> {}
+    /// `count` values in memory of this context. A null one is looked for among what was given away.
+    pub(super) fn new(address: u64, count: usize, context: UnownedContext) -> DeviceSpan<T> {
+        let context = if context.is_null() { given_away::context_at(address) } else { context };
+        DeviceSpan { address, count, context, spent: false, values: PhantomData }
+    }
 
-/// Where slices of memory whose context is gone point to: nothing is ever allocated there.
-pub(super) const GONE: usize = 0x1_0000;
-
-impl<T> There<T> {
-    fn bytes(self) -> usize {
+    fn bytes(&self) -> usize {
         self.count * mem::size_of::<T>()
     }
 
-    fn context(self) -> CudaResult<UnownedContext> {
-        if self.address.addr() == GONE {
-            return Err(CudaError::ContextIsDestroyed.note(format_args!("the memory's context")));
+    fn usable(&self) -> CudaResult<()> {
+        if self.spent {
+            return Err(CudaError::InvalidHandle
+                .note(format_args!("freeing the memory failed, and may have taken effect")));
         }
-        Ok(allocations::context_at(self.address.addr() as u64))
+        if self.context.is_null() { Ok(()) } else { self.context.usable() }
     }
 
     /// Does `f` in the context of the memory, or in the stream's, unless there is nothing to copy.
     fn copy(
-        self,
+        &self,
         other: usize,
         stream: Option<&Stream>,
         f: impl FnOnce(&Driver, Order<'_>) -> CudaResult<()>,
@@ -119,51 +131,57 @@ impl<T> There<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        let context = self.context()?;
+        self.usable()?;
         let Some(stream) = stream else {
-            return context.inside(|driver| f(driver, None));
+            return self.context.inside(|driver| f(driver, None));
         };
-        if !context.is_null() && context != *stream.context() {
-            let there = stream.context();
+        if !self.context.is_null() && self.context != *stream.context() {
+            let (memory, stream) = (&self.context, stream.context());
             return Err(CudaError::InvalidHandle
-                .note(format_args!("to copy memory of {context} in a stream of {there}")));
+                .note(format_args!("to copy memory of {memory} in a stream of {stream}")));
         }
-        let resource: &Resource<CUstream> = stream.inner();
-        resource.with(|driver, stream| f(driver, Some(stream)))
+        stream.inner().with_current(|driver, stream| f(driver, Some(stream)))
     }
 
     /// # Safety
     ///
     /// Without a stream none: the lengths are compared, and the memory is the program's own. With one, what
     /// [`AsyncCopyDestination`] asks.
-    pub(super) unsafe fn take(self, from: &[T], stream: Option<&Stream>) -> CudaResult<()> {
+    pub(super) unsafe fn write(self, from: &[T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(from.len(), stream, |driver, order| {
             // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
-            unsafe { driver.copy_to_device(self.address as u64, from.as_ptr().cast(), self.bytes(), order) }
+            unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) }
         })
     }
 
     /// # Safety
     ///
-    /// As [`take`](Self::take); and what is there may be had as a `T`.
-    pub(super) unsafe fn give(self, to: &mut [T], stream: Option<&Stream>) -> CudaResult<()> {
+    /// As [`write`](Self::write); and what is there is initialised and valid for `T`.
+    pub(super) unsafe fn read(self, to: &mut [T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(to.len(), stream, |driver, order| {
             // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
-            unsafe { driver.copy_to_host(to.as_mut_ptr().cast(), self.address as u64, self.bytes(), order) }
+            unsafe { driver.copy_to_host(to.as_mut_ptr().cast(), self.address, self.bytes(), order) }
         })
     }
 
     /// # Safety
     ///
-    /// As [`take`](Self::take).
-    pub(super) unsafe fn take_there(self, from: There<T>, stream: Option<&Stream>) -> CudaResult<()> {
+    /// As [`write`](Self::write).
+    pub(super) unsafe fn write_from_device(
+        self,
+        from: DeviceSpan<T>,
+        stream: Option<&Stream>,
+    ) -> CudaResult<()> {
         if from.bytes() > 0 {
-            from.context()?.usable_or_none()?;
+            from.usable()?;
         }
         self.copy(from.count, stream, |driver, order| {
-            let (to, from) = (self.address as u64, from.address as u64);
+            let waits = order.is_none() && from.context != self.context;
             // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
-            unsafe { driver.copy_on_device(to, from, self.bytes(), order) }
+            unsafe { driver.copy_on_device(self.address, from.address, self.bytes(), order) }?;
+            // Freeing memory waits for the work of its own context, and for no other's: the source might be freed, and
+            // its pages unmapped, while this context yet reads it.
+            if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
     }
 }

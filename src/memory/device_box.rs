@@ -3,16 +3,15 @@
 // Allocates, frees and copies what it owns.
 #![allow(unsafe_code)]
 
-use super::allocations;
-use super::copies::{AsyncCopyDestination, CopyDestination, GONE, There};
-use super::malloc::{cuda_malloc, free};
+use super::allocation::{Allocation, Kind};
+use super::copies::{AsyncCopyDestination, CopyDestination, DeviceSpan};
+use super::given_away;
 use super::{DeviceCopy, DevicePointer};
-use crate::context::UnownedContext;
 use crate::error::{CudaResult, DropResult};
 use crate::private::Sealed;
-use crate::report;
 use crate::stream::Stream;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem;
 use std::slice;
 
@@ -20,14 +19,10 @@ use std::slice;
 #[repr(C)]
 #[derive(Debug)]
 pub struct DeviceBox<T> {
-    ptr: DevicePointer<T>,
-    context: UnownedContext,
+    // At offset 0, and the address first in it: programs in the wild read it there.
+    memory: Allocation,
+    value: PhantomData<T>,
 }
-
-// SAFETY: an address on the device and a handle that any thread may use; the value goes with it.
-unsafe impl<T: Send> Send for DeviceBox<T> {}
-// SAFETY: shared, it can be copied from, and the driver allows that on several threads.
-unsafe impl<T: Sync> Sync for DeviceBox<T> {}
 
 impl<T: DeviceCopy> DeviceBox<T> {
     /// Allocates memory and copies the value there.
@@ -58,12 +53,10 @@ impl<T> DeviceBox<T> {
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub unsafe fn uninitialized() -> CudaResult<DeviceBox<T>> {
         if mem::size_of::<T>() == 0 {
-            return Ok(DeviceBox { ptr: DevicePointer::null(), context: UnownedContext::none() });
+            return Ok(DeviceBox { memory: Allocation::nothing(Kind::Device, 0), value: PhantomData });
         }
-        // SAFETY: freed by the destructor.
-        let ptr = unsafe { cuda_malloc::<T>(1) }?;
-        // SAFETY: owned from here on.
-        Ok(unsafe { DeviceBox::from_device(ptr) })
+        let memory = Allocation::new(Kind::Device, mem::size_of::<T>())?;
+        Ok(DeviceBox { memory, value: PhantomData })
     }
 
     /// Allocates memory for a value, all bytes zero.
@@ -79,11 +72,7 @@ impl<T> DeviceBox<T> {
     pub unsafe fn zeroed() -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next lines, or dropped.
         let new = unsafe { DeviceBox::<T>::uninitialized() }?;
-        if mem::size_of::<T>() > 0 {
-            let address = new.ptr.as_raw() as u64;
-            // SAFETY: the memory allocated above.
-            new.context.inside(|driver| unsafe { driver.memset(address, 0, mem::size_of::<T>()) })?;
-        }
+        new.memory.zero(mem::size_of::<T>())?;
         Ok(new)
     }
 
@@ -91,7 +80,7 @@ impl<T> DeviceBox<T> {
     ///
     /// # Safety
     ///
-    /// The memory has a good value, or gets one before it is read, and nothing else frees it.
+    /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it.
     pub unsafe fn from_raw(ptr: *mut T) -> DeviceBox<T> {
         // SAFETY: the caller's promise.
         unsafe { DeviceBox::from_device(DevicePointer::wrap(ptr)) }
@@ -103,52 +92,46 @@ impl<T> DeviceBox<T> {
     ///
     /// As [`from_raw`](Self::from_raw).
     pub unsafe fn from_device(ptr: DevicePointer<T>) -> DeviceBox<T> {
-        DeviceBox { ptr, context: allocations::context_at(ptr.as_raw() as u64) }
+        let memory = match ptr.is_null() || mem::size_of::<T>() == 0 {
+            true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
+            false => given_away::owned(Kind::Device, ptr.as_raw() as u64),
+        };
+        DeviceBox { memory, value: PhantomData }
     }
 
-    /// Gives the memory away: it is not freed.
-    pub fn into_device(b: DeviceBox<T>) -> DevicePointer<T> {
-        mem::ManuallyDrop::new(b).ptr
+    /// Gives the memory away: it is not freed, and keeps its context at the driver.
+    pub fn into_device(mut b: DeviceBox<T>) -> DevicePointer<T> {
+        let pointer = b.as_device_ptr();
+        given_away::give(b.memory, mem::size_of::<T>());
+        pointer
     }
 
     /// The address, as kernels take it.
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
-        self.ptr
+        // SAFETY: an address of the device's.
+        unsafe { DevicePointer::wrap(self.memory.address() as *mut T) }
     }
 
-    /// Frees the memory, and gives the box back with the error if that fails.
+    /// Frees the memory, and gives the error and the box back if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers. It may have freed the memory all the same, so the box that comes back answers
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is it as it was.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(dev_box: DeviceBox<T>) -> DropResult<DeviceBox<T>> {
-        match dev_box.free() {
-            Ok(()) => {
-                mem::forget(dev_box);
-                Ok(())
-            }
-            Err(error) => Err((error, dev_box)),
-        }
+        dev_box.memory.free().map_err(|(error, memory)| (error, DeviceBox { memory, value: PhantomData }))
     }
 
-    fn free(&self) -> CudaResult<()> {
-        if self.ptr.is_null() {
-            return Ok(());
-        }
-        // SAFETY: the box owns the memory, and is gone after this.
-        unsafe { free(self.ptr.as_raw() as u64, &self.context) }
-    }
-
-    fn there(&self) -> There<T> {
-        let gone = !self.context.is_null() && !self.context.is_alive();
-        There { address: if gone { GONE as *const T } else { self.ptr.as_raw() }, count: 1 }
+    fn span(&self) -> DeviceSpan<T> {
+        DeviceSpan::of(&self.memory)
     }
 }
 
 impl<T> fmt::Pointer for DeviceBox<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Pointer::fmt(&self.ptr, f)
+        fmt::Pointer::fmt(&(self.memory.address() as *const T), f)
     }
 }
 
@@ -157,19 +140,19 @@ impl<T> Sealed for DeviceBox<T> {}
 impl<T: DeviceCopy> CopyDestination<T> for DeviceBox<T> {
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
         // SAFETY: done when the call returns; the memory is the box's.
-        unsafe { self.there().take(slice::from_ref(source), None) }
+        unsafe { self.span().write(slice::from_ref(source), None) }
     }
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
         // SAFETY: done when the call returns; the value is good as any bits (`DeviceCopy`).
-        unsafe { self.there().give(slice::from_mut(dest), None) }
+        unsafe { self.span().read(slice::from_mut(dest), None) }
     }
 }
 
 impl<T: DeviceCopy> CopyDestination<DeviceBox<T>> for DeviceBox<T> {
     fn copy_from(&mut self, source: &DeviceBox<T>) -> CudaResult<()> {
         // SAFETY: both sides are boxes'.
-        unsafe { self.there().take_there(source.there(), None) }
+        unsafe { self.span().write_from_device(source.span(), None) }
     }
 
     fn copy_to(&self, dest: &mut DeviceBox<T>) -> CudaResult<()> {
@@ -180,20 +163,11 @@ impl<T: DeviceCopy> CopyDestination<DeviceBox<T>> for DeviceBox<T> {
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceBox<T>> for DeviceBox<T> {
     unsafe fn async_copy_from(&mut self, source: &DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.there().take_there(source.there(), Some(stream)) }
+        unsafe { self.span().write_from_device(source.span(), Some(stream)) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: the caller's promise.
-        unsafe { dest.there().take_there(self.there(), Some(stream)) }
-    }
-}
-
-impl<T> Drop for DeviceBox<T> {
-    fn drop(&mut self) {
-        if let Err(error) = self.free() {
-            report::warn(format_args!("device memory of {} could not be freed: {error}", self.context));
-            allocations::abandon(self.ptr.as_raw() as u64, &self.context);
-        }
+        unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
 }

@@ -3,15 +3,16 @@
 // Allocates, frees, and makes slices of what it owns.
 #![allow(unsafe_code)]
 
-use super::allocations;
-use super::copies::{AsyncCopyDestination, CopyDestination, GONE};
-use super::malloc::{cuda_malloc, free};
+use super::allocation::{Allocation, Kind};
+use super::copies::{AsyncCopyDestination, CopyDestination};
+use super::given_away;
+use super::malloc::size_of;
 use super::{DeviceCopy, DevicePointer, DeviceSlice};
 use crate::context::UnownedContext;
 use crate::error::{CudaResult, DropResult};
-use crate::report;
 use crate::stream::Stream;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -19,20 +20,15 @@ use std::ptr;
 /// Values in device memory, on the heap of the context that was current when it was allocated; as `Box<[T]>` is on the
 /// host's. It derefs to a [`DeviceSlice`], which is indexed with ranges and copied.
 ///
-/// Dropped on any thread, it frees its memory. If its context is gone, so is the memory: copies answer
-/// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and dropping it calls nothing.
+/// Dropped on any thread, it frees its memory. It keeps its context at the driver until then; if the context's owner is
+/// gone, copies answer [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
 #[repr(C)]
 pub struct DeviceBuffer<T> {
-    // At offset 0: programs in the wild read the address there.
-    buf: DevicePointer<T>,
+    // At offset 0, and the address first in it: programs in the wild read it there.
+    memory: Allocation,
     capacity: usize,
-    context: UnownedContext,
+    values: PhantomData<T>,
 }
-
-// SAFETY: an address on the device and a handle that any thread may use; the values go with it.
-unsafe impl<T: Send> Send for DeviceBuffer<T> {}
-// SAFETY: shared, it can be copied from, and the driver allows that on several threads.
-unsafe impl<T: Sync> Sync for DeviceBuffer<T> {}
 
 impl<T> DeviceBuffer<T> {
     /// Allocates memory for `size` values. Without values, or values without a size, nothing is allocated.
@@ -49,14 +45,11 @@ impl<T> DeviceBuffer<T> {
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<DeviceBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
-            // SAFETY: no address that is used.
-            let buf = unsafe { DevicePointer::wrap(ptr::dangling_mut()) };
-            return Ok(DeviceBuffer { buf, capacity: size, context: UnownedContext::none() });
+            let memory = Allocation::nothing(Kind::Device, ptr::dangling::<T>().addr());
+            return Ok(DeviceBuffer { memory, capacity: size, values: PhantomData });
         }
-        // SAFETY: freed by the destructor.
-        let buf = unsafe { cuda_malloc::<T>(size) }?;
-        let context = allocations::context_at(buf.as_raw() as u64);
-        Ok(DeviceBuffer { buf, capacity: size, context })
+        let memory = Allocation::new(Kind::Device, size_of::<T>(size)?)?;
+        Ok(DeviceBuffer { memory, capacity: size, values: PhantomData })
     }
 
     /// Allocates memory for `size` values, all bytes zero.
@@ -72,12 +65,7 @@ impl<T> DeviceBuffer<T> {
     pub unsafe fn zeroed(size: usize) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next lines, or dropped.
         let buffer = unsafe { DeviceBuffer::<T>::uninitialized(size) }?;
-        let bytes = size * mem::size_of::<T>();
-        if bytes > 0 {
-            let address = buffer.buf.as_raw() as u64;
-            // SAFETY: the memory allocated above.
-            buffer.context.inside(|driver| unsafe { driver.memset(address, 0, bytes) })?;
-        }
+        buffer.memory.zero(size * mem::size_of::<T>())?;
         Ok(buffer)
     }
 
@@ -87,42 +75,32 @@ impl<T> DeviceBuffer<T> {
     ///
     /// The memory has room for `capacity` values, they are written before they are read, and nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: DevicePointer<T>, capacity: usize) -> DeviceBuffer<T> {
-        DeviceBuffer { buf: ptr, capacity, context: allocations::context_at(ptr.as_raw() as u64) }
+        let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
+            true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
+            false => given_away::owned(Kind::Device, ptr.as_raw() as u64),
+        };
+        DeviceBuffer { memory, capacity, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the buffer back with the error if that fails.
+    /// Frees the memory, and gives the error and the buffer back if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
+    /// is it as it was.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(dev_buf: DeviceBuffer<T>) -> DropResult<DeviceBuffer<T>> {
-        match dev_buf.free() {
-            Ok(()) => {
-                mem::forget(dev_buf);
-                Ok(())
-            }
-            Err(error) => Err((error, dev_buf)),
-        }
+        let capacity = dev_buf.capacity;
+        dev_buf.memory.free().map_err(|(error, memory)| {
+            let capacity = if memory.is_spent() { 0 } else { capacity };
+            (error, DeviceBuffer { memory, capacity, values: PhantomData })
+        })
     }
 
     /// The context that the memory is of; a null handle if nothing is allocated, or nothing is known.
     pub fn context(&self) -> &UnownedContext {
-        &self.context
-    }
-
-    fn free(&self) -> CudaResult<()> {
-        if self.buf.is_null() || self.capacity == 0 || mem::size_of::<T>() == 0 {
-            return Ok(());
-        }
-        // SAFETY: the buffer owns the memory, and is gone after this.
-        unsafe { free(self.buf.as_raw() as u64, &self.context) }
-    }
-
-    /// Where the values are; nowhere, if the memory went with its context.
-    fn address(&self) -> *mut T {
-        let mut buf = self.buf;
-        if self.context.is_null() || self.context.is_alive() { buf.as_raw_mut() } else { GONE as *mut T }
+        self.memory.context()
     }
 }
 
@@ -164,28 +142,20 @@ impl<T> Deref for DeviceBuffer<T> {
 
     fn deref(&self) -> &DeviceSlice<T> {
         // SAFETY: the memory that the buffer owns, lent as the buffer is.
-        unsafe { DeviceSlice::from_raw_parts(DevicePointer::wrap(self.address()), self.capacity) }
+        unsafe { DeviceSlice::of(self.memory.address(), self.memory.number(), self.capacity) }
     }
 }
 
 impl<T> DerefMut for DeviceBuffer<T> {
     fn deref_mut(&mut self) -> &mut DeviceSlice<T> {
         // SAFETY: the memory that the buffer owns, lent as the buffer is.
-        unsafe { DeviceSlice::from_raw_parts_mut(DevicePointer::wrap(self.address()), self.capacity) }
+        unsafe { DeviceSlice::of_mut(self.memory.address(), self.memory.number(), self.capacity) }
     }
 }
 
 impl<T> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBuffer").field("buf", &self.buf).field("capacity", &self.capacity).finish()
-    }
-}
-
-impl<T> Drop for DeviceBuffer<T> {
-    fn drop(&mut self) {
-        if let Err(error) = self.free() {
-            report::warn(format_args!("device memory of {} could not be freed: {error}", self.context));
-            allocations::abandon(self.buf.as_raw() as u64, &self.context);
-        }
+        let buf = self.memory.address() as *const T;
+        f.debug_struct("DeviceBuffer").field("buf", &buf).field("capacity", &self.capacity).finish()
     }
 }

@@ -3,15 +3,14 @@
 // A slice is made of an address and a length; see the type for what makes that sound.
 #![allow(unsafe_code)]
 
-use super::copies::{AsyncCopyDestination, CopyDestination, There};
-use super::{DeviceBuffer, DeviceCopy, DevicePointer};
+use super::copies::{AsyncCopyDestination, CopyDestination, DeviceSpan};
+use super::{DeviceBuffer, DeviceChunks, DeviceChunksMut, DeviceCopy, DevicePointer};
+use crate::context::UnownedContext;
 use crate::error::CudaResult;
 use crate::private::Sealed;
 use crate::stream::Stream;
 use std::fmt;
-use std::iter::FusedIterator;
 use std::marker::PhantomData;
-use std::mem;
 use std::ops::{
     Bound, Index, IndexMut, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
     RangeToInclusive,
@@ -22,6 +21,11 @@ use std::ptr;
 ///
 /// The reference carries the address and the length and nothing that the host could read: for the compiler the type
 /// is as many values without a size. `Debug` prints where it is and how long, and never reads device memory.
+//
+// A slice has to know the context of its memory, and a reference has room for an address and a length. So the context's
+// number stands in the upper 16 bits of the address, which the addresses of the driver leave free; one that does not
+// is left without a number. The road not taken was to look every address up: it cost a lock for each copy and each
+// allocation.
 #[repr(C)]
 pub struct DeviceSlice<T> {
     values: PhantomData<T>,
@@ -41,12 +45,17 @@ impl<T> DeviceSlice<T> {
 
     /// The address, for device code; the host must not follow it.
     pub fn as_ptr(&self) -> *const T {
+        self.tagged().map_addr(|tagged| tagged & ADDRESS)
+    }
+
+    /// The address, and above it the number of the context.
+    fn tagged(&self) -> *const T {
         ptr::from_ref(self).cast()
     }
 
     /// The address, for device code; the host must not follow it.
     pub fn as_mut_ptr(&mut self) -> *mut T {
-        ptr::from_mut(self).cast()
+        ptr::from_mut(self).cast::<T>().map_addr(|tagged| tagged & ADDRESS)
     }
 
     /// The address, as kernels take it.
@@ -70,7 +79,7 @@ impl<T> DeviceSlice<T> {
     ///
     /// If `mid` is more than the length.
     pub fn split_at_mut(&mut self, mid: usize) -> (&mut DeviceSlice<T>, &mut DeviceSlice<T>) {
-        let (length, start) = (self.len(), self.as_mut_ptr());
+        let (length, start) = (self.len(), ptr::from_mut(self).cast());
         assert!(mid <= length, "{mid} is out of range for a slice of length {length}");
         // SAFETY: two parts of this slice that do not overlap.
         unsafe { (part_mut(start, 0, mid), part_mut(start, mid, length - mid)) }
@@ -82,7 +91,7 @@ impl<T> DeviceSlice<T> {
     ///
     /// If `chunk_size` is 0.
     pub fn chunks(&self, chunk_size: usize) -> DeviceChunks<'_, T> {
-        DeviceChunks { rest: self, size: not_zero(chunk_size) }
+        DeviceChunks::new(self, chunk_size)
     }
 
     /// Parts of this length from the start; the last may be shorter.
@@ -91,7 +100,7 @@ impl<T> DeviceSlice<T> {
     ///
     /// If `chunk_size` is 0.
     pub fn chunks_mut(&mut self, chunk_size: usize) -> DeviceChunksMut<'_, T> {
-        DeviceChunksMut { rest: self, size: not_zero(chunk_size) }
+        DeviceChunksMut::new(self, chunk_size)
     }
 
     /// A slice of these values.
@@ -115,14 +124,45 @@ impl<T> DeviceSlice<T> {
         unsafe { part_mut(data.as_raw_mut(), 0, len) }
     }
 
-    pub(super) fn there(&self) -> There<T> {
-        There { address: self.as_ptr(), count: self.len() }
+    /// A slice of memory of the context with this number.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_raw_parts`](Self::from_raw_parts), and the context is pinned meanwhile.
+    pub(super) unsafe fn of<'a>(address: u64, number: u16, len: usize) -> &'a DeviceSlice<T> {
+        // SAFETY: the caller's promise.
+        unsafe { part(tag(address, number), 0, len) }
+    }
+
+    /// A slice of memory of the context with this number.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_raw_parts_mut`](Self::from_raw_parts_mut), and the context is pinned meanwhile.
+    pub(super) unsafe fn of_mut<'a>(address: u64, number: u16, len: usize) -> &'a mut DeviceSlice<T> {
+        // SAFETY: the caller's promise.
+        unsafe { part_mut(tag(address, number), 0, len) }
+    }
+
+    pub(super) fn empty_mut<'a>() -> &'a mut DeviceSlice<T> {
+        // SAFETY: no values, so no memory.
+        unsafe { part_mut(ptr::dangling_mut(), 0, 0) }
+    }
+
+    fn span(&self) -> DeviceSpan<T> {
+        let number = (self.tagged().addr() >> ADDRESS_BITS) as u16;
+        DeviceSpan::new(self.as_ptr().addr() as u64, self.len(), UnownedContext::numbered(number))
     }
 }
 
-fn not_zero(size: usize) -> usize {
-    assert!(size != 0, "chunks have a length of at least 1");
-    size
+/// So many bits of an address are the driver's.
+const ADDRESS_BITS: u32 = 48;
+const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
+
+fn tag<T>(address: u64, number: u16) -> *mut T {
+    let fits = address >> ADDRESS_BITS == 0;
+    let number = if fits { u64::from(number) } else { 0 };
+    (number << ADDRESS_BITS | address) as *mut T
 }
 
 /// # Safety
@@ -182,7 +222,7 @@ macro_rules! index {
                 fn index(&self, range: $range) -> &DeviceSlice<T> {
                     let (start, length) = bounds(range, self.len());
                     // SAFETY: a part of this slice.
-                    unsafe { part(self.as_ptr(), start, length) }
+                    unsafe { part(self.tagged(), start, length) }
                 }
             }
 
@@ -190,7 +230,7 @@ macro_rules! index {
                 fn index_mut(&mut self, range: $range) -> &mut DeviceSlice<T> {
                     let (start, length) = bounds(range, self.len());
                     // SAFETY: a part of this slice.
-                    unsafe { part_mut(self.as_mut_ptr(), start, length) }
+                    unsafe { part_mut(self.tagged().cast_mut(), start, length) }
                 }
             }
         )*
@@ -198,127 +238,24 @@ macro_rules! index {
 }
 index! { Range<usize> RangeFull RangeFrom<usize> RangeInclusive<usize> RangeTo<usize> RangeToInclusive<usize> }
 
-/// The parts of [`DeviceSlice::chunks`].
-#[derive(Debug)]
-pub struct DeviceChunks<'a, T> {
-    rest: &'a DeviceSlice<T>,
-    size: usize,
-}
-
-impl<T> Clone for DeviceChunks<'_, T> {
-    fn clone(&self) -> Self {
-        DeviceChunks { ..*self }
-    }
-}
-
-/// How many parts of a size a length has, and how long the last of them is.
-fn parts(length: usize, size: usize) -> (usize, usize) {
-    let count = length.div_ceil(size);
-    (count, length - count.saturating_sub(1) * size)
-}
-
-impl<'a, T> Iterator for DeviceChunks<'a, T> {
-    type Item = &'a DeviceSlice<T>;
-
-    fn next(&mut self) -> Option<&'a DeviceSlice<T>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let (first, rest) = self.rest.split_at(self.size.min(self.rest.len()));
-        self.rest = rest;
-        Some(first)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let (count, _) = parts(self.rest.len(), self.size);
-        (count, Some(count))
-    }
-}
-
-impl<'a, T> DoubleEndedIterator for DeviceChunks<'a, T> {
-    fn next_back(&mut self) -> Option<&'a DeviceSlice<T>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let (_, last) = parts(self.rest.len(), self.size);
-        let (rest, last) = self.rest.split_at(self.rest.len() - last);
-        self.rest = rest;
-        Some(last)
-    }
-}
-
-impl<T> ExactSizeIterator for DeviceChunks<'_, T> {}
-impl<T> FusedIterator for DeviceChunks<'_, T> {}
-
-/// The parts of [`DeviceSlice::chunks_mut`].
-#[derive(Debug)]
-pub struct DeviceChunksMut<'a, T> {
-    rest: &'a mut DeviceSlice<T>,
-    size: usize,
-}
-
-impl<'a, T> DeviceChunksMut<'a, T> {
-    fn take_rest(&mut self) -> &'a mut DeviceSlice<T> {
-        // SAFETY: no values, so no memory.
-        mem::replace(&mut self.rest, unsafe { part_mut(ptr::dangling_mut(), 0, 0) })
-    }
-}
-
-impl<'a, T> Iterator for DeviceChunksMut<'a, T> {
-    type Item = &'a mut DeviceSlice<T>;
-
-    fn next(&mut self) -> Option<&'a mut DeviceSlice<T>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let all = self.take_rest();
-        let size = self.size.min(all.len());
-        let (first, rest) = all.split_at_mut(size);
-        self.rest = rest;
-        Some(first)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let (count, _) = parts(self.rest.len(), self.size);
-        (count, Some(count))
-    }
-}
-
-impl<'a, T> DoubleEndedIterator for DeviceChunksMut<'a, T> {
-    fn next_back(&mut self) -> Option<&'a mut DeviceSlice<T>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let all = self.take_rest();
-        let (_, last) = parts(all.len(), self.size);
-        let before = all.len() - last;
-        let (rest, last) = all.split_at_mut(before);
-        self.rest = rest;
-        Some(last)
-    }
-}
-
-impl<T> ExactSizeIterator for DeviceChunksMut<'_, T> {}
-impl<T> FusedIterator for DeviceChunksMut<'_, T> {}
-
 impl<T> Sealed for DeviceSlice<T> {}
 
 impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> CopyDestination<I> for DeviceSlice<T> {
     fn copy_from(&mut self, source: &I) -> CudaResult<()> {
         // SAFETY: done when the call returns; the exclusive reference is to this memory.
-        unsafe { self.there().take(source.as_ref(), None) }
+        unsafe { self.span().write(source.as_ref(), None) }
     }
 
     fn copy_to(&self, dest: &mut I) -> CudaResult<()> {
         // SAFETY: done when the call returns; the memory holds values that are good as any bits (`DeviceCopy`).
-        unsafe { self.there().give(dest.as_mut(), None) }
+        unsafe { self.span().read(dest.as_mut(), None) }
     }
 }
 
 impl<T: DeviceCopy> CopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
     fn copy_from(&mut self, source: &DeviceSlice<T>) -> CudaResult<()> {
         // SAFETY: done, for what uses the memory in its order; the references are to both sides.
-        unsafe { self.there().take_there(source.there(), None) }
+        unsafe { self.span().write_from_device(source.span(), None) }
     }
 
     fn copy_to(&self, dest: &mut DeviceSlice<T>) -> CudaResult<()> {
@@ -339,24 +276,24 @@ impl<T: DeviceCopy> CopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
 impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I> for DeviceSlice<T> {
     unsafe fn async_copy_from(&mut self, source: &I, stream: &Stream) -> CudaResult<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.there().take(source.as_ref(), Some(stream)) }
+        unsafe { self.span().write(source.as_ref(), Some(stream)) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut I, stream: &Stream) -> CudaResult<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.there().give(dest.as_mut(), Some(stream)) }
+        unsafe { self.span().read(dest.as_mut(), Some(stream)) }
     }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
     unsafe fn async_copy_from(&mut self, source: &DeviceSlice<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.there().take_there(source.there(), Some(stream)) }
+        unsafe { self.span().write_from_device(source.span(), Some(stream)) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut DeviceSlice<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: the caller's promise.
-        unsafe { dest.there().take_there(self.there(), Some(stream)) }
+        unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
 }
 

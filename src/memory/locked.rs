@@ -4,29 +4,26 @@
 #![allow(unsafe_code)]
 
 use super::DeviceCopy;
-use super::allocations;
-use super::malloc::{cuda_malloc_locked, free_locked};
-use crate::context::UnownedContext;
+use super::allocation::{Allocation, Kind};
+use super::given_away;
+use super::malloc::size_of;
 use crate::error::{CudaResult, DropResult};
-use crate::report;
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::slice;
 
 /// Values in page-locked memory of the host: the device copies to and from it by itself, while the program goes on. It
-/// derefs to a slice, and keeps its context from being destroyed.
+/// derefs to a slice, and keeps its context at the driver.
+#[repr(C)]
 #[derive(Debug)]
 pub struct LockedBuffer<T: DeviceCopy> {
-    buf: *mut T,
+    // At offset 0, and the address first in it: programs in the wild read it there.
+    memory: Allocation,
     capacity: usize,
-    context: UnownedContext,
+    values: PhantomData<T>,
 }
-
-// SAFETY: memory that the host may use, owned as a `Vec` owns its.
-unsafe impl<T: DeviceCopy + Send> Send for LockedBuffer<T> {}
-// SAFETY: as above.
-unsafe impl<T: DeviceCopy + Sync> Sync for LockedBuffer<T> {}
 
 impl<T: DeviceCopy + Clone> LockedBuffer<T> {
     /// Allocates memory for `size` values, all of them clones of `value`.
@@ -54,9 +51,11 @@ impl<T: DeviceCopy + Clone> LockedBuffer<T> {
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<LockedBuffer<T>> {
         // SAFETY: all values are written in the next lines; values that can be copied as bytes need no dropping.
         let buffer = unsafe { LockedBuffer::<T>::uninitialized(size) }?;
-        for at in 0..size {
+        // Values without a size need no writing, and there may be any number of them.
+        let written = if mem::size_of::<T>() == 0 { 0 } else { size };
+        for at in 0..written {
             // SAFETY: within the memory, whose old contents are no value.
-            unsafe { buffer.place().add(at).write(value(at)) };
+            unsafe { buffer.first().add(at).write(value(at)) };
         }
         Ok(buffer)
     }
@@ -75,13 +74,11 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<LockedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
-            let buf = ptr::dangling_mut();
-            return Ok(LockedBuffer { buf, capacity: size, context: UnownedContext::none() });
+            let memory = Allocation::nothing(Kind::Locked, ptr::dangling::<T>().addr());
+            return Ok(LockedBuffer { memory, capacity: size, values: PhantomData });
         }
-        // SAFETY: freed by the destructor.
-        let buf = unsafe { cuda_malloc_locked::<T>(size) }?;
-        // SAFETY: owned from here on.
-        Ok(unsafe { LockedBuffer::from_raw_parts(buf, size) })
+        let memory = Allocation::new(Kind::Locked, size_of::<T>(size)?)?.aligned_for::<T>()?;
+        Ok(LockedBuffer { memory, capacity: size, values: PhantomData })
     }
 
     /// The values.
@@ -100,36 +97,31 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// The memory has room for as many values, they are written before they are read, and nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: *mut T, size: usize) -> LockedBuffer<T> {
-        let context = allocations::context_at(ptr.addr() as u64);
-        LockedBuffer { buf: ptr, capacity: size, context }
+        let memory = match size == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
+            true => Allocation::nothing(Kind::Locked, ptr.addr()),
+            false => given_away::owned(Kind::Locked, ptr as u64),
+        };
+        LockedBuffer { memory, capacity: size, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the buffer back with the error if that fails.
+    /// Frees the memory, and gives the error and the buffer back if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
+    /// is it as it was.
     #[doc(alias("cuMemFreeHost"))]
     pub fn drop(buf: LockedBuffer<T>) -> DropResult<LockedBuffer<T>> {
-        match buf.free() {
-            Ok(()) => {
-                mem::forget(buf);
-                Ok(())
-            }
-            Err(error) => Err((error, buf)),
-        }
+        let capacity = buf.capacity;
+        buf.memory.free().map_err(|(error, memory)| {
+            let capacity = if memory.is_spent() { 0 } else { capacity };
+            (error, LockedBuffer { memory, capacity, values: PhantomData })
+        })
     }
 
-    fn free(&self) -> CudaResult<()> {
-        if self.buf.is_null() || self.capacity == 0 || mem::size_of::<T>() == 0 {
-            return Ok(());
-        }
-        // SAFETY: the buffer owns the memory, and is gone after this.
-        unsafe { free_locked(self.buf, &self.context) }
-    }
-
-    fn place(&self) -> *mut T {
-        self.buf
+    fn first(&self) -> *mut T {
+        self.memory.address() as *mut T
     }
 }
 
@@ -149,23 +141,14 @@ impl<T: DeviceCopy> Deref for LockedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the values that the buffer owns; its context, and with it the memory, stays.
-        unsafe { slice::from_raw_parts(self.place(), self.capacity) }
+        // SAFETY: the values that the buffer owns; its context is pinned, so the memory stays.
+        unsafe { slice::from_raw_parts(self.first(), self.capacity) }
     }
 }
 
 impl<T: DeviceCopy> DerefMut for LockedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above.
-        unsafe { slice::from_raw_parts_mut(self.place(), self.capacity) }
-    }
-}
-
-impl<T: DeviceCopy> Drop for LockedBuffer<T> {
-    fn drop(&mut self) {
-        if let Err(error) = self.free() {
-            report::warn(format_args!("page-locked memory of {} could not be freed: {error}", self.context));
-            allocations::abandon(self.buf.addr() as u64, &self.context);
-        }
+        unsafe { slice::from_raw_parts_mut(self.first(), self.capacity) }
     }
 }

@@ -3,15 +3,16 @@
 // What is allocated by hand is freed by hand.
 #![allow(unsafe_code)]
 
-use super::allocations;
+use super::allocation::{Allocation, Kind};
+use super::given_away;
 use super::{DeviceCopy, DevicePointer, UnifiedPointer};
-use crate::context::{UnownedContext, dispose, is_gone};
+use crate::context::UnownedContext;
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use std::mem;
 
 /// The size of so many values; zero and more than there can be are refused, as in RustaCUDA.
-fn size_of<T>(count: usize) -> CudaResult<usize> {
+pub(super) fn size_of<T>(count: usize) -> CudaResult<usize> {
     let size =
         count.checked_mul(mem::size_of::<T>()).filter(|size| *size > 0 && isize::try_from(*size).is_ok());
     size.ok_or_else(|| {
@@ -37,7 +38,8 @@ pub fn info() -> CudaResult<(usize, usize)> {
     UnownedContext::of_this_thread()?.inside(Driver::mem_get_info)
 }
 
-/// Allocates device memory for `count` values in the current context. The memory is not initialised.
+/// Allocates device memory for `count` values in the current context, which it keeps at the driver until it is freed.
+/// The memory is not initialised.
 ///
 /// # Errors
 ///
@@ -49,16 +51,13 @@ pub fn info() -> CudaResult<(usize, usize)> {
 /// The memory is freed with [`cuda_free`], and read only after it was written.
 #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
 pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
-    let size = size_of::<T>(count)?;
-    let context = UnownedContext::of_this_thread()?;
-    let address = context.inside(|driver| driver.mem_alloc(size))?;
-    allocations::note(address, size, &context, None);
+    let address = allocate::<T>(Kind::Device, count)?;
     // SAFETY: an address of the device's.
     Ok(unsafe { DevicePointer::wrap(address as *mut T) })
 }
 
-/// Allocates unified memory for `count` values in the current context, which it keeps from being destroyed. The memory
-/// is not initialised.
+/// Allocates unified memory for `count` values in the current context, which it keeps at the driver until it is freed.
+/// The memory is not initialised.
 ///
 /// # Errors
 ///
@@ -69,16 +68,13 @@ pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
 /// The memory is freed with [`cuda_free_unified`], and read only after it was written.
 #[doc(alias = "cuMemAllocManaged")]
 pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<UnifiedPointer<T>> {
-    let size = size_of::<T>(count)?;
-    let context = UnownedContext::of_this_thread()?;
-    let pin = context.pin()?;
-    let address = context.inside(|driver| driver.mem_alloc_managed(size))?;
-    allocations::note(address, size, &context, Some(pin));
+    let address = allocate::<T>(Kind::Unified, count)?;
     // SAFETY: an address of both sides.
     Ok(unsafe { UnifiedPointer::wrap(address as *mut T) })
 }
 
-/// Frees what [`cuda_malloc`] gave. Memory whose context is destroyed is gone already: that is no error.
+/// Frees what [`cuda_malloc`] gave. If the driver returns an error it may have freed the memory all the same: it must not
+/// be freed again, except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
 ///
 /// # Errors
 ///
@@ -89,9 +85,7 @@ pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<Uni
 /// Nothing uses the memory afterwards.
 #[doc(alias("cuMemFree", "cuMemFree_v2"))]
 pub unsafe fn cuda_free<T>(mut p: DevicePointer<T>) -> CudaResult<()> {
-    let address = not_null(p.as_raw_mut() as u64)?;
-    // SAFETY: the caller's promise.
-    unsafe { free(address, &allocations::context_at(address)) }
+    free(Kind::Device, p.as_raw_mut() as u64)
 }
 
 /// Frees what [`cuda_malloc_unified`] gave.
@@ -105,13 +99,11 @@ pub unsafe fn cuda_free<T>(mut p: DevicePointer<T>) -> CudaResult<()> {
 /// Nothing uses the memory afterwards.
 #[doc(alias("cuMemFree", "cuMemFree_v2"))]
 pub unsafe fn cuda_free_unified<T: DeviceCopy>(mut p: UnifiedPointer<T>) -> CudaResult<()> {
-    let address = not_null(p.as_raw_mut() as u64)?;
-    // SAFETY: the caller's promise.
-    unsafe { free(address, &allocations::context_at(address)) }
+    free(Kind::Unified, p.as_raw_mut() as u64)
 }
 
-/// Allocates page-locked host memory for `count` values in the current context, which it keeps from being destroyed.
-/// The memory is not initialised.
+/// Allocates page-locked host memory for `count` values in the current context, which it keeps at the driver until
+/// it is freed. The memory is not initialised.
 ///
 /// # Errors
 ///
@@ -122,12 +114,7 @@ pub unsafe fn cuda_free_unified<T: DeviceCopy>(mut p: UnifiedPointer<T>) -> Cuda
 /// The memory is freed with [`cuda_free_locked`], and read only after it was written.
 #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
 pub unsafe fn cuda_malloc_locked<T>(count: usize) -> CudaResult<*mut T> {
-    let size = size_of::<T>(count)?;
-    let context = UnownedContext::of_this_thread()?;
-    let pin = context.pin()?;
-    let memory = context.inside(|driver| driver.mem_alloc_host(size))?;
-    allocations::note(memory.addr() as u64, size, &context, Some(pin));
-    Ok(memory.cast())
+    Ok(allocate::<T>(Kind::Locked, count)? as *mut T)
 }
 
 /// Frees what [`cuda_malloc_locked`] gave.
@@ -141,37 +128,27 @@ pub unsafe fn cuda_malloc_locked<T>(count: usize) -> CudaResult<*mut T> {
 /// Nothing uses the memory afterwards.
 #[doc(alias = "cuMemFreeHost")]
 pub unsafe fn cuda_free_locked<T>(ptr: *mut T) -> CudaResult<()> {
-    let address = not_null(ptr.addr() as u64)?;
-    // SAFETY: the caller's promise.
-    unsafe { free_locked(ptr, &allocations::context_at(address)) }
+    free(Kind::Locked, ptr as u64)
 }
 
-/// Frees memory of a context that its owner knows.
-///
-/// # Safety
-///
-/// Nothing uses the memory afterwards.
-pub(super) unsafe fn free(address: u64, context: &UnownedContext) -> CudaResult<()> {
-    // SAFETY: the caller's promise.
-    freed(address, context, dispose(context, |driver| unsafe { driver.mem_free(address) }))
+/// Allocates, and gives the memory away; its address comes back.
+fn allocate<T>(kind: Kind, count: usize) -> CudaResult<u64> {
+    let size = size_of::<T>(count)?;
+    Allocation::new(kind, size).map(|allocation| given_away::give(allocation, size))
 }
 
-/// # Safety
-///
-/// Nothing uses the memory afterwards.
-pub(super) unsafe fn free_locked<T>(ptr: *mut T, context: &UnownedContext) -> CudaResult<()> {
-    // SAFETY: the caller's promise.
-    let result = dispose(context, |driver| unsafe { driver.mem_free_host(ptr.cast()) });
-    freed(ptr.addr() as u64, context, result)
-}
-
-/// With its context the memory is gone too. The last memory that kept a context lets it be destroyed.
-fn freed(address: u64, context: &UnownedContext, result: CudaResult<()>) -> CudaResult<()> {
-    match result {
-        Err(error) if !is_gone(error) || context.is_null() => Err(error),
-        _ => {
-            drop(allocations::forget(address, context));
-            Ok(())
+/// Frees what was given away; it is so again if the driver refuses every call.
+fn free(kind: Kind, address: u64) -> CudaResult<()> {
+    let address = not_null(address)?;
+    let Some(allocation) = given_away::take(address) else {
+        return Allocation::foreign(kind, address).free().map_err(|(error, _)| error);
+    };
+    let (size, allocation) = allocation;
+    allocation.free().map_err(|(error, allocation)| {
+        if allocation.is_spent() {
+            return error;
         }
-    }
+        given_away::give(allocation, size);
+        error
+    })
 }

@@ -8,8 +8,9 @@
 //! | [`ArrayObject`](array::ArrayObject) | on the device | textures and surfaces |
 //!
 //! Memory belongs to the context that was current when it was allocated, and remembers it: it is freed on any thread,
-//! whatever is current there. Device memory that outlives its context is inert. Unified and page-locked memory hands
-//! out references, so it keeps its context from being destroyed until it is gone itself.
+//! whatever is current there. It keeps its context at the driver until it is freed itself, because a destroyed context
+//! gives its addresses to others; if the context's owner goes first, copies answer
+//! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and what the host has references to stays good.
 //!
 //! ```
 //! use custack::memory::{CopyDestination, DeviceBuffer};
@@ -25,11 +26,13 @@
 
 pub mod array;
 
-mod allocations;
+mod allocation;
 mod copies;
 mod device_box;
 mod device_buffer;
+mod device_chunks;
 mod device_slice;
+mod given_away;
 mod locked;
 mod malloc;
 mod unified;
@@ -38,7 +41,8 @@ mod unified_buffer;
 pub use copies::{AsyncCopyDestination, CopyDestination};
 pub use device_box::DeviceBox;
 pub use device_buffer::DeviceBuffer;
-pub use device_slice::{DeviceChunks, DeviceChunksMut, DeviceSlice};
+pub use device_chunks::{DeviceChunks, DeviceChunksMut};
+pub use device_slice::DeviceSlice;
 pub use locked::LockedBuffer;
 pub use malloc::{
     cuda_free, cuda_free_locked, cuda_free_unified, cuda_malloc, cuda_malloc_locked, cuda_malloc_unified,

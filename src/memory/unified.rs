@@ -3,33 +3,29 @@
 // Allocates, frees, and lends what it owns.
 #![allow(unsafe_code)]
 
-use super::allocations;
-use super::malloc::{cuda_malloc_unified, free};
+use super::allocation::{Allocation, Kind};
+use super::given_away;
 use super::{DeviceCopy, UnifiedPointer};
-use crate::context::UnownedContext;
 use crate::error::{CudaResult, DropResult};
-use crate::report;
 use std::borrow::{Borrow, BorrowMut};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
 /// One value in unified memory, which the host and the device use, one after the other: a kernel that does must have
-/// ended before the host touches it. It keeps its context from being destroyed. A value without a size has no memory,
-/// and a null pointer.
+/// ended before the host touches it. It keeps its context at the driver. A value without a size has no memory, and a
+/// null pointer.
+#[repr(C)]
 #[derive(Debug)]
 pub struct UnifiedBox<T: DeviceCopy> {
-    ptr: UnifiedPointer<T>,
-    context: UnownedContext,
+    // At offset 0, and the address first in it: programs in the wild read it there.
+    memory: Allocation,
+    value: PhantomData<T>,
 }
-
-// SAFETY: memory of the host's and the device's, owned as a `Box` owns its.
-unsafe impl<T: DeviceCopy + Send> Send for UnifiedBox<T> {}
-// SAFETY: as above.
-unsafe impl<T: DeviceCopy + Sync> Sync for UnifiedBox<T> {}
 
 impl<T: DeviceCopy> UnifiedBox<T> {
     /// Allocates memory and moves the value there.
@@ -41,11 +37,9 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     #[doc(alias = "cuMemAllocManaged")]
     pub fn new(val: T) -> CudaResult<UnifiedBox<T>> {
         // SAFETY: written in the next lines.
-        let mut new = unsafe { UnifiedBox::<T>::uninitialized() }?;
-        if mem::size_of::<T>() > 0 {
-            // SAFETY: the memory allocated above, whose old contents are no value.
-            unsafe { new.ptr.as_raw_mut().write(val) };
-        }
+        let new = unsafe { UnifiedBox::<T>::uninitialized() }?;
+        // SAFETY: the memory allocated above, whose old contents are no value; or anywhere, for a value without a size.
+        unsafe { new.place().write(val) };
         Ok(new)
     }
 
@@ -61,19 +55,17 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     #[doc(alias = "cuMemAllocManaged")]
     pub unsafe fn uninitialized() -> CudaResult<UnifiedBox<T>> {
         if mem::size_of::<T>() == 0 {
-            return Ok(UnifiedBox { ptr: UnifiedPointer::null(), context: UnownedContext::none() });
+            return Ok(UnifiedBox { memory: Allocation::nothing(Kind::Unified, 0), value: PhantomData });
         }
-        // SAFETY: freed by the destructor.
-        let ptr = unsafe { cuda_malloc_unified::<T>(1) }?;
-        // SAFETY: owned from here on.
-        Ok(unsafe { UnifiedBox::from_unified(ptr) })
+        let memory = Allocation::new(Kind::Unified, mem::size_of::<T>())?.aligned_for::<T>()?;
+        Ok(UnifiedBox { memory, value: PhantomData })
     }
 
     /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`].
     ///
     /// # Safety
     ///
-    /// The memory has a good value, or gets one before it is read, and nothing else frees it.
+    /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it.
     pub unsafe fn from_raw(ptr: *mut T) -> UnifiedBox<T> {
         // SAFETY: the caller's promise.
         unsafe { UnifiedBox::from_unified(UnifiedPointer::wrap(ptr)) }
@@ -85,17 +77,24 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// As [`from_raw`](Self::from_raw).
     pub unsafe fn from_unified(ptr: UnifiedPointer<T>) -> UnifiedBox<T> {
-        UnifiedBox { ptr, context: allocations::context_at(ptr.as_raw() as u64) }
+        let memory = match ptr.is_null() || mem::size_of::<T>() == 0 {
+            true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
+            false => given_away::owned(Kind::Unified, ptr.as_raw() as u64),
+        };
+        UnifiedBox { memory, value: PhantomData }
     }
 
-    /// Gives the memory away: it is not freed.
-    pub fn into_unified(b: UnifiedBox<T>) -> UnifiedPointer<T> {
-        mem::ManuallyDrop::new(b).ptr
+    /// Gives the memory away: it is not freed, and keeps its context at the driver.
+    pub fn into_unified(mut b: UnifiedBox<T>) -> UnifiedPointer<T> {
+        let pointer = b.as_unified_ptr();
+        given_away::give(b.memory, mem::size_of::<T>());
+        pointer
     }
 
     /// The address, as kernels take it.
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
-        self.ptr
+        // SAFETY: an address of both sides.
+        unsafe { UnifiedPointer::wrap(self.memory.address() as *mut T) }
     }
 
     /// Gives the value away for good; its context stays as long.
@@ -109,43 +108,25 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         unsafe { &mut *place }
     }
 
-    /// Frees the memory, and gives the box back with the error if that fails.
+    /// Frees the memory, and gives the error and the box back if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers. It may have freed the memory all the same, so the box that comes back has no value any
+    /// more: following it panics, and dropping it does nothing. Only after
+    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is it as it was.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_box: UnifiedBox<T>) -> DropResult<UnifiedBox<T>> {
-        match uni_box.free() {
-            Ok(()) => {
-                mem::forget(uni_box);
-                Ok(())
-            }
-            Err(error) => Err((error, uni_box)),
-        }
-    }
-
-    fn free(&self) -> CudaResult<()> {
-        if self.ptr.is_null() {
-            return Ok(());
-        }
-        // SAFETY: the box owns the memory, and is gone after this.
-        unsafe { free(self.ptr.as_raw() as u64, &self.context) }
+        uni_box.memory.free().map_err(|(error, memory)| (error, UnifiedBox { memory, value: PhantomData }))
     }
 
     /// Where the value is; one without a size is anywhere but at null.
     fn place(&self) -> *mut T {
-        let mut ptr = self.ptr;
-        if ptr.is_null() { ptr::dangling_mut() } else { ptr.as_raw_mut() }
-    }
-}
-
-impl<T: DeviceCopy> Drop for UnifiedBox<T> {
-    fn drop(&mut self) {
-        if let Err(error) = self.free() {
-            report::warn(format_args!("unified memory of {} could not be freed: {error}", self.context));
-            allocations::abandon(self.ptr.as_raw() as u64, &self.context);
+        if mem::size_of::<T>() == 0 {
+            return ptr::dangling_mut();
         }
+        assert!(!self.memory.is_spent(), "freeing the unified memory failed, and may have taken effect");
+        self.memory.address() as *mut T
     }
 }
 
@@ -153,7 +134,7 @@ impl<T: DeviceCopy> Deref for UnifiedBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the value that the box owns; its context, and with it the memory, stays.
+        // SAFETY: the value that the box owns; its context is pinned, so the memory stays.
         unsafe { &*self.place() }
     }
 }
@@ -197,7 +178,7 @@ impl<T: fmt::Display + DeviceCopy> fmt::Display for UnifiedBox<T> {
 
 impl<T: DeviceCopy> fmt::Pointer for UnifiedBox<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Pointer::fmt(&self.ptr, f)
+        fmt::Pointer::fmt(&(self.memory.address() as *const T), f)
     }
 }
 

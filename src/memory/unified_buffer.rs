@@ -3,30 +3,27 @@
 // Allocates, frees, and lends what it owns.
 #![allow(unsafe_code)]
 
-use super::allocations;
-use super::malloc::{cuda_malloc_unified, free};
+use super::allocation::{Allocation, Kind};
+use super::given_away;
+use super::malloc::size_of;
 use super::{DeviceCopy, UnifiedPointer};
-use crate::context::UnownedContext;
 use crate::error::{CudaResult, DropResult};
-use crate::report;
+use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::slice;
 
 /// Values in unified memory, which the host and the device use, one after the other: a kernel that does must have ended
-/// before the host touches them. It derefs to a slice, and keeps its context from being destroyed.
+/// before the host touches them. It derefs to a slice, and keeps its context at the driver.
+#[repr(C)]
 #[derive(Debug)]
 pub struct UnifiedBuffer<T: DeviceCopy> {
-    buf: UnifiedPointer<T>,
+    // At offset 0, and the address first in it: programs in the wild read it there.
+    memory: Allocation,
     capacity: usize,
-    context: UnownedContext,
+    values: PhantomData<T>,
 }
-
-// SAFETY: memory that the host may use, owned as a `Vec` owns its.
-unsafe impl<T: DeviceCopy + Send> Send for UnifiedBuffer<T> {}
-// SAFETY: as above.
-unsafe impl<T: DeviceCopy + Sync> Sync for UnifiedBuffer<T> {}
 
 impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     /// Allocates memory for `size` values, all of them clones of `value`.
@@ -54,9 +51,11 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<UnifiedBuffer<T>> {
         // SAFETY: all values are written in the next lines; values that can be copied as bytes need no dropping.
         let buffer = unsafe { UnifiedBuffer::<T>::uninitialized(size) }?;
-        for at in 0..size {
+        // Values without a size need no writing, and there may be any number of them.
+        let written = if mem::size_of::<T>() == 0 { 0 } else { size };
+        for at in 0..written {
             // SAFETY: within the memory, whose old contents are no value.
-            unsafe { buffer.place().add(at).write(value(at)) };
+            unsafe { buffer.first().add(at).write(value(at)) };
         }
         Ok(buffer)
     }
@@ -75,14 +74,11 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     #[doc(alias("cuMemAllocManaged"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<UnifiedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
-            // SAFETY: no address that is used.
-            let buf = unsafe { UnifiedPointer::wrap(ptr::dangling_mut()) };
-            return Ok(UnifiedBuffer { buf, capacity: size, context: UnownedContext::none() });
+            let memory = Allocation::nothing(Kind::Unified, ptr::dangling::<T>().addr());
+            return Ok(UnifiedBuffer { memory, capacity: size, values: PhantomData });
         }
-        // SAFETY: freed by the destructor.
-        let buf = unsafe { cuda_malloc_unified::<T>(size) }?;
-        // SAFETY: owned from here on.
-        Ok(unsafe { UnifiedBuffer::from_raw_parts(buf, size) })
+        let memory = Allocation::new(Kind::Unified, size_of::<T>(size)?)?.aligned_for::<T>()?;
+        Ok(UnifiedBuffer { memory, capacity: size, values: PhantomData })
     }
 
     /// The values.
@@ -97,7 +93,8 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
 
     /// The address, as kernels take it.
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
-        self.buf
+        // SAFETY: an address of both sides.
+        unsafe { UnifiedPointer::wrap(self.first()) }
     }
 
     /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`].
@@ -106,37 +103,31 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     ///
     /// The memory has room for as many values, they are written before they are read, and nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: UnifiedPointer<T>, capacity: usize) -> UnifiedBuffer<T> {
-        let context = allocations::context_at(ptr.as_raw() as u64);
-        UnifiedBuffer { buf: ptr, capacity, context }
+        let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
+            true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
+            false => given_away::owned(Kind::Unified, ptr.as_raw() as u64),
+        };
+        UnifiedBuffer { memory, capacity, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the buffer back with the error if that fails.
+    /// Frees the memory, and gives the error and the buffer back if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
+    /// is it as it was.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_buf: UnifiedBuffer<T>) -> DropResult<UnifiedBuffer<T>> {
-        match uni_buf.free() {
-            Ok(()) => {
-                mem::forget(uni_buf);
-                Ok(())
-            }
-            Err(error) => Err((error, uni_buf)),
-        }
+        let capacity = uni_buf.capacity;
+        uni_buf.memory.free().map_err(|(error, memory)| {
+            let capacity = if memory.is_spent() { 0 } else { capacity };
+            (error, UnifiedBuffer { memory, capacity, values: PhantomData })
+        })
     }
 
-    fn free(&self) -> CudaResult<()> {
-        if self.buf.is_null() || self.capacity == 0 || mem::size_of::<T>() == 0 {
-            return Ok(());
-        }
-        // SAFETY: the buffer owns the memory, and is gone after this.
-        unsafe { free(self.buf.as_raw() as u64, &self.context) }
-    }
-
-    fn place(&self) -> *mut T {
-        let mut buf = self.buf;
-        buf.as_raw_mut()
+    fn first(&self) -> *mut T {
+        self.memory.address() as *mut T
     }
 }
 
@@ -156,23 +147,14 @@ impl<T: DeviceCopy> Deref for UnifiedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the values that the buffer owns; its context, and with it the memory, stays.
-        unsafe { slice::from_raw_parts(self.place(), self.capacity) }
+        // SAFETY: the values that the buffer owns; its context is pinned, so the memory stays.
+        unsafe { slice::from_raw_parts(self.first(), self.capacity) }
     }
 }
 
 impl<T: DeviceCopy> DerefMut for UnifiedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above.
-        unsafe { slice::from_raw_parts_mut(self.place(), self.capacity) }
-    }
-}
-
-impl<T: DeviceCopy> Drop for UnifiedBuffer<T> {
-    fn drop(&mut self) {
-        if let Err(error) = self.free() {
-            report::warn(format_args!("unified memory of {} could not be freed: {error}", self.context));
-            allocations::abandon(self.buf.as_raw() as u64, &self.context);
-        }
+        unsafe { slice::from_raw_parts_mut(self.first(), self.capacity) }
     }
 }

@@ -305,15 +305,17 @@ fn a_forgotten_guard_keeps_its_context_current() {
 }
 
 #[test]
-fn destroying_the_context_of_a_forgotten_guard_frees_the_stack() {
+fn destroying_the_context_of_a_forgotten_guard_leaves_its_entry() {
     run(|| {
         let (a, b) = (parked(), parked());
-        let outer = a.enter().unwrap();
+        let (outer, raw) = (a.enter().unwrap(), b.as_raw());
         mem::forget(b.get_unowned().enter().unwrap());
         drop(outer);
         drop(b);
-        assert!(current().is_null());
-        assert_eq!(ContextStack::depth(), 0);
+        assert_eq!(CurrentContext::synchronize(), Err(CudaError::ContextIsDestroyed));
+        assert_eq!(ContextStack::pop(), Err(CudaError::HeldByGuard), "it cannot be told from one that lives");
+        a.scoped(|current| current.synchronize()).unwrap();
+        assert_eq!(drain(), [raw, a.as_raw()]);
     });
 }
 
@@ -324,9 +326,10 @@ fn an_owner_dropped_within_its_handles_scope_leaves_no_stale_context() {
         let handle = a.get_unowned();
         let guard = handle.enter().unwrap();
         drop(a);
-        assert!(top_is(&base));
         assert_eq!(guard.synchronize(), Err(CudaError::ContextIsDestroyed));
+        assert_eq!(CurrentContext::synchronize(), Err(CudaError::ContextIsDestroyed), "its entry stays");
         drop(guard);
+        assert!(top_is(&base));
         assert_eq!(drain(), [base.as_raw()]);
     });
 }

@@ -3,7 +3,7 @@
 // Other code in the process is played by calling the driver's table directly.
 #![allow(unsafe_code)]
 
-use custack::context::{Context, ContextFlags, ContextStack};
+use custack::context::{Context, ContextFlags, ContextStack, wait_until_retired};
 use custack::device::Device;
 use custack::driver::ffi::CUcontext;
 use custack::driver::{self, Driver, Table, account, sim};
@@ -28,8 +28,10 @@ pub(crate) fn run(test: impl FnOnce() + Send) {
 pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
     start();
+    wait_until_retired().unwrap();
     let before = (account::contexts_alive(), account::primary_retains());
     on_fresh_thread(test);
+    wait_until_retired().unwrap();
     assert_eq!(
         (account::contexts_alive(), account::primary_retains()),
         before,
@@ -71,6 +73,21 @@ pub(crate) fn start() -> &'static Driver {
 
 pub(crate) fn is_simulated() -> bool {
     start().is_simulated()
+}
+
+/// Fails the test if this takes longer: what hangs would hang all tests.
+#[track_caller]
+pub(crate) fn within(seconds: u64, test: impl FnOnce() + Send + 'static) {
+    let (done, wait) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("test".to_owned());
+    let thread = thread.spawn(move || {
+        test();
+        let _ = done.send(());
+    });
+    match wait.recv_timeout(std::time::Duration::from_secs(seconds)) {
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs: {seconds} seconds have passed"),
+        _ => thread.unwrap().join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+    }
 }
 
 /// Says aloud that a test did not run, past the capture of its output, and counts it.
@@ -156,6 +173,12 @@ pub(crate) mod other {
         let raw = create();
         assert_eq!(pop(), Ok(raw));
         raw
+    }
+
+    /// Gives back a share of the first device's primary context.
+    pub(crate) fn release_primary() {
+        // SAFETY: the tests give back what a failed release has left.
+        status(unsafe { (table().cuDevicePrimaryCtxRelease_v2)(0) }).unwrap();
     }
 
     pub(crate) fn destroy(context: CUcontext) {

@@ -1,26 +1,31 @@
-//! The protocol that keeps destroying and entering apart, in every order that its steps can take.
+//! The protocols that keep using and destroying apart, in every order that their steps can take.
 //!
-//! The file under test is the crate's own, compiled here over a model checker's atomics. What it protects is played by
-//! a cell: entering reads it, destroying writes it, and the checker fails if the two can meet.
+//! The files under test are the crate's own, compiled here over a model checker's atomics. What they protect is played
+//! by a cell: using a context reads it, destroying writes it, and the checker fails if the two can meet.
 
 // The checker's cell is read and written through pointers.
 #![allow(unsafe_code)]
 
-#[path = "../../src/context/protocol.rs"]
+#[path = "../../src/liveness/life.rs"]
 #[allow(dead_code, reason = "what only the crate itself uses")]
-mod protocol;
+mod life;
+#[path = "../../src/liveness/participant.rs"]
+#[allow(dead_code, reason = "what only the crate itself uses")]
+mod participant;
+#[path = "../../src/liveness/queue.rs"]
+#[allow(dead_code, reason = "what only the crate itself uses")]
+mod queue;
 
-/// What the protocol is made of, here: the checker's own.
+/// What the protocols are made of, here: the checker's own.
 mod sync {
-    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub(super) use std::sync::PoisonError;
 
-    /// The system call of the real one puts a fence into every thread that runs; here each has its own.
-    pub(super) fn announce(slot: &AtomicUsize, what: usize) {
-        slot.store(what, Ordering::Relaxed);
-        loom::sync::atomic::fence(Ordering::SeqCst);
-    }
-
-    pub(super) fn everyone_sees() {
+    /// The kernel's fence is put into every thread that runs; here each has its own, as the exchange has that users do
+    /// where the kernel has none.
+    pub(super) fn publish(cell: &AtomicUsize, what: usize) {
+        cell.store(what, Ordering::Relaxed);
         loom::sync::atomic::fence(Ordering::SeqCst);
     }
 
@@ -29,19 +34,24 @@ mod sync {
     }
 }
 
+use life::{Life, Phase};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use protocol::{Life, Slot, Slots};
-use sync::{AtomicBool, AtomicU64, AtomicUsize};
+use participant::{Participants, Published};
+use queue::{Queue, State};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use sync::{AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex};
 
 const CONTEXT: usize = 0x1000;
 const ID: u64 = 1;
 
-/// A context, what lies behind its handle, and the slots of two threads.
+/// A context, what lies behind its handle, and the participants.
 struct World {
     life: Life,
     memory: UnsafeCell<u32>,
-    slots: Slots<2>,
+    participants: Participants,
+    destroyed: AtomicU32,
 }
 
 // SAFETY: that the cell is used by one thread at a time is what the checker checks.
@@ -51,30 +61,79 @@ unsafe impl Send for World {}
 
 impl World {
     fn new() -> Arc<World> {
-        let slot = || Slot { entering: AtomicUsize::new(0), taken: AtomicBool::new(false) };
-        let slots = Slots { slots: [slot(), slot()], used: AtomicUsize::new(0) };
-        Arc::new(World { life: Life(AtomicU64::new(ID)), memory: UnsafeCell::new(7), slots })
+        let life = Life::of(AtomicU64::new(0), AtomicUsize::new(0));
+        life.begin(ID);
+        let participants = Participants::of(AtomicPtr::new(ptr::null_mut()));
+        Arc::new(World { life, memory: UnsafeCell::new(7), participants, destroyed: AtomicU32::new(0) })
     }
 
-    /// What a push does: the driver reads what is behind the handle.
-    fn enter(&self) -> Option<u32> {
-        let slot = self.slots.claim().expect("two threads, two slots");
-        // SAFETY: the checker says if this meets the write below.
-        let read = slot.enter(CONTEXT, &self.life, ID, || self.memory.with(|memory| unsafe { *memory }));
-        slot.give_up();
+    /// What the driver does with the handle in a call.
+    fn driver_reads(&self) -> u32 {
+        // SAFETY: the checker says if this meets the write in `claim`.
+        self.memory.with(|memory| unsafe { *memory })
+    }
+
+    /// What a push does.
+    fn push(&self) -> Option<u32> {
+        let participant = self.participants.join();
+        let hazard = Published::new(participant.hazard().unwrap(), CONTEXT);
+        let read = self.life.is_alive(ID).then(|| self.driver_reads());
+        drop(hazard);
+        participant.give_up();
         read
     }
 
-    /// What dropping the owner does: the driver frees what is behind the handle.
-    fn destroy(&self) -> bool {
-        if !self.life.take(ID) {
-            return false;
+    /// What a call on a stream does, and freeing what was made in a context that is retiring.
+    fn call(&self, also_retiring: bool, within: impl FnOnce()) -> Option<u32> {
+        let participant = self.participants.join();
+        let lease = Published::new(participant.lease().unwrap(), CONTEXT);
+        let good = self.life.is_alive(ID) || also_retiring && self.life.phase(ID) == Phase::Retiring;
+        let read = good.then(|| {
+            within();
+            self.driver_reads()
+        });
+        drop(lease);
+        participant.give_up();
+        fence();
+        // Who leaves a retiring context behind sees to it; in the crate, by retiring it.
+        if self.life.retiring() == Some(ID) {
+            self.claim();
         }
-        self.slots.wait_until_left(CONTEXT);
-        // SAFETY: the checker says if this meets the read above.
-        self.memory.with_mut(|memory| unsafe { *memory = 0 });
-        true
+        read
     }
+
+    fn claim(&self) -> bool {
+        let claimed = self.life.claim(
+            ID,
+            fence,
+            || self.participants.wait_for_hazards(CONTEXT),
+            || self.participants.leased(CONTEXT),
+        );
+        if claimed {
+            // SAFETY: the checker says if this meets a read.
+            self.memory.with_mut(|memory| unsafe { *memory = 0 });
+            self.destroyed.fetch_add(1, Ordering::SeqCst);
+            assert!(self.life.step(ID, Phase::Destroying, Phase::Dead));
+        }
+        claimed
+    }
+
+    /// What dropping the owner does.
+    fn let_go(&self) -> bool {
+        self.life.step(ID, Phase::Alive, Phase::Retiring) && self.claim()
+    }
+
+    /// At the end: it was destroyed, once, and nobody comes in any more.
+    fn is_over(&self) {
+        assert_eq!(self.destroyed.load(Ordering::SeqCst), 1, "destroyed in the end, and once");
+        assert_eq!((self.push(), self.call(true, || {})), (None, None));
+        assert_eq!(self.life.phase(ID), Phase::Dead);
+    }
+}
+
+/// The user's side of the fence after a lease, and the destroyer's.
+fn fence() {
+    loom::sync::atomic::fence(sync::Ordering::SeqCst);
 }
 
 fn here(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> loom::thread::JoinHandle<()> {
@@ -82,85 +141,234 @@ fn here(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> loom::thread::J
     loom::thread::spawn(move || f(&world))
 }
 
-#[test]
-fn entering_never_meets_destroying() {
-    loom::model(|| {
-        let world = World::new();
-        let user = here(&world, |world| assert_ne!(world.enter(), Some(0), "freed"));
-        assert!(world.destroy());
-        assert_eq!(world.enter(), None, "refused from then on");
-        user.join().unwrap();
-    });
-}
-
-#[test]
-fn of_two_destroyers_one_destroys() {
-    loom::model(|| {
-        let world = World::new();
-        let first = here(&world, |world| {
-            world.destroy();
-        });
-        world.destroy();
-        first.join().unwrap();
-        assert_eq!(world.enter(), None);
-    });
-}
-
-#[test]
-fn two_who_enter_and_one_who_destroys() {
-    // Every order of three threads takes minutes (and passes); here those in which a thread is interrupted twice.
+/// All orders of two threads; of three, those in which a thread is interrupted twice (all of them take minutes, and
+/// pass).
+fn model(threads: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    model.preemption_bound = (threads > 2).then_some(2);
+    model.check(test);
+}
+
+#[test]
+fn a_hazard_never_meets_the_destroyer_who_waits_for_it() {
+    model(2, || {
         let world = World::new();
-        let one = here(&world, |world| assert_ne!(world.enter(), Some(0)));
-        let two = here(&world, |world| assert_ne!(world.enter(), Some(0)));
-        assert!(world.destroy());
+        let user = here(&world, |world| assert_ne!(world.push(), Some(0), "freed"));
+        assert!(world.let_go(), "hazards are waited for, so the owner destroys");
+        user.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn a_lease_never_meets_the_destroyer_and_the_last_of_the_two_destroys() {
+    model(2, || {
+        let world = World::new();
+        let user = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0), "freed"));
+        world.let_go();
+        user.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn two_leases_and_an_owner() {
+    model(3, || {
+        let world = World::new();
+        let one = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0)));
+        let two = here(&world, |world| assert_ne!(world.call(true, || {}), Some(0)));
+        world.let_go();
         one.join().unwrap();
         two.join().unwrap();
+        world.is_over();
     });
 }
 
 #[test]
-fn a_slot_given_up_at_a_threads_end_serves_the_next_thread() {
-    loom::model(|| {
+fn a_hazard_a_lease_and_an_owner() {
+    model(3, || {
+        let world = World::new();
+        let one = here(&world, |world| assert_ne!(world.push(), Some(0)));
+        let two = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0)));
+        world.let_go();
+        one.join().unwrap();
+        two.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn what_is_freed_late_keeps_the_context_while_it_is_freed() {
+    // A buffer of a context whose owner is letting go: freed under a lease on the retiring context, then unpinned.
+    model(2, || {
+        let world = World::new();
+        world.life.pin();
+        let buffer = here(&world, |world| {
+            assert_eq!(world.call(true, || {}), Some(7), "pinned memory can always be freed");
+            if world.life.unpin() && world.life.retiring() == Some(ID) {
+                world.claim();
+            }
+        });
+        world.let_go();
+        buffer.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
+    model(2, || {
+        let world = World::new();
+        let user = here(&world, |world| {
+            let mut pinned = false;
+            world.call(false, || {
+                world.life.pin();
+                pinned = true;
+            });
+            if pinned {
+                assert_eq!(world.driver_reads(), 7, "pinned, and there");
+                if world.life.unpin() && world.life.retiring() == Some(ID) {
+                    world.claim();
+                }
+            }
+        });
+        world.let_go();
+        user.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn two_pins_are_given_back_at_once() {
+    model(3, || {
+        let world = World::new();
+        world.life.pin();
+        world.life.pin();
+        let give_back = |world: &World| {
+            if world.life.unpin() && world.life.retiring() == Some(ID) {
+                world.claim();
+            }
+        };
+        let one = here(&world, give_back);
+        let two = here(&world, give_back);
+        world.let_go();
+        one.join().unwrap();
+        two.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn of_two_owners_one_destroys() {
+    model(2, || {
+        let world = World::new();
+        let first = here(&world, |world| {
+            world.let_go();
+        });
+        world.let_go();
+        first.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn a_thread_that_joins_while_a_destroyer_looks_is_seen() {
+    // Nobody has joined before: the participant itself is made while the destroyer goes through the list.
+    model(3, || {
+        let world = World::new();
+        let one = here(&world, |world| assert_ne!(world.push(), Some(0)));
+        let two = here(&world, |world| assert_ne!(world.push(), Some(0)));
+        world.let_go();
+        one.join().unwrap();
+        two.join().unwrap();
+        world.is_over();
+    });
+}
+
+#[test]
+fn a_participant_given_up_at_a_threads_end_serves_the_next_thread() {
+    model(2, || {
         let world = World::new();
         let users = here(&world, |world| {
-            // One thread ends and the next begins: both find the first slot.
-            assert_ne!(world.enter(), Some(0));
-            assert_ne!(world.enter(), Some(0));
+            assert_ne!(world.push(), Some(0));
+            assert_ne!(world.call(false, || {}), Some(0));
         });
-        assert!(world.destroy());
+        world.let_go();
         users.join().unwrap();
+        world.is_over();
     });
 }
 
 #[test]
-fn handles_cloned_and_dropped_touch_nothing_that_a_destroyer_waits_for() {
-    loom::model(|| {
+fn nested_uses_of_one_thread_need_one_participant() {
+    model(2, || {
         let world = World::new();
         let user = here(&world, |world| {
-            // A clone is a copy of an address and a number; asking whether it lives is a read.
-            let alive = world.life.is(ID);
-            let entered = world.enter().is_some();
-            assert!(alive || !entered, "nobody comes back to life");
+            let participant = world.participants.join();
+            let outer = Published::new(participant.lease().unwrap(), CONTEXT);
+            if world.life.is_alive(ID) {
+                let inner = Published::new(participant.lease().unwrap(), CONTEXT);
+                let hazard = Published::new(participant.hazard().unwrap(), CONTEXT);
+                assert_eq!(world.driver_reads(), 7);
+                drop(hazard);
+                drop(inner);
+                assert_eq!(world.driver_reads(), 7, "the outer lease is out yet");
+            }
+            drop(outer);
+            participant.give_up();
+            fence();
+            if world.life.retiring() == Some(ID) {
+                world.claim();
+            }
         });
-        assert!(world.destroy());
+        world.let_go();
         user.join().unwrap();
+        world.is_over();
     });
 }
 
 #[test]
-fn a_life_given_back_after_a_failed_destroy_can_be_entered() {
-    loom::model(|| {
+fn a_handle_that_was_dead_once_stays_dead() {
+    model(2, || {
         let world = World::new();
         let user = here(&world, |world| {
-            world.enter();
+            let first = world.life.is_alive(ID);
+            let second = world.push().is_some();
+            let third = world.life.is_alive(ID);
+            assert!((first || !second) && (second || !third), "nobody comes back to life");
         });
-        assert!(world.life.take(ID));
-        world.slots.wait_until_left(CONTEXT);
-        world.life.give_back(ID);
+        world.let_go();
         user.join().unwrap();
-        assert_eq!(world.enter(), Some(7));
+        world.is_over();
+    });
+}
+
+#[test]
+fn what_is_retired_is_done_before_the_waiting_ends() {
+    model(3, || {
+        let queue = Arc::new(Queue::of(Mutex::new(State::new()), Condvar::new()));
+        let done = Arc::new(AtomicU64::new(0));
+        assert!(queue.wants_worker() && !queue.wants_worker());
+        let worker = {
+            let (queue, done) = (queue.clone(), done.clone());
+            loom::thread::spawn(move || {
+                for _ in 0..2 {
+                    let job: u64 = queue.next();
+                    done.fetch_add(job, sync::Ordering::Relaxed);
+                    queue.done();
+                }
+            })
+        };
+        let other = {
+            let queue = queue.clone();
+            loom::thread::spawn(move || queue.push(1))
+        };
+        queue.push(10);
+        queue.wait();
+        assert!(done.load(sync::Ordering::Relaxed) >= 10, "the caller's own is done");
+        other.join().unwrap();
+        queue.wait();
+        assert_eq!(done.load(sync::Ordering::Relaxed), 11);
+        worker.join().unwrap();
     });
 }

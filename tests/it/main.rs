@@ -41,6 +41,7 @@ mod cost;
 mod faults;
 mod faults_work;
 mod foreign;
+mod lifetimes;
 mod liveness;
 mod outside;
 mod peers;

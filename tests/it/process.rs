@@ -59,6 +59,7 @@ fn in_a_process_of_its_own() {
         Ok("no device") => no_device(),
         Ok("strange driver") => crate::strange_driver::scenario(),
         Ok("failing kernel") => crate::module::failing_kernel(),
+        Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         other => panic!("no such scenario: {other:?}"),
     }
@@ -254,4 +255,74 @@ fn the_nvidia_driver_names_its_library() {
     }
     let text = child_succeeds("which driver", &[("CUSTACK_DRIVER", "cuda")]);
     assert!(text.contains("the NVIDIA driver, CUDA ") && text.contains("libcuda.so"), "{text}");
+}
+
+/// The process loses a system call that it has used before, as in a sandbox that is entered late.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn sandboxed() {
+    use std::os::raw::{c_int, c_long, c_ulong, c_void};
+
+    #[repr(C)]
+    struct Filter {
+        code: u16,
+        jump_true: u8,
+        jump_false: u8,
+        k: u32,
+    }
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        filters: *const Filter,
+    }
+    unsafe extern "C" {
+        fn prctl(option: c_int, ...) -> c_int;
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    const MEMBARRIER: u32 = if cfg!(target_arch = "x86_64") { 324 } else { 283 };
+    let [no_new_privileges, set_seccomp]: [c_int; 2] = [38, 22];
+
+    custack::init(custack::CudaFlags::empty()).unwrap();
+    let create = || {
+        let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0).unwrap()).unwrap();
+        ContextStack::pop().unwrap();
+        ctx
+    };
+    drop(create());
+    // Load the number of the call; if it is this one answer EPERM, else allow it.
+    let filters = [
+        Filter { code: 0x20, jump_true: 0, jump_false: 0, k: 0 },
+        Filter { code: 0x15, jump_true: 0, jump_false: 1, k: MEMBARRIER },
+        Filter { code: 0x06, jump_true: 0, jump_false: 0, k: 0x0005_0001 },
+        Filter { code: 0x06, jump_true: 0, jump_false: 0, k: 0x7fff_0000 },
+    ];
+    let program = Program { length: 4, filters: filters.as_ptr() };
+    let zero: c_ulong = 0;
+    // SAFETY: numbers, and a program that lives as long as the call.
+    let filtered = unsafe {
+        prctl(no_new_privileges, 1 as c_ulong, zero, zero, zero) == 0
+            && prctl(set_seccomp, 2 as c_ulong, std::ptr::from_ref(&program).cast::<c_void>(), zero, zero)
+                == 0
+    };
+    assert!(filtered, "the sandbox could not be made");
+    // SAFETY: the call takes three numbers.
+    assert_eq!(unsafe { syscall(MEMBARRIER as c_long, 0 as c_int, 0 as c_int, 0 as c_int) }, -1);
+    for _ in 0..3 {
+        let ctx = create();
+        let handle = ctx.get_unowned();
+        let entered = handle.clone();
+        std::thread::spawn(move || entered.scoped(|current| current.synchronize())).join().unwrap().unwrap();
+        drop(ctx);
+        assert!(!handle.is_alive());
+    }
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn sandboxed() {}
+
+#[test]
+fn destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away() {
+    if !cfg!(target_os = "linux") {
+        return skip("destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away", "it is about Linux");
+    }
+    child_succeeds("sandboxed", &[]);
 }

@@ -95,11 +95,11 @@ fn a_destroy_that_fails_in_a_drop_is_reported_and_loses_nothing() {
         let ctx = parked();
         let handle = ctx.get_unowned();
         let lines = said(|| {
-            account::fail(Some("cuCtxDestroy_v2"), 1, 719, When::Before);
+            account::fail_times(Some("cuCtxDestroy_v2"), 1, 2, 719, When::Before);
             drop(ctx);
         });
-        one(&lines, Level::WARN, &["could not be destroyed", "CUDA_ERROR_LAUNCH_FAILED"]);
-        assert!(handle.is_alive());
+        one(&lines, Level::WARN, &["destroying", "CUDA_ERROR_LAUNCH_FAILED"]);
+        assert!(!handle.is_alive(), "dead for good");
         other::destroy(handle.as_raw());
     });
 }

@@ -1,9 +1,17 @@
 //! Many threads, and owners that go before, during and after their users.
 
+// One test launches kernels.
+#![allow(unsafe_code)]
+
 use crate::harness::{current, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextStack, CurrentContext, UnownedContext};
 use custack::driver::{account, sim};
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
+use custack::event::{Event, EventFlags};
+use custack::launch;
+use custack::memory::DeviceBuffer;
+use custack::module::Module;
+use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -268,4 +276,71 @@ fn memory_used() -> Option<u64> {
     let mut tool = std::process::Command::new("nvidia-smi");
     tool.args(["--query-gpu=memory.used", "--format=csv,noheader,nounits"]);
     String::from_utf8(tool.output().ok()?.stdout).ok()?.lines().next()?.trim().parse().ok()
+}
+
+/// Streams, events and modules are destroyed while sixteen threads use others of the same context. It is said of the
+/// NVIDIA driver that this crashes; so many rounds of each kind did not.
+#[test]
+fn others_are_destroyed_while_sixteen_threads_use_theirs() {
+    let rounds = std::env::var("CUSTACK_DESTROYS").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    run_alone(|| {
+        let ctx = parked();
+        let kernels = crate::module::KERNELS.as_bytes();
+        let (stop, uses) = (AtomicBool::new(false), AtomicU64::new(0));
+        let use_own = || {
+            let (module, stream, event) = ctx.scoped(|_| {
+                let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+                Ok((Module::load_from_bytes(kernels)?, stream, Event::new(EventFlags::DEFAULT)?))
+            })?;
+            let mut number = ctx.scoped(|_| DeviceBuffer::from_slice(&[1u32]))?;
+            let pointer = number.as_device_ptr();
+            while !stop.load(Ordering::Relaxed) {
+                // SAFETY: the kernel takes these, and works on one number.
+                unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }?;
+                event.record(&stream)?;
+                stream.wait_event(&event, StreamWaitEventFlags::DEFAULT)?;
+                stream.is_done()?;
+                event.query()?;
+                stream.synchronize()?;
+                uses.fetch_add(1, Ordering::Relaxed);
+                // The driver is not fair: without a pause destroying hardly gets on.
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            CudaResult::Ok(())
+        };
+        let destroy = |kind: usize| {
+            (0..rounds).try_for_each(|_| {
+                ctx.scoped(|_| match kind {
+                    0 => {
+                        let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+                        let event = Event::new(EventFlags::DEFAULT)?;
+                        event.record(&stream)?;
+                        drop(stream);
+                        drop(event);
+                        Ok(())
+                    }
+                    1 => {
+                        drop((Event::new(EventFlags::DEFAULT)?, Stream::new(StreamFlags::DEFAULT, None)?));
+                        Ok(())
+                    }
+                    _ => Module::load_from_bytes(kernels)?.get_function(c"collatz").map(drop),
+                })
+            })
+        };
+        std::thread::scope(|scope| {
+            let users: Vec<_> = (0..16).map(|_| scope.spawn(use_own)).collect();
+            let destroyers: Vec<_> = (0..3)
+                .map(|kind| {
+                    scope.spawn({
+                        let destroy = &destroy;
+                        move || destroy(kind)
+                    })
+                })
+                .collect();
+            destroyers.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), Ok(())));
+            stop.store(true, Ordering::Relaxed);
+            users.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), Ok(())));
+        });
+        println!("destroyed: {rounds} of each kind beside {} uses", uses.into_inner());
+    });
 }

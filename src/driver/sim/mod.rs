@@ -163,7 +163,9 @@ pub fn depth() -> usize {
     machine.stack().len()
 }
 
-/// How many calls on this machine would have crashed the NVIDIA driver. Safe code never adds one.
+/// How many calls on this machine would have crashed the NVIDIA driver, or let it do what nobody can foresee. A program
+/// that adds one has given the driver a raw handle or address that was not good; safe calls of custack that add one are a
+/// defect of custack.
 pub fn misuses() -> u64 {
     machine::lock().misuses
 }

@@ -1,27 +1,15 @@
 //! [`UnownedContext`]: a handle to a context that something else owns.
 
-use super::known;
-use super::liveness::{Killed, Record};
-use super::moves;
+use super::stack_ops;
 use crate::device::Device;
-use crate::driver::ffi::{CUcontext, CUdevice};
-use crate::driver::{CudaApiVersion, Live, driver};
+use crate::driver::ffi::CUcontext;
+use crate::driver::{CudaApiVersion, Driver, driver};
 use crate::error::{CudaError, CudaResult};
+use crate::liveness::{Handle, Origin, registry};
 use crate::private::Sealed;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr;
-
-/// How custack came to know a context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// Created by this crate, and owned by a [`Context`](super::Context).
-    Created,
-    /// A device's primary context, retained by a [`PrimaryContext`](super::PrimaryContext).
-    Primary,
-    /// Made by other code. Its lifetime is that code's business: custack cannot know when it is destroyed.
-    Foreign,
-}
 
 /// A handle to a context that does not own it: cheap to clone, and good on any thread.
 ///
@@ -52,114 +40,48 @@ pub enum Origin {
 /// # Ok::<(), CudaError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct UnownedContext(Identity);
+#[repr(transparent)]
+pub struct UnownedContext(Handle);
 
-/// What a handle is, as plain data.
-#[derive(Clone, Copy)]
-pub(super) struct Identity {
-    record: &'static Record,
-    id: u64,
-    // A number and not an `Option`: handles are copied in every scope, and this keeps them in one piece.
-    device: CUdevice,
-    origin: Origin,
-}
-
-/// No device has this number.
-const UNKNOWN: CUdevice = -1;
-
-/// Stands behind the handle that `get_current` gives when no context is current.
-static NULL: Record = Record::new(0);
-
-impl Identity {
-    pub(super) const NOBODY: Identity =
-        Identity { record: &NULL, id: 0, device: UNKNOWN, origin: Origin::Foreign };
-
+impl From<Handle> for UnownedContext {
     #[inline]
-    pub(super) fn raw(&self) -> CUcontext {
-        self.record.raw()
-    }
-
-    #[inline]
-    pub(super) fn is_alive(&self) -> bool {
-        self.record.is_alive(self.id)
-    }
-
-    fn device(&self) -> Option<CUdevice> {
-        (self.device != UNKNOWN).then_some(self.device)
-    }
-}
-
-impl PartialEq for Identity {
-    #[inline]
-    fn eq(&self, other: &Identity) -> bool {
-        ptr::eq(self.record, other.record) && self.id == other.id
-    }
-}
-
-impl Eq for Identity {}
-
-impl From<Identity> for UnownedContext {
-    #[inline]
-    fn from(identity: Identity) -> UnownedContext {
-        UnownedContext(identity)
+    fn from(handle: Handle) -> UnownedContext {
+        UnownedContext(handle)
     }
 }
 
 impl UnownedContext {
-    pub(super) fn new(
-        record: &'static Record,
-        id: u64,
-        device: Option<CUdevice>,
-        origin: Origin,
-    ) -> UnownedContext {
-        UnownedContext(Identity { record, id, device: device.unwrap_or(UNKNOWN), origin })
-    }
-
-    pub(super) fn null() -> UnownedContext {
-        UnownedContext(Identity::NOBODY)
-    }
-
-    pub(super) fn with_id(self, id: u64) -> UnownedContext {
-        UnownedContext(Identity { id, ..self.0 })
-    }
-
+    /// What this is, as plain data.
     #[inline]
-    pub(super) fn identity(&self) -> Identity {
+    pub(super) fn handle(&self) -> Handle {
         self.0
     }
 
-    pub(super) fn record(&self) -> &'static Record {
-        self.0.record
+    /// Stands for no context, for what has none.
+    pub(crate) const NONE: &'static UnownedContext = &UnownedContext(Handle::NONE);
+
+    /// The handle that stands for no context, for what needs none.
+    pub(crate) fn none() -> UnownedContext {
+        UnownedContext(Handle::NONE)
     }
 
-    /// Calls `f` with the raw handle while nobody can destroy the context.
-    pub(super) fn protect<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.protect_or_not(f).ok_or_else(|| self.refusal())
-    }
-
-    /// As [`protect`](Self::protect); `None`, without a call, if the handle stands for no living context.
+    /// The pinned context with this number; the null handle for 0.
     #[inline]
-    pub(super) fn protect_or_not<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
-        self.0.record.protect(self.0.id, f)
+    pub(crate) fn numbered(number: u16) -> UnownedContext {
+        UnownedContext(Handle::numbered(number))
     }
 
-    pub(super) fn take_life(&self) -> Option<Killed> {
-        self.0.record.take_life(self.0.id)
+    /// The current context, for what is made in it.
+    #[inline]
+    pub(crate) fn of_this_thread() -> CudaResult<UnownedContext> {
+        let current = stack_ops::current(driver()?)?;
+        if current.is_alive() { Ok(UnownedContext(current)) } else { Err(unusable(current)) }
     }
 
     /// Refuses a handle that stands for no living context, before the driver is asked.
     #[inline]
-    pub(super) fn usable(&self) -> CudaResult<()> {
-        if self.is_alive() { Ok(()) } else { Err(self.refusal()) }
-    }
-
-    #[cold]
-    pub(super) fn refusal(&self) -> CudaError {
-        if self.is_null() {
-            return CudaError::InvalidContext
-                .note(format_args!("a null handle, which stands for no context"));
-        }
-        CudaError::ContextIsDestroyed.note(format_args!("{self}"))
+    pub(crate) fn usable(&self) -> CudaResult<()> {
+        if self.is_alive() { Ok(()) } else { Err(stack_ops::refusal(self.0)) }
     }
 
     /// Whether the context is alive. Another thread may destroy it right after.
@@ -173,17 +95,17 @@ impl UnownedContext {
     /// Whether this stands for "no context", as [`get_current`](super::CurrentContext::get_current) gives it on a
     /// thread without one.
     pub fn is_null(&self) -> bool {
-        self.as_raw().is_null()
+        self.0.is_none()
     }
 
     /// custack's own number of the context, from 1, never used again in this process; 0 for a null handle.
     pub fn id(&self) -> u64 {
-        self.0.id
+        self.0.id()
     }
 
     /// How custack came to know the context.
     pub fn origin(&self) -> Origin {
-        self.0.origin
+        self.0.origin()
     }
 
     /// The driver's handle. Using it once the context is destroyed can crash the process.
@@ -214,10 +136,10 @@ impl UnownedContext {
     #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
     pub unsafe fn from_raw(raw: CUcontext) -> UnownedContext {
         if raw.is_null() {
-            return UnownedContext::null();
+            return UnownedContext::none();
         }
-        let alive = known::find(raw).filter(UnownedContext::is_alive);
-        alive.unwrap_or_else(|| known::add(raw, None, Origin::Foreign))
+        let alive = registry::find(raw).filter(Handle::is_alive);
+        UnownedContext(alive.unwrap_or_else(|| registry::add(raw, None, Origin::Foreign)))
     }
 
     /// The device of the context.
@@ -231,8 +153,8 @@ impl UnownedContext {
         if let Some(device) = self.0.device() {
             return Ok(Device::from_raw(device));
         }
-        let _current = self.enter()?;
-        driver()?.ctx_get_device().map(Device::from_raw)
+        self.usable()?;
+        self.inside(Driver::ctx_get_device).map(Device::from_raw)
     }
 
     /// The version of the interface that the context was made with, such as 3.2; not the driver's version.
@@ -244,7 +166,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetApiVersion")]
     pub fn get_api_version(&self) -> CudaResult<CudaApiVersion> {
         let driver = driver()?;
-        let version = self.protect(|live| driver.ctx_get_api_version(live))??;
+        let version = self.hazard(|live| driver.ctx_get_api_version(live))??;
         Ok(CudaApiVersion::from_raw(i32::try_from(version).unwrap_or(i32::MAX)))
     }
 
@@ -257,7 +179,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetId")]
     pub fn driver_id(&self) -> CudaResult<u64> {
         let driver = driver()?;
-        self.protect(|live| driver.ctx_get_id(live))?
+        self.hazard(|live| driver.ctx_get_id(live))?
     }
 
     /// Whether the context is alive and current on the calling thread.
@@ -279,7 +201,7 @@ impl UnownedContext {
     #[track_caller]
     pub fn bind(&self) -> CudaResult<()> {
         self.usable()?;
-        if self.is_current()? { Ok(()) } else { moves::set(self) }
+        if self.is_current()? { Ok(()) } else { stack_ops::set(self.0) }
     }
 
     /// Waits until the device has finished all work of this context.
@@ -289,15 +211,23 @@ impl UnownedContext {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias("cuCtxSynchronize", "cuCtxSynchronize_v2"))]
     pub fn synchronize(&self) -> CudaResult<()> {
-        // Not by `cuCtxSynchronize_v2`: it takes the handle, and a destroyer would have to wait as long as we do.
-        let _current = self.enter()?;
-        driver()?.ctx_synchronize()
+        self.usable()?;
+        self.inside(Driver::ctx_synchronize)
     }
+}
+
+/// Why what is current cannot be made anything in.
+#[cold]
+fn unusable(current: Handle) -> CudaError {
+    if current.is_none() {
+        return CudaError::InvalidContext.note(format_args!("no context is current on this thread"));
+    }
+    stack_ops::refusal(current)
 }
 
 impl Hash for UnownedContext {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.as_raw(), self.0.id).hash(state);
+        self.0.id().hash(state);
     }
 }
 
@@ -305,9 +235,9 @@ impl fmt::Debug for UnownedContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UnownedContext")
             .field("raw", &self.as_raw())
-            .field("id", &self.0.id)
+            .field("id", &self.0.id())
             .field("device", &self.0.device())
-            .field("origin", &self.0.origin)
+            .field("origin", &self.0.origin())
             .field("alive", &self.is_alive())
             .finish()
     }
@@ -316,18 +246,7 @@ impl fmt::Debug for UnownedContext {
 impl fmt::Display for UnownedContext {
     /// Such as `context 3 on device 0`, with what is special about it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_null() {
-            return f.write_str("no context");
-        }
-        match self.0.origin {
-            Origin::Created => write!(f, "context {}", self.0.id)?,
-            Origin::Primary => write!(f, "primary context {}", self.0.id)?,
-            Origin::Foreign => write!(f, "foreign context {} ({:p})", self.0.id, self.as_raw())?,
-        }
-        if let Some(device) = self.0.device() {
-            write!(f, " on device {device}")?;
-        }
-        if self.is_alive() { Ok(()) } else { f.write_str(", destroyed") }
+        self.0.fmt(f)
     }
 }
 

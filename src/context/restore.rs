@@ -1,0 +1,108 @@
+//! What puts the stack right again after a driver call that failed, or where other code has moved the stack.
+
+use crate::driver::ffi::CUcontext;
+use crate::driver::{Driver, Live};
+use crate::error::{CudaError, CudaResult};
+use crate::liveness::Handle;
+use crate::report;
+use crate::shadow_stack::{self, Entry};
+use std::ptr;
+
+/// After a push that failed: takes off what it pushed all the same.
+#[cold]
+pub(super) fn after_push(driver: &Driver, live: Live<'_>) {
+    let own = shadow_stack::run(live.raw());
+    let undone = match driver.is_current(live.raw()) {
+        Ok(true) => driver.set_run(live, own),
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = undone {
+        report::warn(format_args!("a push failed, and whether it had an effect could not be seen: {error}"));
+    }
+}
+
+/// After a pop that failed, of an entry that is in the shadow stack yet: puts back what it took all the same.
+#[cold]
+pub(super) fn after_pop(driver: &Driver, top: &Entry) {
+    let raw = top.context.raw();
+    let run = shadow_stack::run(raw);
+    if run < 2 && driver.is_current(raw) != Ok(false) {
+        return;
+    }
+    let put_back = top.context.hazard(|live| driver.set_run(live, run));
+    if put_back.is_none() && run < 2 {
+        // A destroyed context cannot be put back; the failed pop has taken it off, and so does the shadow stack.
+        shadow_stack::pop();
+    }
+}
+
+/// After a set that failed: makes current what was before.
+#[cold]
+pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>) {
+    if driver.is_current(context.raw()) != Ok(true) {
+        return;
+    }
+    match before {
+        Some(before) if before.context != context => {
+            let _ = before.context.hazard(|live| driver.ctx_set_current(live));
+        }
+        None => drop(driver.ctx_unset_current()),
+        _ => {}
+    }
+}
+
+/// Ends the driver's side of an entry that was taken out of the shadow stack, after its pop: sees that what was current
+/// before is current again.
+pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> CudaResult<()> {
+    let gone = entry.context;
+    match popped {
+        Ok(raw) if ptr::eq(raw, gone.raw()) => Ok(()),
+        Ok(raw) => {
+            after_foreign_code(driver, gone, raw);
+            Ok(())
+        }
+        // The stack is empty: other code has popped what was ours. Nothing is left to restore.
+        Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => Ok(()),
+        // The error of earlier work, or a pop that did not happen: the top tells, or the length of the run.
+        Err(error) => {
+            report::warn(format_args!("leaving {gone}: {error}"));
+            if driver.is_current(gone.raw()) != Ok(true) {
+                return Ok(());
+            }
+            let below = shadow_stack::run(gone.raw());
+            match gone.hazard(|live| driver.set_run(live, below)) {
+                Some(result) => result,
+                None if below > 0 => Ok(()),
+                None => driver.pop_while_current(gone.raw()),
+            }
+        }
+    }
+}
+
+/// After a pop that gave another handle than ours: other code replaced our entry, pushed on it, or popped it.
+#[cold]
+fn after_foreign_code(driver: &Driver, gone: Handle, popped: CUcontext) {
+    report::debug(format_args!(
+        "the scope of {gone} ended and {popped:p} was on top: other code moved this thread's context stack"
+    ));
+    shadow_stack::look_soon();
+    let below = shadow_stack::top().map(|below| below.context);
+    let Ok(mut now) = driver.ctx_get_current() else { return };
+    if below.is_some_and(|below| ptr::eq(below.raw(), now)) {
+        return;
+    }
+    if ptr::eq(now, gone.raw()) {
+        // Something lay above our entry, and that pop has taken it; this one takes ours.
+        if driver.ctx_pop_current().is_err() {
+            return;
+        }
+        now = driver.ctx_get_current().unwrap_or(now);
+    }
+    let Some(below) = below.filter(|below| !ptr::eq(below.raw(), now)) else { return };
+    match below.hazard(|live| driver.ctx_set_current(live)) {
+        Some(Ok(())) => {}
+        Some(Err(error)) => report::warn(format_args!("{below} could not be made current again: {error}")),
+        None => report::warn(format_args!("{below} could not be made current again: it is destroyed")),
+    }
+}

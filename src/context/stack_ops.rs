@@ -1,0 +1,306 @@
+//! The operations on this thread's stack: push, pop, set, and the restoring that ends a scope. Each is one driver call
+//! when nothing is wrong; the rest of this file is for when something is.
+//!
+//! Two things can be wrong. A call fails: then it is undone if it took effect after all (a driver call may return the
+//! error of earlier work *and* do its own), so that the stack is as it was. Or other code has moved the stack since:
+//! then what counts is that the right context is current, and no handle is ever tried on the driver to find out.
+
+use super::restore;
+use crate::driver::ffi::CUcontext;
+use crate::driver::{Driver, Failed, Live, driver, running};
+use crate::error::{CudaError, CudaResult};
+use crate::liveness::{Handle, Origin, registry};
+use crate::report;
+use crate::shadow_stack::{self, Entry, How};
+use std::panic::Location;
+use std::ptr;
+
+/// `cuCtxPushCurrent`, undone if it fails, and an entry for it, whose serial number comes back.
+///
+/// The entry is written after the call, not before it, which would be as simple: on threads that share the context the
+/// calls were a tenth slower then.
+#[inline]
+pub(super) fn push_entry(
+    driver: &Driver,
+    context: Handle,
+    how: How,
+    location: &'static Location<'static>,
+    guards: u32,
+) -> CudaResult<u64> {
+    match context.hazard(|live| push_or_undo(driver, live)) {
+        Some(Ok(())) => Ok(shadow_stack::push(context, how, location, guards)),
+        Some(Err(failed)) => Err(failed.of("cuCtxPushCurrent_v2")),
+        None => Err(refusal(context)),
+    }
+}
+
+#[inline]
+fn push_or_undo(driver: &Driver, live: Live<'_>) -> Result<(), Failed> {
+    driver.try_push(live).inspect_err(|_| restore::after_push(driver, live))
+}
+
+/// As [`push_entry`], for one who has a lease.
+#[inline(never)]
+pub(super) fn push_leased(
+    driver: &Driver,
+    context: Handle,
+    live: Live<'_>,
+    location: &'static Location<'static>,
+) -> CudaResult<u64> {
+    push_or_undo(driver, live).map_err(|failed| failed.of("cuCtxPushCurrent_v2"))?;
+    Ok(shadow_stack::push(context, How::Entered, location, 1))
+}
+
+/// Why a handle that is not alive is refused.
+#[cold]
+pub(super) fn refusal(context: Handle) -> CudaError {
+    if context.is_none() {
+        return CudaError::InvalidContext.note(format_args!("a null handle, which stands for no context"));
+    }
+    CudaError::ContextIsDestroyed.note(format_args!("{context}"))
+}
+
+/// `ContextStack::push`.
+#[track_caller]
+#[inline]
+pub(super) fn push(context: Handle) -> CudaResult<()> {
+    match push_entry(driver()?, context, How::Pushed, Location::caller(), 0) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(no_push(context, error)),
+    }
+}
+
+/// The driver's answer to pushing NULL is not its answer to other calls without a context.
+#[cold]
+fn no_push(context: Handle, error: CudaError) -> CudaError {
+    if context.is_none() {
+        return CudaError::InvalidValue.note(format_args!("to push a null handle"));
+    }
+    error
+}
+
+/// `ContextStack::pop`.
+#[inline]
+pub(super) fn pop() -> CudaResult<Handle> {
+    let driver = driver()?;
+    if !shadow_stack::top_is_free() {
+        return pop_slowly(driver);
+    }
+    match driver.try_pop() {
+        Ok(raw) if shadow_stack::top_has(raw) => {
+            // Copied here and not before the call: what was written a moment ago, in pieces, can be read whole only
+            // when it has reached the cache, and the driver's locked count would wait for that.
+            let context = shadow_stack::top_context();
+            shadow_stack::pop();
+            Ok(context)
+        }
+        other => popped_other(driver, other),
+    }
+}
+
+#[cold]
+fn pop_slowly(driver: &Driver) -> CudaResult<Handle> {
+    match shadow_stack::top() {
+        None => pop_unknown(driver),
+        Some(top) if top.guards > 0 => Err(held(&top, "pop")),
+        Some(_) => popped_other(driver, driver.try_pop()),
+    }
+}
+
+/// After a pop under which the top entry is not yet taken out.
+#[cold]
+fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResult<Handle> {
+    let Some(top) = shadow_stack::top() else { return pop_unknown(driver) };
+    let raw = match popped.map_err(|failed| failed.of("cuCtxPopCurrent_v2")) {
+        Ok(raw) => raw,
+        // Other code has popped what was ours.
+        Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => {
+            shadow_stack::pop();
+            return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
+        }
+        Err(error) => {
+            restore::after_pop(driver, &top);
+            return Err(error);
+        }
+    };
+    if ptr::eq(raw, top.context.raw()) {
+        shadow_stack::pop();
+        return Ok(top.context);
+    }
+    // Foreign code has moved the stack. If it replaced our entry, ours is gone; if it pushed on it, ours is there yet.
+    report::debug(format_args!(
+        "popped {raw:p} where {} was expected: other code moved this thread's context stack",
+        top.context
+    ));
+    if driver.is_current(top.context.raw()) != Ok(true) {
+        shadow_stack::pop();
+    }
+    Ok(registry::find(raw).unwrap_or_else(|| registry::add(raw, None, Origin::Foreign)))
+}
+
+/// A pop where the shadow stack is empty: if there is anything, other code put it there. It is asked about before it is
+/// taken off, because afterwards the driver may free it.
+fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
+    let current = current(driver)?;
+    if current.is_none() {
+        return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
+    }
+    driver.ctx_pop_current()?;
+    Ok(current)
+}
+
+/// `CurrentContext::set_current`.
+#[track_caller]
+#[inline]
+pub(super) fn set(context: Handle) -> CudaResult<()> {
+    if shadow_stack::is_top(context) && context.is_alive() {
+        // Whatever comes of it, the shadow stack stays as it is.
+        let driver = driver()?;
+        return match context.hazard(|live| driver.try_set(live)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(failed)) => Err(failed.of("cuCtxSetCurrent")),
+            None => Err(refusal(context)),
+        };
+    }
+    set_other(context, Location::caller())
+}
+
+#[inline(never)]
+fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResult<()> {
+    let top = shadow_stack::top();
+    let same = top.as_ref().is_some_and(|top| top.context == context);
+    if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
+        return Err(held(top, "replace"));
+    }
+    let driver = driver()?;
+    if context.is_none() {
+        driver.ctx_unset_current().inspect_err(|_| {
+            if let Some(top) = top {
+                restore::after_pop(driver, &top);
+            }
+        })?;
+        shadow_stack::pop();
+        return Ok(());
+    }
+    let set = context.hazard(|live| driver.ctx_set_current(live)).ok_or_else(|| refusal(context))?;
+    set.inspect_err(|_| restore::after_set(driver, context, top.as_ref()))?;
+    if !same {
+        shadow_stack::set_top(context, location);
+    }
+    Ok(())
+}
+
+#[cold]
+fn held(top: &Entry, what: &str) -> CudaError {
+    CudaError::HeldByGuard.note(format_args!("to {what} {}, entered at {}", top.context, top.location))
+}
+
+/// `CurrentContext::get_current`.
+#[inline]
+pub(super) fn current(driver: &Driver) -> CudaResult<Handle> {
+    let raw = driver.try_get().map_err(|failed| failed.of("cuCtxGetCurrent"))?;
+    if shadow_stack::top_has(raw) {
+        let context = shadow_stack::top_context();
+        if context.is_alive() {
+            return Ok(context);
+        }
+    }
+    identify(driver, raw)
+}
+
+/// The context behind a handle that is current on this thread, which the shadow stack does not know as alive.
+#[cold]
+fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
+    if raw.is_null() {
+        return Ok(Handle::NONE);
+    }
+    let found = registry::find(raw);
+    // What custack has ended and the driver has yet is dead, and never other code's.
+    if let Some(known) = found.filter(|known| known.is_alive() || registry::is_ending(*known)) {
+        return Ok(known);
+    }
+    if let Some(top) = shadow_stack::top().filter(|top| ptr::eq(top.context.raw(), raw)) {
+        return Ok(top.context);
+    }
+    // A stale handle, or another context that got the same one. It is current, so the driver holds it and can be
+    // asked about it without harm.
+    match driver.ctx_get_current_api_version() {
+        Err(CudaError::ContextIsDestroyed) => Ok(registry::add_dead(raw)),
+        Err(error) if found.is_some() => Err(error),
+        _ => Ok(registry::add(raw, driver.ctx_get_device().ok(), Origin::Foreign)),
+    }
+}
+
+/// Ends a scope that made an entry.
+#[inline]
+pub(super) fn leave(context: Handle, serial: u64) {
+    if !shadow_stack::top_has_one_guard(serial) {
+        return step_off(serial, true);
+    }
+    // The usual end: our entry is on top, and the popped handle is the check.
+    let Some(driver) = running() else { return };
+    match driver.try_pop() {
+        Ok(raw) if ptr::eq(raw, context.raw()) => {
+            if shadow_stack::pop_and_look() {
+                sweep(driver, true, None);
+            }
+        }
+        other => {
+            shadow_stack::step_off(serial, true);
+            sweep(driver, false, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
+        }
+    }
+}
+
+/// Lets a guard step off where more than one entry may be concerned.
+#[cold]
+pub(super) fn step_off(serial: u64, made_entry: bool) {
+    shadow_stack::step_off(serial, made_entry);
+    if let Ok(driver) = driver() {
+        sweep(driver, false, None);
+    }
+}
+
+/// Takes off what ended scopes have left, as far as no living guard stands on it, and tombstones that come to the top by
+/// that. The first pop may have been made already.
+#[cold]
+fn sweep(driver: &Driver, mut tombstones: bool, mut popped: Option<CudaResult<CUcontext>>) {
+    while let Some(entry) = shadow_stack::take_ended(tombstones) {
+        tombstones = !entry.over_destroyed;
+        let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
+        if let Err(error) = restore::after_leaving(driver, &entry, popped) {
+            report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));
+            shadow_stack::put_back(&entry);
+            return;
+        }
+    }
+}
+
+/// After a context was ended by this thread: no destroyed context stays current here, unless a guard stands on it.
+pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
+    while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && !top.context.is_alive()) {
+        // The entries below that have the same handle stay where they are until it is their turn.
+        let raw = top.context.raw();
+        match driver.is_current(raw).or_else(|_| driver.is_current(raw)) {
+            Ok(true) => {}
+            _ => break,
+        }
+        shadow_stack::pop();
+        let popped = driver.ctx_pop_current();
+        if let Err(error) = restore::after_leaving(driver, &top, popped) {
+            report::warn(format_args!(
+                "{} stays current, as it could not be taken off: {error}",
+                top.context
+            ));
+            shadow_stack::put_back(&top);
+            return;
+        }
+    }
+    let own = shadow_stack::top_has(destroyed.raw());
+    if !own && driver.pop_while_current(destroyed.raw()).is_err() {
+        report::warn(format_args!(
+            "{destroyed} stays current where other code put it, and could not be taken off"
+        ));
+    }
+    sweep(driver, false, None);
+}

@@ -1,0 +1,205 @@
+//! Records and handles: what custack knows of one context, and the plain value that everybody copies.
+
+// Follows the table of records, which are never freed.
+#![allow(unsafe_code)]
+
+use super::life::{Life, NOBODY, Phase};
+use crate::driver::ffi::{CUcontext, CUdevice};
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// How custack came to know a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Created by this crate, and owned by a [`Context`](crate::context::Context).
+    Created,
+    /// A device's primary context, retained by a [`PrimaryContext`](crate::context::PrimaryContext).
+    Primary,
+    /// Made by other code. Its lifetime is that code's business: custack cannot know when it is destroyed.
+    Foreign,
+}
+
+/// No device has this number.
+const UNKNOWN: CUdevice = -1;
+
+/// What is known of one context while the driver has it; afterwards the record serves another. It is never freed, so
+/// that a handle may look at it at any time.
+pub(super) struct Record {
+    pub(super) life: Life,
+    /// Its place in the table of all records, from 1; 0 for the two that stand for no context.
+    number: u16,
+    /// The driver's handle of the context that it serves now.
+    raw: AtomicUsize,
+    /// The device whose primary context it is; [`UNKNOWN`] of a context that was created.
+    primary_of: AtomicI32,
+}
+
+/// Stands behind handles of nothing and of what was never met alive.
+static NONE: Record = Record::new(0);
+
+impl Record {
+    const fn new(number: u16) -> Record {
+        Record {
+            life: Life::of(AtomicU64::new(0), AtomicUsize::new(0)),
+            number,
+            raw: AtomicUsize::new(0),
+            primary_of: AtomicI32::new(UNKNOWN),
+        }
+    }
+
+    pub(super) fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// The handle of the context that the record serves now, under an id that the caller has read from it.
+    pub(super) fn handle(&'static self, id: u64) -> Handle {
+        let primary_of = self.primary_of.load(Ordering::Relaxed);
+        let origin = if primary_of == UNKNOWN { Origin::Created } else { Origin::Primary };
+        Handle { record: self, id, raw: self.raw.load(Ordering::Relaxed), device: primary_of, origin }
+    }
+
+    /// What is to be done at the driver to end the context: the device to release the primary context of, or `None` to
+    /// destroy one that was created.
+    pub(super) fn primary_of(&self) -> Option<CUdevice> {
+        Some(self.primary_of.load(Ordering::Relaxed)).filter(|device| *device != UNKNOWN)
+    }
+}
+
+/// All records by number, for memory, which keeps the number of its context in spare bits of its address.
+static BY_NUMBER: [AtomicPtr<Record>; 1 << 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 1 << 16];
+
+/// Makes the record with this number; numbers beyond the table have records too, under number 0.
+pub(super) fn make_record(number: usize) -> &'static Record {
+    let number = u16::try_from(number).unwrap_or(0);
+    let record: &'static Record = Box::leak(Box::new(Record::new(number)));
+    if number != 0 {
+        BY_NUMBER[usize::from(number)].store(ptr::from_ref(record).cast_mut(), Ordering::Release);
+    }
+    record
+}
+
+/// A context as custack knows it: a record and an id, and what never changes beside them. The context is alive while
+/// the record says so for this id. Plain data, so that a handle costs nothing to copy and nothing to drop.
+#[derive(Clone, Copy)]
+pub(crate) struct Handle {
+    pub(super) record: &'static Record,
+    pub(super) id: u64,
+    raw: usize,
+    device: CUdevice,
+    origin: Origin,
+}
+
+impl PartialEq for Handle {
+    #[inline]
+    fn eq(&self, other: &Handle) -> bool {
+        self.id == other.id && self.raw == other.raw
+    }
+}
+
+impl Eq for Handle {}
+
+impl Handle {
+    /// Stands for no context.
+    pub(crate) const NONE: Handle =
+        Handle { record: &NONE, id: NOBODY, raw: 0, device: UNKNOWN, origin: Origin::Foreign };
+
+    /// A context that begins to live in this record.
+    pub(super) fn begin(
+        record: &'static Record,
+        id: u64,
+        raw: CUcontext,
+        device: Option<CUdevice>,
+        origin: Origin,
+    ) -> Handle {
+        record.raw.store(raw.addr(), Ordering::Relaxed);
+        let device = device.unwrap_or(UNKNOWN);
+        let primary_of = if origin == Origin::Primary { device } else { UNKNOWN };
+        record.primary_of.store(primary_of, Ordering::Relaxed);
+        record.life.begin(id);
+        Handle { record, id, raw: raw.addr(), device, origin }
+    }
+
+    /// A context that was never met alive, and is destroyed.
+    pub(super) fn dead(id: u64, raw: CUcontext) -> Handle {
+        Handle { id, raw: raw.addr(), ..Handle::NONE }
+    }
+
+    /// The same living context, of which more is known now.
+    pub(super) fn now_primary(self, device: CUdevice) -> Handle {
+        self.record.primary_of.store(device, Ordering::Relaxed);
+        Handle { device, origin: Origin::Primary, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn is_alive(&self) -> bool {
+        self.record.life.is_alive(self.id)
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.record.life.phase(self.id)
+    }
+
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.raw == 0
+    }
+
+    /// The driver's handle, good only while the context lives.
+    #[inline]
+    pub(crate) fn raw(&self) -> CUcontext {
+        self.raw as CUcontext
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    pub(crate) fn device(&self) -> Option<CUdevice> {
+        (self.device != UNKNOWN).then_some(self.device)
+    }
+
+    /// A number for the context, the same as long as the driver has it; 0 if it has none.
+    #[inline]
+    pub(crate) fn number(&self) -> u16 {
+        self.record.number
+    }
+
+    /// The handle of the pinned context that has this number; nothing for 0.
+    #[inline]
+    pub(crate) fn numbered(number: u16) -> Handle {
+        let at = BY_NUMBER[usize::from(number)].load(Ordering::Acquire);
+        // SAFETY: records in the table are never freed.
+        let record: Option<&'static Record> = unsafe { at.as_ref() };
+        record.map_or(Handle::NONE, |record| record.handle(record.life.id()))
+    }
+}
+
+impl fmt::Display for Handle {
+    /// Such as `context 3 on device 0`, with what is special about it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_none() {
+            return f.write_str("no context");
+        }
+        match self.origin {
+            Origin::Created => write!(f, "context {}", self.id)?,
+            Origin::Primary => write!(f, "primary context {}", self.id)?,
+            Origin::Foreign => write!(f, "foreign context {} ({:p})", self.id, self.raw())?,
+        }
+        if let Some(device) = self.device() {
+            write!(f, " on device {device}")?;
+        }
+        if self.is_alive() { Ok(()) } else { f.write_str(", destroyed") }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

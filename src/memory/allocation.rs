@@ -1,0 +1,190 @@
+//! [`Allocation`]: memory that the driver gave out, of whatever kind, and what frees it.
+
+// Frees what it owns.
+#![allow(unsafe_code)]
+
+use crate::context::{Pin, UnownedContext, is_gone};
+use crate::driver::{Driver, driver};
+use crate::error::{CudaError, CudaResult};
+use crate::liveness::retire;
+use crate::report;
+use std::mem;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Device,
+    Unified,
+    Locked,
+}
+
+impl Kind {
+    fn allocate(self, driver: &Driver, size: usize) -> CudaResult<u64> {
+        match self {
+            Kind::Device => driver.mem_alloc(size),
+            Kind::Unified => driver.mem_alloc_managed(size),
+            Kind::Locked => driver.mem_alloc_host(size).map(|memory| memory as u64),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Nothing uses the memory afterwards.
+    unsafe fn free(self, driver: &Driver, address: u64) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Kind::Device | Kind::Unified => driver.mem_free(address),
+                Kind::Locked => driver.mem_free_host(address as *mut _),
+            }
+        }
+    }
+}
+
+/// The one owner of some memory. It keeps its context at the driver, so that its addresses are given to nobody else;
+/// dropping it frees the memory, and destroys the context if it was the last that kept one whose owner is gone.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Allocation {
+    // At offset 0: programs in the wild read it there.
+    address: u64,
+    kind: Kind,
+    /// None for no memory, and for memory that custack did not allocate.
+    pin: Option<Pin>,
+    /// Freeing failed, and may have taken effect: nothing is used or freed any more.
+    spent: bool,
+}
+
+impl Allocation {
+    /// Memory in the current context.
+    pub(super) fn new(kind: Kind, size: usize) -> CudaResult<Allocation> {
+        let context = UnownedContext::of_this_thread()?;
+        let (address, pin) = context.pinned(|driver| kind.allocate(driver, size))?;
+        Ok(Allocation { address, kind, pin: Some(pin), spent: false })
+    }
+
+    /// Refuses memory that is not aligned for `T`: the driver aligns to 256 bytes, or to a page, and takes no wish.
+    pub(super) fn aligned_for<T>(self) -> CudaResult<Allocation> {
+        if (self.address as *const T).is_aligned() {
+            return Ok(self);
+        }
+        let (address, wanted) = (self.address, mem::align_of::<T>());
+        Err(CudaError::InvalidValue.note(format_args!(
+            "to allocate values that are aligned to {wanted} bytes; the driver gave {address:#x}"
+        )))
+    }
+
+    /// No memory, for values without a size and for no values; the address is not used.
+    pub(super) fn nothing(kind: Kind, address: usize) -> Allocation {
+        Allocation { address: address as u64, kind, pin: None, spent: true }
+    }
+
+    /// Memory that other code allocated. It is freed in whatever context is current then.
+    pub(super) fn foreign(kind: Kind, address: u64) -> Allocation {
+        Allocation { address, kind, pin: None, spent: false }
+    }
+
+    /// Sets so many bytes from the start to zero.
+    pub(super) fn zero(&self, size: usize) -> CudaResult<()> {
+        if self.spent || size == 0 {
+            return Ok(());
+        }
+        // SAFETY: the memory that this owns, and whose size its owner knows.
+        self.context().inside(|driver| unsafe { driver.memset(self.address, 0, size) })
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The context that the memory is of; a null handle if it is not known.
+    pub(super) fn context(&self) -> &UnownedContext {
+        self.pin.as_ref().map_or(UnownedContext::NONE, Pin::context)
+    }
+
+    /// The number of the context that is pinned; 0 if there is none.
+    pub(super) fn number(&self) -> u16 {
+        self.pin.as_ref().map_or(0, Pin::number)
+    }
+
+    /// Whether freeing failed, or there is nothing to free.
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    fn free_now(&self) -> CudaResult<()> {
+        if self.spent {
+            return Ok(());
+        }
+        // SAFETY: this value owns the memory; it is spent or gone after this.
+        let free = |driver: &Driver| unsafe { self.kind.free(driver, self.address) };
+        let Some(pin) = &self.pin else { return free(driver()?) };
+        match pin.context().dispose(free) {
+            Some(Err(error)) if !is_gone(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Frees; on failure the error, and the value. It is spent then, because the call may have done its work, except
+    /// where the driver refuses every call.
+    pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
+        let result = self.free_now();
+        match result {
+            Err(error @ CudaError::NotPermitted) => Err((error, self)),
+            Err(error) => {
+                self.spend();
+                Err((error, self))
+            }
+            Ok(()) => {
+                self.spend();
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets go of the memory and of its context.
+    fn spend(&mut self) {
+        self.spent = true;
+        self.pin = None;
+    }
+
+    /// The same, in another value; nothing is left in this one.
+    fn take(&mut self) -> Allocation {
+        let nothing = Allocation::nothing(self.kind, 0);
+        mem::replace(self, nothing)
+    }
+
+    /// The last try of a destructor.
+    fn free_at_last(mut self) {
+        if let Err(error) = self.free_now() {
+            self.report(error);
+        }
+        self.spend();
+    }
+
+    fn report(&self, error: CudaError) {
+        let kind = match self.kind {
+            Kind::Device => "device",
+            Kind::Unified => "unified",
+            Kind::Locked => "page-locked",
+        };
+        report::warn(format_args!("{kind} memory of {} could not be freed: {error}", self.context()));
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if self.spent {
+            return;
+        }
+        let result =
+            if crate::context::must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() };
+        match result {
+            Ok(()) => {}
+            Err(CudaError::NotPermitted) => {
+                let other = self.take();
+                retire(move || other.free_at_last());
+            }
+            Err(error) => self.report(error),
+        }
+    }
+}
