@@ -1,15 +1,15 @@
 //! The two sides of one memory fence: nearly free for those who use contexts, expensive for those who destroy them.
 //!
 //! Between publishing what it is about to use and looking whether that still lives, a user needs the publishing to be
-//! seen. The plain way is an atomic exchange, and on an H200's host that alone is a quarter of a push and a pop.
+//! seen. The plain way is a full fence, and on an H200's host that alone is a quarter of a push and a pop.
 //! Contexts are used millions of times and destroyed once, in a tenth of a second. So on Linux the destroyer has the
 //! kernel put a full fence into every running thread of the process (`membarrier`, since Linux 4.14), and users only
 //! keep the compiler from swapping the two steps: the fence is *asymmetric*. Where the kernel has no such call, users
-//! do the exchange.
+//! fence themselves, which is what the model checker tries (`tests/it/liveness.rs`).
 //!
 //! Registering with the kernel takes tens of milliseconds once threads run, so it is done when a driver is loaded.
 //!
-//! A sandbox may take the call away later. Then users are told to do the exchange from now on, and the destroyer waits
+//! A sandbox may take the call away later. Then users are told to fence themselves from now on, and the destroyer waits
 //! once for what was published before: a store leaves a processor's store buffer within a microsecond or so, and it is
 //! given [`GRACE`].
 
@@ -23,20 +23,16 @@ use std::time::Duration;
 /// How long a store may take to be seen by other processors, ten thousand times over.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// Whether users leave the fence to the destroyer. False until it is known: the exchange is right with either kind of
-/// destroyer.
+/// Whether users leave the fence to the destroyer. False until it is known: a user's own fence is right with either kind
+/// of destroyer.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
 /// Publishes. What the thread reads after this, it reads after a destroyer can see what was published, or else after
 /// that destroyer's [`heavy`].
 #[inline]
 pub(crate) fn publish(cell: &AtomicUsize, what: usize) {
-    if ASYMMETRIC.load(Ordering::Relaxed) {
-        cell.store(what, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-    } else {
-        cell.swap(what, Ordering::SeqCst);
-    }
+    cell.store(what, Ordering::Relaxed);
+    light();
 }
 
 /// What the thread wrote before this, a destroyer can see, or else the thread reads after this what was written before

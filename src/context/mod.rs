@@ -18,9 +18,14 @@
 //!   [`HeldByGuard`](crate::error::CudaError::HeldByGuard).
 //! * A handle knows whether its context lives. Once it is destroyed, every call with the handle answers
 //!   [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) without asking the driver, for which a dead
-//!   handle is a wild pointer.
+//!   handle is a wild pointer. On the thread that destroys it, it leaves the top of the stack, unless a guard stands
+//!   there: then its entry stays until the guard is gone, and every call on it answers that it is destroyed.
+//! * Destroying waits for nobody. While memory of a context is allocated, or another thread is in a call on it that may
+//!   take long, the owner's drop returns at once and the driver destroys the context later ([`Context::drop`]).
 //! * Other code in the process (the CUDA runtime, a library) may move the stack too. custack's own mirror of it is
-//!   never believed without the driver's word; when a scope ends, what was current before is made current again.
+//!   never believed without the driver's word; when a scope ends, what was current before is made current again. A
+//!   context that other code has made current is found to be so and stayed in, from the second scope on, or in a thread
+//!   that has long been without, within 256.
 //! * When a thread ends with contexts on its stack, a report says which, and where in the source they came from.
 //!
 //! ```

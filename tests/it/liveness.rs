@@ -22,8 +22,8 @@ mod sync {
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(super) use std::sync::PoisonError;
 
-    /// The kernel's fence is put into every thread that runs; here each has its own, as the exchange has that users do
-    /// where the kernel has none.
+    /// The kernel puts its fence into every thread that runs; here each thread has its own, as it has where the kernel
+    /// has none, or has lost it.
     pub(super) fn publish(cell: &AtomicUsize, what: usize) {
         cell.store(what, Ordering::Relaxed);
         loom::sync::atomic::fence(Ordering::SeqCst);
