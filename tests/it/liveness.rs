@@ -141,17 +141,22 @@ fn here(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> loom::thread::J
     loom::thread::spawn(move || f(&world))
 }
 
-/// All orders of two threads; of three, those in which a thread is interrupted twice (all of them take minutes, and
-/// pass).
-fn model(threads: usize, test: impl Fn() + Sync + Send + 'static) {
+/// All orders of few steps; of more, those in which threads are interrupted three times.
+enum Orders {
+    All,
+    Interrupted3,
+}
+use Orders::{All, Interrupted3};
+
+fn model(orders: Orders, test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = (threads > 2).then_some(2);
+    model.preemption_bound = matches!(orders, Interrupted3).then_some(3);
     model.check(test);
 }
 
 #[test]
 fn a_hazard_never_meets_the_destroyer_who_waits_for_it() {
-    model(2, || {
+    model(All, || {
         let world = World::new();
         let user = here(&world, |world| assert_ne!(world.push(), Some(0), "freed"));
         assert!(world.let_go(), "hazards are waited for, so the owner destroys");
@@ -162,7 +167,7 @@ fn a_hazard_never_meets_the_destroyer_who_waits_for_it() {
 
 #[test]
 fn a_lease_never_meets_the_destroyer_and_the_last_of_the_two_destroys() {
-    model(2, || {
+    model(All, || {
         let world = World::new();
         let user = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0), "freed"));
         world.let_go();
@@ -173,7 +178,7 @@ fn a_lease_never_meets_the_destroyer_and_the_last_of_the_two_destroys() {
 
 #[test]
 fn two_leases_and_an_owner() {
-    model(3, || {
+    model(Interrupted3, || {
         let world = World::new();
         let one = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0)));
         let two = here(&world, |world| assert_ne!(world.call(true, || {}), Some(0)));
@@ -186,7 +191,7 @@ fn two_leases_and_an_owner() {
 
 #[test]
 fn a_hazard_a_lease_and_an_owner() {
-    model(3, || {
+    model(Interrupted3, || {
         let world = World::new();
         let one = here(&world, |world| assert_ne!(world.push(), Some(0)));
         let two = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0)));
@@ -200,7 +205,7 @@ fn a_hazard_a_lease_and_an_owner() {
 #[test]
 fn what_is_freed_late_keeps_the_context_while_it_is_freed() {
     // A buffer of a context whose owner is letting go: freed under a lease on the retiring context, then unpinned.
-    model(2, || {
+    model(All, || {
         let world = World::new();
         world.life.pin();
         let buffer = here(&world, |world| {
@@ -217,7 +222,7 @@ fn what_is_freed_late_keeps_the_context_while_it_is_freed() {
 
 #[test]
 fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
-    model(2, || {
+    model(All, || {
         let world = World::new();
         let user = here(&world, |world| {
             let mut pinned = false;
@@ -240,7 +245,7 @@ fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
 
 #[test]
 fn two_pins_are_given_back_at_once() {
-    model(3, || {
+    model(Interrupted3, || {
         let world = World::new();
         world.life.pin();
         world.life.pin();
@@ -260,7 +265,7 @@ fn two_pins_are_given_back_at_once() {
 
 #[test]
 fn of_two_owners_one_destroys() {
-    model(2, || {
+    model(All, || {
         let world = World::new();
         let first = here(&world, |world| {
             world.let_go();
@@ -274,7 +279,7 @@ fn of_two_owners_one_destroys() {
 #[test]
 fn a_thread_that_joins_while_a_destroyer_looks_is_seen() {
     // Nobody has joined before: the participant itself is made while the destroyer goes through the list.
-    model(3, || {
+    model(Interrupted3, || {
         let world = World::new();
         let one = here(&world, |world| assert_ne!(world.push(), Some(0)));
         let two = here(&world, |world| assert_ne!(world.push(), Some(0)));
@@ -287,7 +292,7 @@ fn a_thread_that_joins_while_a_destroyer_looks_is_seen() {
 
 #[test]
 fn a_participant_given_up_at_a_threads_end_serves_the_next_thread() {
-    model(2, || {
+    model(Interrupted3, || {
         let world = World::new();
         let users = here(&world, |world| {
             assert_ne!(world.push(), Some(0));
@@ -301,7 +306,7 @@ fn a_participant_given_up_at_a_threads_end_serves_the_next_thread() {
 
 #[test]
 fn nested_uses_of_one_thread_need_one_participant() {
-    model(2, || {
+    model(All, || {
         let world = World::new();
         let user = here(&world, |world| {
             let participant = world.participants.join();
@@ -329,7 +334,7 @@ fn nested_uses_of_one_thread_need_one_participant() {
 
 #[test]
 fn a_handle_that_was_dead_once_stays_dead() {
-    model(2, || {
+    model(All, || {
         let world = World::new();
         let user = here(&world, |world| {
             let first = world.life.is_alive(ID);
@@ -345,7 +350,7 @@ fn a_handle_that_was_dead_once_stays_dead() {
 
 #[test]
 fn what_is_retired_is_done_before_the_waiting_ends() {
-    model(3, || {
+    model(Interrupted3, || {
         let queue = Arc::new(Queue::of(Mutex::new(State::new()), Condvar::new()));
         let done = Arc::new(AtomicU64::new(0));
         assert!(queue.wants_worker() && !queue.wants_worker());
