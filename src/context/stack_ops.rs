@@ -267,6 +267,11 @@ pub(super) fn step_off(serial: u64, made_entry: bool) {
 fn sweep(driver: &Driver, mut tombstones: bool, mut popped: Option<CudaResult<CUcontext>>) {
     while let Some(entry) = shadow_stack::take_ended(tombstones) {
         tombstones = !entry.over_destroyed;
+        // What other code has put there it takes off itself, unless it is destroyed.
+        let gone = !entry.context.is_alive() && driver.is_current(entry.context.raw()) == Ok(true);
+        if entry.how == How::Found && popped.is_none() && !gone {
+            continue;
+        }
         let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
         if let Err(error) = restore::after_leaving(driver, &entry, popped) {
             report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));

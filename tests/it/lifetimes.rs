@@ -656,6 +656,44 @@ fn a_guard_on_other_codes_entry_holds_it() {
 }
 
 #[test]
+fn what_other_code_put_within_a_scope_of_its_context_stays_its_own() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        other::push(a.as_raw());
+        (0..2).for_each(|_| a.scoped(|_| Ok(())).unwrap());
+        let guard = a.enter().unwrap();
+        assert_eq!(ContextStack::depth(), 1, "found");
+        other::set(b.as_raw());
+        (0..3).for_each(|_| b.scoped(|_| Ok(())).unwrap());
+        drop(guard);
+        assert_eq!(current(), b.as_raw(), "neither taken off nor replaced");
+        assert_eq!(other::pop(), Ok(b.as_raw()));
+        a.scoped(|current| current.synchronize()).unwrap();
+        assert!(current().is_null());
+    });
+}
+
+#[test]
+fn a_found_context_that_was_destroyed_goes_with_the_scope() {
+    run_alone(|| {
+        let (base, a) = (pushed(), parked());
+        let (handle, raw) = (a.get_unowned(), a.as_raw());
+        ContextStack::pop().unwrap();
+        other::push(base.as_raw());
+        other::push(raw);
+        (0..2).for_each(|_| handle.scoped(|_| Ok(())).unwrap());
+        handle
+            .scoped(|_| {
+                std::thread::scope(|scope| scope.spawn(|| drop(a)).join().unwrap());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(current(), base.as_raw());
+        assert_eq!(other::pop(), Ok(base.as_raw()));
+    });
+}
+
+#[test]
 fn scopes_that_have_to_switch_pay_nothing_for_looking() {
     run(|| {
         let ctx = parked();
