@@ -1,11 +1,13 @@
 //! custack.
 
+#[path = "work.rs"]
 mod work;
 
 use crate::measure::Bench;
 use crate::raw;
 use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
+use ::custack as library;
 use custack::CudaFlags;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
 use std::hint::black_box;

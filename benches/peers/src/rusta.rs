@@ -1,10 +1,12 @@
 //! RustaCUDA 0.1.3.
 
+#[path = "work.rs"]
 mod work;
 
 use crate::measure::Bench;
 use crate::raw;
 use crate::tasks::*;
+use ::rustacuda as library;
 use rustacuda::CudaFlags;
 use rustacuda::context::{Context, ContextFlags, ContextStack, CurrentContext, UnownedContext};
 use rustacuda::device::Device;

@@ -1,14 +1,15 @@
-//! What is made in a context, and the work that is given to it.
+//! What is made in a context, and the work that is given to it: one text for RustaCUDA and for custack, which has its
+//! names; `super::library` is the one or the other.
 
 use super::LIBRARY;
+use super::library::context::{ContextStack, UnownedContext};
+use super::library::event::{Event, EventFlags, EventStatus};
+use super::library::launch;
+use super::library::memory::{AsyncCopyDestination, DeviceBuffer, LockedBuffer};
+use super::library::module::Module;
+use super::library::stream::{Stream, StreamFlags};
 use crate::measure::{Bench, Run};
 use crate::tasks::*;
-use rustacuda::context::{ContextStack, UnownedContext};
-use rustacuda::event::{Event, EventFlags, EventStatus};
-use rustacuda::launch;
-use rustacuda::memory::{AsyncCopyDestination, DeviceBuffer, LockedBuffer};
-use rustacuda::module::Module;
-use rustacuda::stream::{Stream, StreamFlags};
 use std::hint::black_box;
 
 type Task = (&'static str, fn(&Run));
