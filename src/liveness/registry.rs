@@ -67,12 +67,13 @@ impl Registry {
         Handle::begin(record, id, raw, device, origin)
     }
 
-    /// Makes this the latest of its handle value. An earlier one that is alive yet was destroyed by other code.
+    /// Makes this the latest of its handle value. An earlier one that is alive yet was destroyed by other code; its record
+    /// serves another unless memory counts on it.
     fn put(&mut self, latest: Handle) {
-        let known = Known::new(latest, 0);
-        let before = self.by_raw.insert(latest.raw().addr(), known).map(|known| known.latest);
-        if let Some(before) = before.filter(|it| it.record.life.step(it.id(), Phase::Alive, Phase::Dead)) {
-            self.idle.push(before.record);
+        let before = self.by_raw.insert(latest.raw().addr(), Known::new(latest, 0));
+        let Some(Handle { record, id, .. }) = before.map(|known| known.latest) else { return };
+        if record.life.step(id, Phase::Alive, Phase::Dead) && !record.life.is_pinned() {
+            self.idle.push(record);
         }
     }
 
