@@ -101,7 +101,8 @@ impl UnownedContext {
         let (driver, location) = (driver()?, Location::caller());
         if shadow_stack::is_top(self.handle()) {
             if driver.is_current(self.as_raw())? {
-                return Ok(self.stand_on_top());
+                // A tombstone was there before this scope and stays after it: there the guard stands nowhere.
+                return Ok(if self.is_alive() { self.stand_on_top() } else { self.stand_nowhere() });
             }
             self.moved();
         }
@@ -115,6 +116,10 @@ impl UnownedContext {
     fn stand_on_top(&self) -> CurrentContext<'_> {
         let serial = shadow_stack::stand_on_top();
         CurrentContext { context: self, serial, made_entry: false, thread: PhantomData }
+    }
+
+    fn stand_nowhere(&self) -> CurrentContext<'_> {
+        CurrentContext { context: self, serial: 0, made_entry: false, thread: PhantomData }
     }
 
     #[inline]

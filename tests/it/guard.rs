@@ -4,6 +4,7 @@ use crate::harness::{current, drain, is_simulated, parked, pushed, run, run_alon
 use custack::context::{Context, ContextStack, CurrentContext, How};
 use custack::driver::sim;
 use custack::error::CudaError;
+use custack::memory::DeviceBuffer;
 use std::cell::RefCell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -470,5 +471,20 @@ fn a_scope_on_the_simulated_driver_is_one_deep_for_it_too() {
         })
         .unwrap();
         assert_eq!(sim::depth(), 0);
+    });
+}
+
+#[test]
+fn freeing_memory_of_a_destroyed_context_leaves_its_tombstones_where_they_are() {
+    run(|| {
+        let ctx = pushed();
+        ContextStack::push(&ctx).unwrap();
+        let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
+        let raw = ctx.as_raw();
+        std::thread::spawn(move || drop(ctx)).join().unwrap();
+        assert_eq!((current(), ContextStack::depth()), (raw, 2));
+        drop(buffer);
+        assert_eq!((current(), ContextStack::depth()), (raw, 2), "nobody asked for it to be taken off");
+        assert_eq!(drain(), [raw, raw]);
     });
 }
