@@ -60,7 +60,11 @@ impl Ending {
                 registry::release_begins(self.0);
                 driver.primary_ctx_release(device)
             }
-            None => Hold::take(driver, self.live(), own).and_then(Hold::destroy),
+            None => {
+                // A destructor has no later, so what fails is tried once more.
+                let hold = || Hold::take(driver, self.live(), own);
+                hold().or_else(|_| hold()).and_then(Hold::destroy)
+            }
         });
         self.over(result)
     }

@@ -7,6 +7,7 @@ use crate::faults::sweep;
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
 use custack::context::ContextStack;
+use custack::driver::account::{self, When};
 use custack::driver::sim;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
@@ -91,5 +92,21 @@ fn nothing_is_lost_where_the_driver_fails() {
             });
         }
         drain();
+    });
+}
+
+#[test]
+fn the_last_memory_destroys_its_context_also_where_a_call_fails() {
+    run_alone(|| {
+        for nth in 1..=8 {
+            let ctx = pushed();
+            let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
+            drop(ctx);
+            let before = account::contexts_alive();
+            account::fail(None, nth, 1, When::Before);
+            drop(buffer);
+            account::disarm();
+            assert_eq!(account::contexts_alive(), before - 1, "at call {nth}");
+        }
     });
 }
