@@ -44,8 +44,12 @@ pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>
         return;
     }
     match before {
-        Some(before) if before.context != context => {
-            let _ = before.context.hazard(|live| driver.ctx_set_current(live));
+        Some(before) if !ptr::eq(before.context.raw(), context.raw()) => {
+            let restored = before.context.hazard(|live| driver.ctx_set_current(live));
+            if restored.is_none() && driver.ctx_pop_current().is_ok() {
+                // A destroyed context cannot be made current again; the failed set has replaced it.
+                shadow_stack::pop();
+            }
         }
         None => drop(driver.ctx_unset_current()),
         _ => {}
