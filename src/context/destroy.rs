@@ -30,7 +30,7 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
     let result = match ending {
         Some(ending) => ending.finish_held(hold),
         None => {
-            hold.let_go();
+            hold.let_go(context);
             Ok(())
         }
     };

@@ -3,6 +3,7 @@
 // Vouches for a handle that nobody else can destroy.
 #![allow(unsafe_code)]
 
+use super::lease::Of;
 use super::life::Phase;
 use super::record::{Handle, Record};
 use super::registry;
@@ -118,12 +119,22 @@ impl<'a> Hold<'a> {
         })
     }
 
-    /// Takes the entries off. The thread's own are not touched: the context may be destroyed by now, and they are what
-    /// keeps its memory.
-    pub(crate) fn let_go(self) {
+    /// Takes the entries off, of a context that is retiring. The thread's own are not touched: the context may be
+    /// destroyed by now, and they are what keeps its memory.
+    pub(crate) fn let_go(self, context: Handle) {
+        let (driver, own) = (self.driver, self.own);
+        self.take_off(|| context.lease(Of::TheRetiring, |live| driver.set_run(live, own)));
+    }
+
+    /// A pop that failed may have taken one of several, and no top tells: then `again` makes them as many as they were,
+    /// unless the context is destroyed.
+    fn take_off(self, again: impl FnOnce() -> Option<CudaResult<()>>) {
         let result = match self.own {
             0 => self.driver.pop_while_current(self.raw),
-            _ => self.driver.ctx_pop_current().map(|_| ()),
+            _ => match self.driver.ctx_pop_current() {
+                Ok(_) => Ok(()),
+                Err(error) => again().unwrap_or(Err(error)),
+            },
         };
         if let Err(error) = result {
             report_left(self.raw, error);
@@ -133,8 +144,9 @@ impl<'a> Hold<'a> {
     /// Destroys; a call that failed and did nothing is tried again once.
     fn destroy(self) -> CudaResult<()> {
         let driver = self.driver;
-        // SAFETY: this thread's stack holds the handle, until `let_go`.
-        let live = || unsafe { Live::new(self.raw) };
+        let raw = self.raw;
+        // SAFETY: this thread's stack holds the handle, until it is taken off.
+        let live = || unsafe { Live::new(raw) };
         let destroyed = || driver.ctx_get_current_api_version() == Err(CudaError::ContextIsDestroyed);
         let mut result = driver.ctx_destroy(live());
         let mut gone = result.is_ok() || destroyed();
@@ -144,7 +156,8 @@ impl<'a> Hold<'a> {
         }
         // Destroying has taken one entry, and where the thread has entries of its own there was one to take.
         if self.own == 0 || !gone {
-            self.let_go();
+            let own = self.own;
+            self.take_off(|| (!gone).then(|| driver.set_run(live(), own)));
         }
         match result {
             // Other code had destroyed it.

@@ -9,6 +9,7 @@ use custack::context::{
 use custack::device::{Device, DeviceAttribute};
 use custack::driver::account::{self, When};
 use custack::error::{CudaError, CudaResult};
+use custack::memory::DeviceBuffer;
 use std::cell::Cell;
 
 const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
@@ -349,5 +350,43 @@ fn an_entry_that_could_not_be_taken_off_goes_with_the_next_guard() {
         assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
         b.scoped(|_| Ok(())).unwrap();
         assert_eq!((current().is_null(), ContextStack::depth()), (true, 0));
+    });
+}
+
+#[test]
+fn a_set_that_fails_over_a_destroyed_context_takes_that_one_off() {
+    run(|| {
+        for when in [When::Before, When::After] {
+            let (other, ctx) = (parked(), pushed());
+            let raw = ctx.as_raw();
+            std::thread::spawn(move || drop(ctx)).join().unwrap();
+            account::fail(Some("cuCtxSetCurrent"), 1, 999, when);
+            assert_eq!(CurrentContext::set_current(&other), Err(CudaError::UnknownError));
+            // What has been replaced and is destroyed cannot come back.
+            let left = if when == When::Before { vec![raw] } else { vec![] };
+            assert_eq!(ContextStack::depth(), left.len(), "{when:?}");
+            assert_eq!(drain(), left, "{when:?}");
+            let _ = ContextStack::pop();
+        }
+    });
+}
+
+#[test]
+fn an_owner_that_goes_while_memory_keeps_its_context_leaves_a_held_entry_alone_where_a_call_fails() {
+    run(|| {
+        for (nth, when) in (1..6).flat_map(|nth| [(nth, When::Before), (nth, When::After)]) {
+            let ctx = parked();
+            let handle = ctx.get_unowned();
+            let guard = handle.enter().unwrap();
+            let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
+            account::fail(None, nth, 999, when);
+            drop(ctx);
+            account::disarm();
+            assert_eq!(ContextStack::depth(), 1, "call {nth}, {when:?}");
+            assert_eq!(drain(), [handle.as_raw()], "call {nth}, {when:?}");
+            drop((guard, buffer));
+            assert_eq!(ContextStack::depth(), 0, "call {nth}, {when:?}");
+        }
+        wait_until_retired().unwrap();
     });
 }
