@@ -3,7 +3,7 @@
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Live};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::Handle;
+use crate::liveness::{Handle, Of};
 use crate::report;
 use crate::shadow_stack::{self, Entry};
 use std::ptr;
@@ -75,7 +75,8 @@ pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<C
                 return Ok(());
             }
             let below = shadow_stack::run(gone.raw());
-            match gone.hazard(|live| driver.set_run(live, below)) {
+            // Memory that is being freed may have entered a context whose owner is gone, and that the driver has yet.
+            match gone.lease(Of::TheRetiring, |live| driver.set_run(live, below)) {
                 Some(result) => result,
                 None if below > 0 => Ok(()),
                 None => driver.pop_while_current(gone.raw()),

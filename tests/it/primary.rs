@@ -9,6 +9,7 @@ use crate::harness::{current, device, drain, parked, pushed, run_alone, table};
 use custack::context::{ContextFlags, ContextStack, CurrentContext, Origin, PrimaryContext};
 use custack::driver::account::{self, When};
 use custack::error::CudaError;
+use custack::memory::DeviceBuffer;
 use std::ptr::null_mut;
 
 fn retain() -> PrimaryContext {
@@ -269,5 +270,26 @@ fn sixteen_threads_retain_use_and_release() {
         });
         assert!(!active());
         keep.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn memory_of_an_earlier_life_leaves_a_held_entry_of_a_later_one_alone_where_a_call_fails() {
+    run_alone(|| {
+        for when in [When::Before, When::After] {
+            let first = PrimaryContext::retain(device()).unwrap();
+            let buffer = first.scoped(|_| DeviceBuffer::from_slice(&[1u32])).unwrap();
+            drop(first);
+            let second = PrimaryContext::retain(device()).unwrap();
+            let handle = second.get_unowned();
+            let guard = handle.enter().unwrap();
+            let kept = DeviceBuffer::from_slice(&[2u32]).unwrap();
+            drop(second);
+            account::fail(Some("cuCtxPopCurrent_v2"), 1, 1, when);
+            drop(buffer);
+            assert!(!account::disarm());
+            assert_eq!(drain(), [handle.as_raw()], "{when:?}");
+            drop((guard, kept));
+        }
     });
 }
