@@ -1,0 +1,158 @@
+//! The rule: what lies on each thread's stack, as the documentation has it.
+
+use super::THREADS;
+use custack::error::{CudaError, CudaResult};
+
+/// An entry of a thread's stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) context: usize,
+    guards: usize,
+    ended: bool,
+    over_destroyed: bool,
+    serial: usize,
+}
+
+/// Where a guard stands, and whether it made that entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guard {
+    serial: usize,
+    made: bool,
+}
+
+/// A context of the program, or one life of the primary one.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) alive: bool,
+    pub(super) primary: bool,
+    /// Owners that the program has: one, or the shares of the primary context.
+    pub(super) owners: usize,
+    /// It is dead, and whether the driver has it yet is not known.
+    pub(super) lingers: bool,
+}
+
+/// The stacks of the threads; the last is that of short-lived ones.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stacks {
+    pub(super) contexts: Vec<Known>,
+    pub(super) of: [Vec<Entry>; THREADS + 1],
+    pub(super) guards: [Vec<Guard>; THREADS + 1],
+    serials: usize,
+}
+
+impl Stacks {
+    pub(super) fn top(&self, thread: usize) -> Option<usize> {
+        self.of[thread].last().map(|top| top.context)
+    }
+
+    fn is_dead(&self, entry: &Entry) -> bool {
+        !self.contexts[entry.context].alive
+    }
+
+    pub(super) fn usable(&self, context: usize) -> CudaResult<()> {
+        if self.contexts[context].alive { Ok(()) } else { Err(CudaError::ContextIsDestroyed) }
+    }
+
+    fn held(&self, thread: usize) -> Option<usize> {
+        self.of[thread].last().filter(|top| top.guards > 0).map(|top| top.context)
+    }
+
+    fn put(&mut self, thread: usize, context: usize, guards: usize) -> usize {
+        self.serials += 1;
+        // Only a scope that makes its entry asks what it lies on.
+        let over_destroyed = guards > 0 && self.of[thread].last().is_some_and(|below| self.is_dead(below));
+        let serial = self.serials;
+        self.of[thread].push(Entry { context, guards, ended: false, over_destroyed, serial });
+        serial
+    }
+
+    pub(super) fn create(&mut self, thread: usize) {
+        self.contexts.push(Known { alive: true, primary: false, owners: 1, lingers: false });
+        self.put(thread, self.contexts.len() - 1, 0);
+    }
+
+    pub(super) fn push(&mut self, thread: usize, context: usize) -> CudaResult<()> {
+        self.usable(context)?;
+        self.put(thread, context, 0);
+        Ok(())
+    }
+
+    pub(super) fn pop(&mut self, thread: usize) -> CudaResult<usize> {
+        if self.held(thread).is_some() {
+            return Err(CudaError::HeldByGuard);
+        }
+        self.of[thread].pop().map(|top| top.context).ok_or(CudaError::InvalidContext)
+    }
+
+    pub(super) fn set(&mut self, thread: usize, context: usize) -> CudaResult<()> {
+        if self.held(thread).is_some_and(|held| held != context) {
+            return Err(CudaError::HeldByGuard);
+        }
+        self.usable(context)?;
+        if self.top(thread) != Some(context) {
+            self.of[thread].pop();
+            self.put(thread, context, 0);
+        }
+        Ok(())
+    }
+
+    pub(super) fn unset(&mut self, thread: usize) -> CudaResult<()> {
+        if self.held(thread).is_some() {
+            return Err(CudaError::HeldByGuard);
+        }
+        self.of[thread].pop();
+        Ok(())
+    }
+
+    pub(super) fn enter(&mut self, thread: usize, context: usize) -> CudaResult<Guard> {
+        self.usable(context)?;
+        if let Some(top) = self.of[thread].last_mut().filter(|top| top.context == context) {
+            top.guards += 1;
+            return Ok(Guard { serial: top.serial, made: false });
+        }
+        Ok(Guard { serial: self.put(thread, context, 1), made: true })
+    }
+
+    pub(super) fn leave(&mut self, thread: usize, guard: Guard) {
+        let Some(at) = self.of[thread].iter().position(|entry| entry.serial == guard.serial) else { return };
+        let dead = self.is_dead(&self.of[thread][at]);
+        self.of[thread][at].guards -= 1;
+        self.of[thread][at].ended |= guard.made || dead;
+        self.of[thread][at + 1..].iter_mut().for_each(|entry| entry.ended = true);
+        self.sweep(thread);
+    }
+
+    /// Takes off what has ended, and tombstones that come to the top by that.
+    fn sweep(&mut self, thread: usize) {
+        let mut tombstones = false;
+        while let Some(top) = self.of[thread].last().filter(|top| top.guards == 0) {
+            if !(top.ended || tombstones && self.is_dead(top)) {
+                break;
+            }
+            tombstones = !top.over_destroyed;
+            self.of[thread].pop();
+        }
+    }
+
+    /// The context is dead for all.
+    pub(super) fn end(&mut self, context: usize, lingers: bool) {
+        self.contexts[context].alive = false;
+        self.contexts[context].lingers = lingers;
+    }
+
+    /// What the thread that dropped the owner has lost.
+    pub(super) fn clear(&mut self, thread: usize) {
+        while self.of[thread].last().is_some_and(|top| top.guards == 0 && self.is_dead(top)) {
+            self.of[thread].pop();
+        }
+        self.sweep(thread);
+    }
+
+    /// Whether a dead context lies on the stack twice, one on the other: then nobody can tell after a call that failed
+    /// whether it took one off.
+    pub(super) fn has_dead_run(&self, thread: usize, raws: &[usize]) -> bool {
+        let same = |pair: &[Entry]| raws[pair[0].context] == raws[pair[1].context];
+        let dead = |pair: &[Entry]| pair.iter().any(|entry| self.is_dead(entry));
+        self.of[thread].windows(2).any(|pair| same(pair) && dead(pair))
+    }
+}
