@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     pub(crate) guards: u32,
     /// The scope that it belongs to has ended: it goes when no guard stands on it and nothing lies above it.
     pub(crate) ended: bool,
-    /// The entry below was of a destroyed context already when this one was made.
+    /// The entry below was of a destroyed context already when the first guard stood on this one.
     pub(crate) over_destroyed: bool,
     /// From 1, and growing upwards. A guard finds its entry by it.
     pub(crate) serial: u64,

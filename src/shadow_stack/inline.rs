@@ -129,6 +129,15 @@ impl Stack {
         true
     }
 
+    /// Whether the entry under the top is of a destroyed context.
+    fn is_over_destroyed(&self) -> bool {
+        let below = match self.inline.get(self.used.get().wrapping_sub(2)) {
+            Some(below) => below.context.get(),
+            None => self.spill.borrow().last().map_or(Handle::NONE, |below| below.context),
+        };
+        !below.is_alive()
+    }
+
     /// Has the thread's end watched, and makes room for an entry.
     #[cold]
     fn make_room(&self) {
@@ -194,7 +203,7 @@ pub(super) fn change(index: usize, change: impl FnOnce(&mut Entry)) {
 /// Adds an entry, and gives its serial number.
 #[inline]
 pub(crate) fn push(context: Handle, how: How, location: &'static Location<'static>, guards: u32) -> u64 {
-    // Looked at here and not below: what other entries lie on does not matter, and a scope is the only one that asks.
+    // What other entries lie on is looked at when a scope stands on them.
     let over_destroyed = how == How::Entered && top_is_destroyed();
     STACK.with(|stack| {
         let serial = stack.next_serial.get();
@@ -315,7 +324,11 @@ pub(crate) fn look_soon() {
 pub(crate) fn stand_on_top() -> u64 {
     STACK.with(|stack| match stack.top() {
         Some(top) => {
-            top.guards.set(top.guards.get() + 1);
+            let guards = top.guards.get();
+            if guards == 0 && stack.used.get() + stack.spilled.get() > 1 {
+                top.over_destroyed.set(stack.is_over_destroyed());
+            }
+            top.guards.set(guards + 1);
             top.serial.get()
         }
         None => 0,

@@ -272,6 +272,23 @@ fn a_scope_leaves_what_was_destroyed_before_it() {
     });
 }
 
+#[test]
+fn a_scope_of_what_was_current_leaves_what_was_destroyed_before_it() {
+    run_alone(|| {
+        let (base, a, b) = (pushed(), pushed(), pushed());
+        let (raw, handle) = (a.as_raw(), b.get_unowned());
+        std::thread::scope(|scope| scope.spawn(|| drop(a)).join().unwrap());
+        handle
+            .scoped(|_| {
+                std::thread::scope(|scope| scope.spawn(|| drop(b)).join().unwrap());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!((current(), ContextStack::depth()), (raw, 2), "b went meanwhile, a before");
+        assert_eq!(drain(), [raw, base.as_raw()]);
+    });
+}
+
 /// Runs this in the destructor of a thread-local, after custack's own thread-locals are destroyed.
 fn at_the_end_of_a_thread(first: impl FnOnce() + Send, last: impl FnOnce() + Send + 'static) {
     struct AtEnd(Option<Box<dyn FnOnce()>>);

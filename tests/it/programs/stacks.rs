@@ -59,7 +59,7 @@ impl Stacks {
 
     fn put(&mut self, thread: usize, context: usize, guards: usize) -> usize {
         self.serials += 1;
-        // Only a scope that makes its entry asks what it lies on.
+        // A scope asks what it lies on: here if it makes its entry, else when it stands on one.
         let over_destroyed = guards > 0 && self.of[thread].last().is_some_and(|below| self.is_dead(below));
         let serial = self.serials;
         self.of[thread].push(Entry { context, guards, ended: false, over_destroyed, serial });
@@ -106,7 +106,11 @@ impl Stacks {
 
     pub(super) fn enter(&mut self, thread: usize, context: usize) -> CudaResult<Guard> {
         self.usable(context)?;
+        let below = self.of[thread].iter().rev().nth(1).is_some_and(|below| self.is_dead(below));
         if let Some(top) = self.of[thread].last_mut().filter(|top| top.context == context) {
+            if top.guards == 0 {
+                top.over_destroyed = below;
+            }
             top.guards += 1;
             return Ok(Guard { serial: top.serial, made: false });
         }
