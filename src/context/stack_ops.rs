@@ -11,7 +11,7 @@ use crate::driver::{Driver, Failed, Live, driver, running};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::{Handle, Origin, registry};
 use crate::report;
-use crate::shadow_stack::{self, Entry, How};
+use crate::shadow_stack::{self, Entry, How, NEVER};
 use std::panic::Location;
 use std::ptr;
 
@@ -241,13 +241,13 @@ pub(super) fn leave(context: Handle, serial: u64) {
     let Some(driver) = running() else { return };
     match driver.try_pop() {
         Ok(raw) if ptr::eq(raw, context.raw()) => {
-            if shadow_stack::pop_and_look() {
-                sweep(driver, true, None);
+            if let Some(since) = shadow_stack::pop_and_look() {
+                sweep(driver, since, None);
             }
         }
         other => {
             shadow_stack::step_off(serial, true);
-            sweep(driver, false, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
+            sweep(driver, NEVER, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
         }
     }
 }
@@ -257,16 +257,16 @@ pub(super) fn leave(context: Handle, serial: u64) {
 pub(super) fn step_off(serial: u64, made_entry: bool) {
     shadow_stack::step_off(serial, made_entry);
     if let Ok(driver) = driver() {
-        sweep(driver, false, None);
+        sweep(driver, NEVER, None);
     }
 }
 
-/// Takes off what ended scopes have left, as far as no living guard stands on it, and tombstones that come to the top by
-/// that. The first pop may have been made already.
+/// Takes off what ended scopes have left, as far as no living guard stands on it, and what was destroyed within them and
+/// comes to the top by that. The first pop may have been made already.
 #[cold]
-fn sweep(driver: &Driver, mut tombstones: bool, mut popped: Option<CudaResult<CUcontext>>) {
-    while let Some(entry) = shadow_stack::take_ended(tombstones) {
-        tombstones = !entry.over_destroyed;
+fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontext>>) {
+    while let Some(entry) = shadow_stack::take_ended(since) {
+        since = since.min(entry.since);
         // What other code has put there it takes off itself, unless it is destroyed.
         let gone = !entry.context.is_alive() && driver.is_current(entry.context.raw()) == Ok(true);
         if entry.how == How::Found && popped.is_none() && !gone {
@@ -307,5 +307,5 @@ pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
             "{destroyed} stays current where other code put it, and could not be taken off"
         ));
     }
-    sweep(driver, false, None);
+    sweep(driver, NEVER, None);
 }

@@ -18,6 +18,10 @@ impl Handle {
     /// Ends the life of the context; from here on every handle is dead, for good. True for the one caller who ended it,
     /// and who then [claims](Self::claim) it.
     pub(crate) fn end_life(&self) -> bool {
+        if !self.is_alive() {
+            return false;
+        }
+        self.record.count_death();
         self.record.life.step(self.id, Phase::Alive, Phase::Retiring)
     }
 

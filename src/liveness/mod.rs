@@ -62,7 +62,7 @@ mod sync {
 
 pub(crate) use destroy::{Ending, Hold};
 pub(crate) use lease::Of;
-pub(crate) use record::Handle;
 pub use record::Origin;
+pub(crate) use record::{Handle, deaths};
 pub(crate) use retire::{retire, wait};
 pub(crate) use thread::is_ending;

@@ -3,7 +3,7 @@
 // Follows the table of records, which are never freed.
 #![allow(unsafe_code)]
 
-use super::life::{Life, NOBODY, Phase};
+use super::life::{Life, NOBODY, OwnLine, Phase};
 use crate::driver::ffi::{CUcontext, CUdevice};
 use std::fmt;
 use std::ptr;
@@ -31,6 +31,10 @@ pub(super) struct Record {
     number: u16,
     /// The driver's handle of the context that it serves now.
     raw: AtomicUsize,
+    /// Which of all destroyed contexts it was, from 1; see [`deaths`].
+    died: AtomicU64,
+    /// How many contexts had been destroyed when it began to serve this one.
+    began: AtomicU64,
     /// The device whose primary context it is; [`UNKNOWN`] of a context that was created.
     primary_of: AtomicI32,
 }
@@ -44,6 +48,8 @@ impl Record {
             life: Life::of(AtomicU64::new(0), AtomicUsize::new(0)),
             number,
             raw: AtomicUsize::new(0),
+            died: AtomicU64::new(0),
+            began: AtomicU64::new(0),
             primary_of: AtomicI32::new(UNKNOWN),
         }
     }
@@ -57,6 +63,11 @@ impl Record {
         let primary_of = self.primary_of.load(Ordering::Relaxed);
         let origin = if primary_of == UNKNOWN { Origin::Created } else { Origin::Primary };
         Handle { record: self, id, raw: self.raw.load(Ordering::Relaxed), device: primary_of, origin }
+    }
+
+    /// Before the life ends, so that whoever sees it over sees the number.
+    pub(super) fn count_death(&self) {
+        self.died.store(DEATHS.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
     }
 
     /// What is to be done at the driver to end the context: the device to release the primary context of, or `None` to
@@ -77,6 +88,15 @@ pub(super) fn make_record(number: usize) -> &'static Record {
         BY_NUMBER[usize::from(number)].store(ptr::from_ref(record).cast_mut(), Ordering::Release);
     }
     record
+}
+
+/// On a line of its own: scopes read it, and must not wait for those who write what happens to lie beside it.
+static DEATHS: OwnLine<AtomicU64> = OwnLine(AtomicU64::new(0));
+
+/// How many contexts have been destroyed.
+#[inline]
+pub(crate) fn deaths() -> u64 {
+    DEATHS.0.load(Ordering::Relaxed)
 }
 
 /// A context as custack knows it: a record and an id, and what never changes beside them. The context is alive while
@@ -116,6 +136,7 @@ impl Handle {
         let device = device.unwrap_or(UNKNOWN);
         let primary_of = if origin == Origin::Primary { device } else { UNKNOWN };
         record.primary_of.store(primary_of, Ordering::Relaxed);
+        record.began.store(deaths(), Ordering::SeqCst);
         record.life.begin(id);
         Handle { record, id, raw: raw.addr(), device, origin }
     }
@@ -134,6 +155,17 @@ impl Handle {
     #[inline]
     pub(crate) fn is_alive(&self) -> bool {
         self.record.life.is_alive(self.id)
+    }
+
+    /// Whether the context is dead, and died when more contexts had than `since`.
+    pub(crate) fn died_after(&self, since: u64) -> bool {
+        if self.is_alive() {
+            return false;
+        }
+        // Of one whose record serves a later context it is known that it was dead when that began.
+        let of_this = self.record.life.id() == self.id;
+        let died = if of_this { &self.record.died } else { &self.record.began };
+        died.load(Ordering::SeqCst) > since
     }
 
     pub(super) fn phase(&self) -> Phase {

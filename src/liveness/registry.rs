@@ -9,7 +9,7 @@ use super::life::Phase;
 use super::record::{Handle, Origin, Record, make_record};
 use crate::driver::ffi::{CUcontext, CUdevice};
 use lazy_static::lazy_static;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 struct Known {
@@ -30,11 +30,14 @@ impl Known {
     }
 }
 
+/// So many records stay as they are after their contexts, for the scopes that ask when a context died.
+const MOST_IDLE: usize = 1024;
+
 #[derive(Default)]
 struct Registry {
     by_raw: HashMap<usize, Known>,
-    /// Records that serve no context now.
-    idle: Vec<&'static Record>,
+    /// Records that serve no context now, the one that is so for longest first.
+    idle: VecDeque<&'static Record>,
     records: usize,
     last_id: u64,
 }
@@ -59,7 +62,8 @@ impl Registry {
     }
 
     fn begin(&mut self, raw: CUcontext, device: Option<CUdevice>, origin: Origin) -> Handle {
-        let record = self.idle.pop().unwrap_or_else(|| {
+        let reused = if self.idle.len() > MOST_IDLE { self.idle.pop_front() } else { None };
+        let record = reused.unwrap_or_else(|| {
             self.records += 1;
             make_record(self.records)
         });
@@ -73,7 +77,7 @@ impl Registry {
         let before = self.by_raw.insert(latest.raw().addr(), Known::new(latest, 0));
         let Some(Handle { record, id, .. }) = before.map(|known| known.latest) else { return };
         if record.life.step(id, Phase::Alive, Phase::Dead) && !record.life.is_pinned() {
-            self.idle.push(record);
+            self.idle.push_back(record);
         }
     }
 
@@ -153,7 +157,7 @@ pub(crate) fn released(context: Handle) -> bool {
     let mut registry = write();
     let Some(known) = registry.latest(context) else { return false };
     known.shares = known.shares.saturating_sub(1);
-    let last = known.shares == 0 && context.record.life.step(context.id(), Phase::Alive, Phase::Retiring);
+    let last = known.shares == 0 && context.end_life();
     known.kept += u64::from(last);
     last
 }
@@ -184,6 +188,6 @@ pub(super) fn release_begins(context: Handle) {
 pub(super) fn destroyed(context: Handle) {
     let mut registry = write();
     if context.record.life.step(context.id(), Phase::Destroying, Phase::Dead) {
-        registry.idle.push(context.record);
+        registry.idle.push_back(context.record);
     }
 }

@@ -32,6 +32,9 @@ impl fmt::Display for How {
     }
 }
 
+/// Later than any destroying.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) context: Handle,
@@ -41,8 +44,9 @@ pub(crate) struct Entry {
     pub(crate) guards: u32,
     /// The scope that it belongs to has ended: it goes when no guard stands on it and nothing lies above it.
     pub(crate) ended: bool,
-    /// The entry below was of a destroyed context already when the first guard stood on this one.
-    pub(crate) over_destroyed: bool,
+    /// How many contexts had been destroyed when the first of its guards stood on it; [`NEVER`] without guards. What was
+    /// destroyed later was destroyed within the scope.
+    pub(crate) since: u64,
     /// From 1, and growing upwards. A guard finds its entry by it.
     pub(crate) serial: u64,
 }

@@ -10,9 +10,9 @@
 //! None of it has a destructor, so it works while the thread ends, in the destructors of the program's thread-locals.
 //! What watches for the thread's end is [`WATCH`] beside it; the vector is freed there, or when it is empty after.
 
-use super::entry::{Entry, How};
+use super::entry::{Entry, How, NEVER};
 use crate::driver::ffi::CUcontext;
-use crate::liveness::Handle;
+use crate::liveness::{Handle, deaths};
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::Location;
@@ -30,7 +30,7 @@ struct Cells {
     guards: Cell<u32>,
     how: Cell<How>,
     ended: Cell<bool>,
-    over_destroyed: Cell<bool>,
+    since: Cell<u64>,
 }
 
 impl Cells {
@@ -42,7 +42,7 @@ impl Cells {
             guards: Cell::new(0),
             how: Cell::new(How::Set),
             ended: Cell::new(false),
-            over_destroyed: Cell::new(false),
+            since: Cell::new(NEVER),
         }
     }
 
@@ -53,7 +53,7 @@ impl Cells {
             location: self.location.get(),
             guards: self.guards.get(),
             ended: self.ended.get(),
-            over_destroyed: self.over_destroyed.get(),
+            since: self.since.get(),
             serial: self.serial.get(),
         }
     }
@@ -65,7 +65,7 @@ impl Cells {
         self.location.set(entry.location);
         self.guards.set(entry.guards);
         self.ended.set(entry.ended);
-        self.over_destroyed.set(entry.over_destroyed);
+        self.since.set(entry.since);
         self.serial.set(entry.serial);
     }
 }
@@ -127,15 +127,6 @@ impl Stack {
         self.blind.set(next);
         self.next_blind.set((2 * next).min(MOST_BLIND));
         true
-    }
-
-    /// Whether the entry under the top is of a destroyed context.
-    fn is_over_destroyed(&self) -> bool {
-        let below = match self.inline.get(self.used.get().wrapping_sub(2)) {
-            Some(below) => below.context.get(),
-            None => self.spill.borrow().last().map_or(Handle::NONE, |below| below.context),
-        };
-        !below.is_alive()
     }
 
     /// Has the thread's end watched, and makes room for an entry.
@@ -203,8 +194,7 @@ pub(super) fn change(index: usize, change: impl FnOnce(&mut Entry)) {
 /// Adds an entry, and gives its serial number.
 #[inline]
 pub(crate) fn push(context: Handle, how: How, location: &'static Location<'static>, guards: u32) -> u64 {
-    // What other entries lie on is looked at when a scope stands on them.
-    let over_destroyed = how == How::Entered && top_is_destroyed();
+    let since = if guards > 0 { deaths() } else { NEVER };
     STACK.with(|stack| {
         let serial = stack.next_serial.get();
         stack.next_serial.set(serial + 1);
@@ -213,16 +203,11 @@ pub(crate) fn push(context: Handle, how: How, location: &'static Location<'stati
         }
         let used = stack.used.get();
         if let Some(cells) = stack.inline.get(used) {
-            cells.set(&Entry { context, how, location, guards, ended: false, over_destroyed, serial });
+            cells.set(&Entry { context, how, location, guards, ended: false, since, serial });
             stack.used.set(used + 1);
         }
         serial
     })
-}
-
-#[inline]
-fn top_is_destroyed() -> bool {
-    STACK.with(|stack| stack.top().is_some_and(|top| !top.context.get().is_alive()))
 }
 
 /// Puts an entry back that was taken out.
@@ -247,18 +232,18 @@ pub(crate) fn pop() {
     });
 }
 
-/// Takes the top entry out; true if the next one is to be taken off too.
+/// Takes the top entry out, that of a scope; if the next may have to be taken off too, what [`Entry::since`] said.
 #[inline]
-pub(crate) fn pop_and_look() -> bool {
+pub(crate) fn pop_and_look() -> Option<u64> {
     STACK.with(|stack| {
-        let over_destroyed = stack.top().is_some_and(|top| top.over_destroyed.get());
+        let since = stack.top().map_or(NEVER, |top| top.since.get());
         stack.used.set(stack.used.get().saturating_sub(1));
         if stack.used.get() == 0 && stack.spilled.get() > 0 {
             stack.refill();
         }
-        stack.top().is_some_and(|top| {
-            top.guards.get() == 0 && (top.ended.get() || !over_destroyed && !top.context.get().is_alive())
-        })
+        let next = stack.top()?;
+        let goes = next.guards.get() == 0 && (next.ended.get() || !next.context.get().is_alive());
+        goes.then_some(since)
     })
 }
 
@@ -325,8 +310,8 @@ pub(crate) fn stand_on_top() -> u64 {
     STACK.with(|stack| match stack.top() {
         Some(top) => {
             let guards = top.guards.get();
-            if guards == 0 && stack.used.get() + stack.spilled.get() > 1 {
-                top.over_destroyed.set(stack.is_over_destroyed());
+            if guards == 0 {
+                top.since.set(deaths());
             }
             top.guards.set(guards + 1);
             top.serial.get()
@@ -346,6 +331,9 @@ pub(crate) fn step_off_top(serial: u64) -> bool {
         let all = top.serial.get() == serial && guards > 0 && stays;
         if all {
             top.guards.set(guards - 1);
+            if guards == 1 {
+                top.since.set(NEVER);
+            }
         }
         all
     })

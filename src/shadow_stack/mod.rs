@@ -15,7 +15,7 @@
 //! So a guard marks its entry as held. If the context is destroyed the entry stays, as a *tombstone*, on the driver's
 //! stack too, where every call answers that the context is destroyed. When the guard goes, whatever its scope put on
 //! the stack has *ended*: its own entry, if it made one, and all above. What has ended is taken off when it is on top and
-//! no guard stands on it; and so is a tombstone that comes to the top by that, unless it was one before the scope.
+//! no guard stands on it; and so is a tombstone that comes to the top by that, if it became one within the scope.
 //!
 //! The mirror has no destructor and works while the thread ends. No borrow of it is held across a driver call or any
 //! code of the user's.
@@ -24,7 +24,7 @@ mod entry;
 mod inline;
 
 pub use entry::How;
-pub(crate) use entry::{Entry, Lines};
+pub(crate) use entry::{Entry, Lines, NEVER};
 pub(crate) use inline::{
     depth, is_time_to_look, is_top, look_soon, pop, pop_and_look, push, put_back, stand_on_top, step_off_top,
     top_context, top_has, top_has_one_guard, top_is_free,
@@ -53,16 +53,19 @@ pub(crate) fn step_off(serial: u64, made_entry: bool) {
     inline::change(index, |entry| {
         entry.guards = entry.guards.saturating_sub(1);
         entry.ended |= made_entry || !entry.context.is_alive();
+        if entry.guards == 0 && !entry.ended {
+            entry.since = NEVER;
+        }
     });
     for above in index + 1..depth() {
         inline::change(above, |entry| entry.ended = true);
     }
 }
 
-/// Takes the top entry out if it has ended, or, where `tombstones` says so, is one of a destroyed context.
-pub(crate) fn take_ended(tombstones: bool) -> Option<Entry> {
-    let entry =
-        top().filter(|top| top.guards == 0 && (top.ended || tombstones && !top.context.is_alive()))?;
+/// Takes the top entry out if it has ended, or its context was destroyed later than `since`.
+pub(crate) fn take_ended(since: u64) -> Option<Entry> {
+    let goes = |top: &Entry| top.guards == 0 && (top.ended || top.context.died_after(since));
+    let entry = top().filter(goes)?;
     pop();
     Some(entry)
 }

@@ -102,7 +102,7 @@ impl Oracle {
         match alive {
             Some(known) => known.owners += 1,
             None => {
-                let known = Known { alive: true, primary: true, owners: 1, lingers: false };
+                let known = Known { alive: true, died: 0, primary: true, owners: 1, lingers: false };
                 self.stacks.contexts.push(known);
             }
         }

@@ -9,7 +9,8 @@ pub(super) struct Entry {
     pub(super) context: usize,
     guards: usize,
     ended: bool,
-    over_destroyed: bool,
+    /// How many contexts had been destroyed when the first of its guards stood on it; no guard stands on most.
+    since: usize,
     serial: usize,
 }
 
@@ -24,6 +25,8 @@ pub(super) struct Guard {
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) alive: bool,
+    /// Which of all that were destroyed it was, from 1; 0 while it is alive.
+    pub(super) died: usize,
     pub(super) primary: bool,
     /// Owners that the program has: one, or the shares of the primary context.
     pub(super) owners: usize,
@@ -38,6 +41,7 @@ pub(super) struct Stacks {
     pub(super) of: [Vec<Entry>; THREADS + 1],
     pub(super) guards: [Vec<Guard>; THREADS + 1],
     serials: usize,
+    deaths: usize,
 }
 
 impl Stacks {
@@ -59,15 +63,14 @@ impl Stacks {
 
     fn put(&mut self, thread: usize, context: usize, guards: usize) -> usize {
         self.serials += 1;
-        // A scope asks what it lies on: here if it makes its entry, else when it stands on one.
-        let over_destroyed = guards > 0 && self.of[thread].last().is_some_and(|below| self.is_dead(below));
+        let since = if guards > 0 { self.deaths } else { usize::MAX };
         let serial = self.serials;
-        self.of[thread].push(Entry { context, guards, ended: false, over_destroyed, serial });
+        self.of[thread].push(Entry { context, guards, ended: false, since, serial });
         serial
     }
 
     pub(super) fn create(&mut self, thread: usize) {
-        self.contexts.push(Known { alive: true, primary: false, owners: 1, lingers: false });
+        self.contexts.push(Known { alive: true, died: 0, primary: false, owners: 1, lingers: false });
         self.put(thread, self.contexts.len() - 1, 0);
     }
 
@@ -106,10 +109,10 @@ impl Stacks {
 
     pub(super) fn enter(&mut self, thread: usize, context: usize) -> CudaResult<Guard> {
         self.usable(context)?;
-        let below = self.of[thread].iter().rev().nth(1).is_some_and(|below| self.is_dead(below));
+        let deaths = self.deaths;
         if let Some(top) = self.of[thread].last_mut().filter(|top| top.context == context) {
             if top.guards == 0 {
-                top.over_destroyed = below;
+                top.since = deaths;
             }
             top.guards += 1;
             return Ok(Guard { serial: top.serial, made: false });
@@ -122,25 +125,30 @@ impl Stacks {
         let dead = self.is_dead(&self.of[thread][at]);
         self.of[thread][at].guards -= 1;
         self.of[thread][at].ended |= guard.made || dead;
+        if self.of[thread][at].guards == 0 && !self.of[thread][at].ended {
+            self.of[thread][at].since = usize::MAX;
+        }
         self.of[thread][at + 1..].iter_mut().for_each(|entry| entry.ended = true);
         self.sweep(thread);
     }
 
     /// Takes off what has ended, and tombstones that come to the top by that.
     fn sweep(&mut self, thread: usize) {
-        let mut tombstones = false;
+        let mut since = usize::MAX;
         while let Some(top) = self.of[thread].last().filter(|top| top.guards == 0) {
-            if !(top.ended || tombstones && self.is_dead(top)) {
+            if !(top.ended || self.contexts[top.context].died > since) {
                 break;
             }
-            tombstones = !top.over_destroyed;
+            since = since.min(top.since);
             self.of[thread].pop();
         }
     }
 
     /// The context is dead for all.
     pub(super) fn end(&mut self, context: usize, lingers: bool) {
+        self.deaths += 1;
         self.contexts[context].alive = false;
+        self.contexts[context].died = self.deaths;
         self.contexts[context].lingers = lingers;
     }
 
