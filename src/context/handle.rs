@@ -139,7 +139,7 @@ impl UnownedContext {
             return UnownedContext::none();
         }
         let alive = registry::find(raw).filter(Handle::is_alive);
-        UnownedContext(alive.unwrap_or_else(|| registry::add(raw, None, Origin::Foreign)))
+        UnownedContext(alive.unwrap_or_else(|| registry::meet(raw, None)))
     }
 
     /// The device of the context.

@@ -8,7 +8,7 @@ use crate::driver::ffi::CUcontext;
 use crate::driver::{CudaApiVersion, Driver, driver};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::init::{CudaFlags, init};
-use crate::liveness::{Origin, registry};
+use crate::liveness::registry;
 use crate::private::Sealed;
 use crate::shadow_stack::{self, How};
 use std::fmt;
@@ -266,7 +266,7 @@ fn create(
     let driver = driver()?;
     let (result, raw) = call(driver, flags.bits());
     if result.is_ok() || !raw.is_null() {
-        let handle = registry::add(raw, Some(device.as_raw()), Origin::Created);
+        let handle = registry::created(raw, device.as_raw());
         shadow_stack::push(handle, How::Created, Location::caller(), 0);
         let context = Context { handle: handle.into() };
         // With an error: the driver made it all the same, and it goes here, off the stack too.

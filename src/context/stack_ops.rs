@@ -9,7 +9,7 @@ use super::restore;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Failed, Live, driver, running};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Handle, Origin, registry};
+use crate::liveness::{Handle, registry};
 use crate::report;
 use crate::shadow_stack::{self, Entry, How, NEVER};
 use std::panic::Location;
@@ -135,7 +135,7 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
     if driver.is_current(top.context.raw()) != Ok(true) {
         shadow_stack::pop();
     }
-    Ok(registry::find(raw).unwrap_or_else(|| registry::add(raw, None, Origin::Foreign)))
+    Ok(registry::find(raw).unwrap_or_else(|| registry::meet(raw, None)))
 }
 
 /// A pop where the shadow stack is empty: if there is anything, other code put it there. It is asked about before it is
@@ -227,7 +227,7 @@ fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
     match driver.ctx_get_current_api_version() {
         Err(CudaError::ContextIsDestroyed) => Ok(registry::add_dead(raw)),
         Err(error) if found.is_some() => Err(error),
-        _ => Ok(registry::add(raw, driver.ctx_get_device().ok(), Origin::Foreign)),
+        _ => Ok(registry::meet(raw, driver.ctx_get_device().ok())),
     }
 }
 

@@ -71,6 +71,12 @@ impl Registry {
         Handle::begin(record, id, raw, device, origin)
     }
 
+    fn add(&mut self, raw: CUcontext, device: Option<CUdevice>, origin: Origin) -> Handle {
+        let context = self.begin(raw, device, origin);
+        self.put(context);
+        context
+    }
+
     /// Makes this the latest of its handle value. An earlier one that is alive yet was destroyed by other code; its record
     /// serves another unless memory counts on it.
     fn put(&mut self, latest: Handle) {
@@ -96,12 +102,17 @@ pub(crate) fn is_ending(context: Handle) -> bool {
     matches!(context.phase(), Phase::Retiring | Phase::Destroying)
 }
 
-/// Takes note of a context that is alive; an earlier one with the same handle value is dead from now on.
-pub(crate) fn add(raw: CUcontext, device: Option<CUdevice>, origin: Origin) -> Handle {
+/// Takes note of a context that was created a moment ago; an earlier one with the same handle value is dead from now on.
+pub(crate) fn created(raw: CUcontext, device: CUdevice) -> Handle {
+    write().add(raw, Some(device), Origin::Created)
+}
+
+/// The living context with this handle value; one of other code's if it is not known. Looked up and noted under one
+/// lock, so that threads which meet it at once get the same.
+pub(crate) fn meet(raw: CUcontext, device: Option<CUdevice>) -> Handle {
     let mut registry = write();
-    let context = registry.begin(raw, device, origin);
-    registry.put(context);
-    context
+    let known = registry.by_raw.get(&raw.addr()).map(|known| known.latest).filter(Handle::is_alive);
+    known.unwrap_or_else(|| registry.add(raw, device, Origin::Foreign))
 }
 
 /// A handle value that was found on a stack and whose context, never met, is destroyed.

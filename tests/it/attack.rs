@@ -1,12 +1,15 @@
 //! Streams, memory and modules where they are not expected: while their context is being destroyed, when a thread ends,
-//! during a panic, on other threads, in other orders.
+//! during a panic, on other threads, in other orders. And custack beside other code that moves its stack and destroys
+//! its own contexts at the worst moments.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{current, parked, pushed, run, run_alone};
+use crate::harness::{
+    current, device, drain, other, parked, pushed, run, run_alone, start, table, within,
+};
 use crate::module::KERNELS;
-use custack::context::{Context, ContextStack};
+use custack::context::{Context, ContextStack, CurrentContext};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
@@ -172,5 +175,39 @@ fn the_last_memory_of_a_context_may_go_on_another_thread() {
             });
         });
         assert!(current().is_null());
+    });
+}
+
+#[test]
+fn threads_that_meet_a_context_of_other_codes_at_once_meet_one() {
+    run_alone(|| {
+        within(60, || {
+            const THREADS: usize = 4;
+            const ROUNDS: usize = 2_000;
+            let contexts: Vec<usize> = (0..ROUNDS).map(|_| other::parked().addr()).collect();
+            let arrived = AtomicUsize::new(0);
+            let body = || {
+                let meet = |(round, at): (usize, &usize)| {
+                    other::push(*at as _);
+                    arrived.fetch_add(1, Ordering::SeqCst);
+                    while arrived.load(Ordering::SeqCst) < THREADS * (round + 1) {
+                        std::thread::yield_now();
+                    }
+                    let met = CurrentContext::get_current().unwrap();
+                    other::pop().unwrap();
+                    met
+                };
+                contexts.iter().enumerate().map(meet).collect::<Vec<_>>()
+            };
+            let met: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(body)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            for round in 0..ROUNDS {
+                let of_all: Vec<_> = met.iter().map(|of_one| &of_one[round]).collect();
+                assert!(of_all.iter().all(|it| it.is_alive() && *it == of_all[0]), "{round}: {of_all:?}");
+            }
+            contexts.iter().for_each(|at| other::destroy(*at as _));
+        });
     });
 }
