@@ -9,7 +9,8 @@ use crate::harness::{
     current, device, drain, other, parked, pushed, run, run_alone, start, table, within,
 };
 use crate::module::KERNELS;
-use custack::context::{Context, ContextStack, CurrentContext};
+use custack::context::{Context, ContextStack, CurrentContext, wait_until_retired};
+use custack::driver::{account, sim};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
@@ -208,6 +209,27 @@ fn threads_that_meet_a_context_of_other_codes_at_once_meet_one() {
                 assert!(of_all.iter().all(|it| it.is_alive() && *it == of_all[0]), "{round}: {of_all:?}");
             }
             contexts.iter().for_each(|at| other::destroy(*at as _));
+        });
+    });
+}
+
+#[test]
+fn memory_of_a_context_that_other_code_destroyed_reaches_no_later_one() {
+    run_alone(|| {
+        within(20, || {
+            sim::reuse_handles(true);
+            let raw = other::create();
+            let mut buffer = DeviceBuffer::from_slice(&[1u8; 4]).unwrap();
+            other::destroy(raw);
+            let (a, b) = (parked(), parked());
+            assert_eq!(buffer.copy_to(&mut [0; 4]), Err(CudaError::ContextIsDestroyed));
+            assert_eq!(buffer.copy_from(&[2; 4]), Err(CudaError::ContextIsDestroyed));
+            let alive = account::contexts_alive();
+            drop((a, b));
+            assert_eq!(account::contexts_alive(), alive - 2, "nothing of them is in use");
+            drop(buffer);
+            wait_until_retired().unwrap();
+            sim::reuse_handles(false);
         });
     });
 }
