@@ -3,7 +3,7 @@
 use super::handle::UnownedContext;
 use super::resource::must_retire;
 use super::stack_ops;
-use crate::driver::{Live, driver};
+use crate::driver::{Driver, Live, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::{self, Ending, Handle, Hold, is_ending, retire};
 use crate::report;
@@ -20,7 +20,7 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
         stack_ops::clear_destroyed(driver, context);
         return Ok(());
     }
-    let own = shadow_stack::run(context.raw());
+    let own = own(driver, context);
     let Some(hold) = context.hazard(|live| Hold::take(driver, live, own)) else {
         stack_ops::clear_destroyed(driver, context);
         return Ok(());
@@ -68,8 +68,15 @@ pub(super) fn finish(ending: Option<Ending>) {
     if must_retire() {
         return retire(move || ending.finish_quietly(0));
     }
-    let own = shadow_stack::run(ending.context().raw());
+    let own = driver().map_or(0, |driver| own(driver, ending.context()));
     ending.finish_quietly(own);
+}
+
+/// How many entries on top of this thread's stack are the context's. None if other code has moved the stack, so that
+/// custack's own are not on top any more, or gone.
+fn own(driver: &Driver, context: Handle) -> usize {
+    let (own, raw) = (shadow_stack::run(context.raw()), context.raw());
+    if own == 0 || driver.is_current(raw).or_else(|_| driver.is_current(raw)) == Ok(true) { own } else { 0 }
 }
 
 /// Keeps a context at the driver while it exists: what memory holds.

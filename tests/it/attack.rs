@@ -10,7 +10,8 @@ use crate::harness::{
 };
 use crate::module::KERNELS;
 use custack::context::{Context, ContextStack, CurrentContext, wait_until_retired};
-use custack::driver::{account, sim};
+use custack::driver::account::{self, When};
+use custack::driver::sim;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
@@ -231,5 +232,34 @@ fn memory_of_a_context_that_other_code_destroyed_reaches_no_later_one() {
             wait_until_retired().unwrap();
             sim::reuse_handles(false);
         });
+    });
+}
+
+#[test]
+fn an_owner_whose_entry_other_code_popped_is_destroyed_once() {
+    run_alone(|| {
+        for when in [When::Before, When::After] {
+            let ctx = pushed();
+            assert_eq!(other::pop(), Ok(ctx.as_raw()));
+            assert!(account::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
+            drop(ctx);
+            assert_eq!((drain(), ContextStack::depth()), (vec![], 1));
+            assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
+        }
+    });
+}
+
+#[test]
+fn an_owner_whose_entry_other_code_covered_leaves_what_covers_it() {
+    run_alone(|| {
+        for when in [When::Before, When::After] {
+            let (ctx, cover) = (pushed(), parked());
+            let raw = ctx.as_raw();
+            other::push(cover.as_raw());
+            assert!(account::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
+            drop(ctx);
+            assert_eq!(drain(), [cover.as_raw(), raw], "{when:?}");
+            assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
+        }
     });
 }
