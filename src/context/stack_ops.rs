@@ -9,7 +9,7 @@ use super::restore;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Failed, Live, driver, running};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Handle, registry};
+use crate::liveness::{Handle, Origin, registry};
 use crate::report;
 use crate::shadow_stack::{self, Entry, How, NEVER};
 use std::panic::Location;
@@ -283,7 +283,7 @@ fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontex
 
 /// After a context was ended by this thread: no destroyed context stays current here, unless a guard stands on it.
 pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
-    while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && !top.context.is_alive()) {
+    while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && top.is_tombstone()) {
         // The entries below that have the same handle stay where they are until it is their turn.
         let raw = top.context.raw();
         match driver.is_current(raw).or_else(|_| driver.is_current(raw)) {
@@ -301,11 +301,26 @@ pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
             return;
         }
     }
-    let own = shadow_stack::top_has(destroyed.raw());
-    if !own && driver.pop_while_current(destroyed.raw()).is_err() {
+    let own = shadow_stack::top().is_some_and(|top| {
+        ptr::eq(top.context.raw(), destroyed.raw()) && (top.how != How::Found || top.guards > 0)
+    });
+    if !own {
+        clear_found(driver, destroyed);
+    }
+    sweep(driver, NEVER, None);
+}
+
+/// Takes a destroyed context off where other code made it current. A primary one is asked about first: other code may
+/// have a share of its own, and then it is not destroyed.
+fn clear_found(driver: &Driver, destroyed: Handle) {
+    let primary = destroyed.origin() == Origin::Primary;
+    if primary && driver.ctx_get_current_api_version() != Err(CudaError::ContextIsDestroyed) {
+        return;
+    }
+    shadow_stack::forget_found();
+    if driver.pop_while_current(destroyed.raw()).is_err() {
         report::warn(format_args!(
             "{destroyed} stays current where other code put it, and could not be taken off"
         ));
     }
-    sweep(driver, NEVER, None);
 }

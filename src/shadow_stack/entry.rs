@@ -1,6 +1,6 @@
 //! One entry of the stack, as this thread made it.
 
-use crate::liveness::Handle;
+use crate::liveness::{Handle, Origin};
 use std::fmt;
 use std::panic::Location;
 
@@ -49,6 +49,15 @@ pub(crate) struct Entry {
     pub(crate) since: u64,
     /// From 1, and growing upwards. A guard finds its entry by it.
     pub(crate) serial: u64,
+}
+
+impl Entry {
+    /// Whether it is of a destroyed context. What other code made current stays, if custack cannot know that it is
+    /// destroyed: a primary context of which custack has no share any more may live on by a share of other code's.
+    pub(crate) fn is_tombstone(&self) -> bool {
+        let of_other_code = self.how == How::Found && self.context.origin() != Origin::Created;
+        !of_other_code && !self.context.is_alive()
+    }
 }
 
 /// A stack, one entry a line, the top first.

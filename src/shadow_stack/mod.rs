@@ -52,7 +52,7 @@ pub(crate) fn step_off(serial: u64, made_entry: bool) {
     let Some(index) = find(serial) else { return };
     inline::change(index, |entry| {
         entry.guards = entry.guards.saturating_sub(1);
-        entry.ended |= made_entry || !entry.context.is_alive();
+        entry.ended |= made_entry || entry.is_tombstone();
         if entry.guards == 0 && !entry.ended {
             entry.since = NEVER;
         }
@@ -64,7 +64,7 @@ pub(crate) fn step_off(serial: u64, made_entry: bool) {
 
 /// Takes the top entry out if it has ended, or its context was destroyed later than `since`.
 pub(crate) fn take_ended(since: u64) -> Option<Entry> {
-    let goes = |top: &Entry| top.guards == 0 && (top.ended || top.context.died_after(since));
+    let goes = |top: &Entry| top.guards == 0 && (top.ended || top.is_tombstone() && top.context.died_after(since));
     let entry = top().filter(goes)?;
     pop();
     Some(entry)

@@ -9,7 +9,7 @@ use crate::harness::{
     current, device, drain, other, parked, pushed, run, run_alone, start, table, within,
 };
 use crate::module::KERNELS;
-use custack::context::{Context, ContextStack, CurrentContext, wait_until_retired};
+use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext, wait_until_retired};
 use custack::driver::account::{self, When};
 use custack::driver::sim;
 use custack::error::{CudaError, CudaResult};
@@ -261,5 +261,44 @@ fn an_owner_whose_entry_other_code_covered_leaves_what_covers_it() {
             assert_eq!(drain(), [cover.as_raw(), raw], "{when:?}");
             assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
         }
+    });
+}
+
+/// Other code takes a share in the first device's primary context.
+fn retain_primary() -> custack::driver::ffi::CUcontext {
+    let mut raw = std::ptr::null_mut();
+    assert_eq!(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut raw, 0) }, 0);
+    raw
+}
+
+#[test]
+fn a_share_that_is_given_back_leaves_current_what_other_code_has_a_share_in() {
+    run_alone(|| {
+        let raw = retain_primary();
+        other::push(raw);
+        let other = parked();
+        for scopes in 0..4 {
+            let primary = PrimaryContext::retain(device()).unwrap();
+            for _ in 0..scopes {
+                primary.scoped(|current| current.synchronize()).unwrap();
+            }
+            match scopes {
+                3 => {
+                    let handle = primary.get_unowned();
+                    let guard = handle.enter().unwrap();
+                    other.scoped(|_| Ok(drop(primary))).unwrap();
+                    drop(guard);
+                }
+                _ => drop(primary),
+            }
+            assert_eq!(current(), raw, "it is alive, after {scopes} scopes");
+        }
+        assert_eq!(drain(), [raw]);
+        other::push(raw);
+        other::release_primary();
+        let primary = PrimaryContext::retain(device()).unwrap();
+        primary.synchronize().unwrap();
+        drop(primary);
+        assert!(current().is_null(), "destroyed");
     });
 }
