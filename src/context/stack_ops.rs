@@ -135,7 +135,9 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
     if driver.is_current(top.context.raw()) != Ok(true) {
         shadow_stack::pop();
     }
-    Ok(registry::find(raw).unwrap_or_else(|| registry::meet(raw, None)))
+    // What is not known may have been destroyed, and freed by this very pop: nobody can ask any more. Met again where it
+    // is current, it is another code's context as any.
+    Ok(registry::find(raw).unwrap_or_else(|| registry::add_dead(raw)))
 }
 
 /// A pop where the shadow stack is empty: if there is anything, other code put it there. It is asked about before it is

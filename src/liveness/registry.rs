@@ -115,7 +115,7 @@ pub(crate) fn meet(raw: CUcontext, device: Option<CUdevice>) -> Handle {
     known.unwrap_or_else(|| registry.add(raw, device, Origin::Foreign))
 }
 
-/// A handle value that was found on a stack and whose context, never met, is destroyed.
+/// A handle value that was found on a stack and whose context, never met, is destroyed, or may be.
 pub(crate) fn add_dead(raw: CUcontext) -> Handle {
     let mut registry = write();
     if let Some(known) = registry.by_raw.get(&raw.addr()) {

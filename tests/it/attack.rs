@@ -302,3 +302,22 @@ fn a_share_that_is_given_back_leaves_current_what_other_code_has_a_share_in() {
         assert!(current().is_null(), "destroyed");
     });
 }
+
+#[test]
+fn what_a_pop_may_have_freed_does_not_come_back_as_usable() {
+    run(|| {
+        let ctx = pushed();
+        let raw = other::create();
+        let at = raw.addr();
+        std::thread::scope(|scope| scope.spawn(|| other::destroy(at as _)).join().unwrap());
+        let popped = ContextStack::pop().unwrap();
+        assert_eq!((popped.as_raw(), popped.is_alive()), (raw, false));
+        assert_eq!(ContextStack::push(&popped), Err(CudaError::ContextIsDestroyed));
+        assert_eq!(ContextStack::pop().unwrap(), ctx.get_unowned());
+        // One that lives is met anew where it is current.
+        let raw = other::create();
+        assert_eq!(CurrentContext::get_current().unwrap().as_raw(), raw);
+        CurrentContext::synchronize().unwrap();
+        other::destroy(raw);
+    });
+}
