@@ -134,10 +134,42 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
     ));
     if driver.is_current(top.context.raw()) != Ok(true) {
         shadow_stack::pop();
+        if let Some(held) = held_below(driver, Some(raw)) {
+            put_back_held(driver, &held);
+            return Err(self::held(&held, "pop"));
+        }
     }
     // What is not known may have been destroyed, and freed by this very pop: nobody can ask any more. Met again where it
     // is current, it is another code's context as any.
     Ok(registry::find(raw).unwrap_or_else(|| registry::add_dead(raw)))
+}
+
+/// The topmost entry that a guard stands on, if other code has popped all that lay above it. It is on top then, or was
+/// until custack popped this handle a moment ago.
+#[cold]
+fn held_below(driver: &Driver, popped: Option<CUcontext>) -> Option<Entry> {
+    let entries = shadow_stack::entries();
+    let at = entries.iter().rposition(|entry| entry.guards > 0)?;
+    let now = driver.ctx_get_current().ok()?;
+    let is_there = |entry: &Entry| ptr::eq(entry.context.raw(), now);
+    let raw = entries[at].context.raw();
+    let uncovered = match popped {
+        Some(popped) => ptr::eq(popped, raw) && !entries[at..].iter().any(is_there),
+        None => ptr::eq(now, raw) && !entries[at + 1..].iter().any(is_there),
+    };
+    uncovered.then(|| entries[at].clone())
+}
+
+/// Makes current again what a guard stands on, and forgets what other code has popped. A destroyed context cannot be put
+/// back: its handle may be freed.
+#[cold]
+fn put_back_held(driver: &Driver, held: &Entry) {
+    while shadow_stack::top().is_some_and(|top| top.serial != held.serial) {
+        shadow_stack::pop();
+    }
+    if let Some(Err(error)) = held.context.hazard(|live| driver.ctx_push_current(live)) {
+        report::warn(format_args!("{} could not be made current again: {error}", held.context));
+    }
 }
 
 /// A pop where the shadow stack is empty: if there is anything, other code put it there. It is asked about before it is
@@ -175,6 +207,11 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
         return Err(held(top, "replace"));
     }
     let driver = driver()?;
+    if let Some(held) =
+        top.as_ref().filter(|_| shadow_stack::guard_below_top()).and_then(|_| held_below(driver, None))
+    {
+        return Err(self::held(&held, "replace"));
+    }
     if context.is_none() {
         driver.ctx_unset_current().inspect_err(|_| {
             if let Some(top) = top {

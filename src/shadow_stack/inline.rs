@@ -259,6 +259,16 @@ pub(crate) fn top_is_free() -> bool {
     STACK.with(|stack| stack.top().is_some_and(|top| top.guards.get() == 0))
 }
 
+/// Whether a guard stands on the entry below the top.
+#[inline]
+pub(crate) fn guard_below_top() -> bool {
+    STACK.with(|stack| match stack.used.get() {
+        0 => false,
+        1 => depth().checked_sub(2).and_then(get).is_some_and(|below| below.guards > 0),
+        used => stack.inline[used - 2].guards.get() > 0,
+    })
+}
+
 /// Whether there is a top entry with this handle of the driver's.
 #[inline]
 pub(crate) fn top_has(raw: CUcontext) -> bool {

@@ -26,8 +26,8 @@ mod inline;
 pub use entry::How;
 pub(crate) use entry::{Entry, Lines, NEVER};
 pub(crate) use inline::{
-    depth, is_time_to_look, is_top, look_soon, pop, pop_and_look, push, put_back, stand_on_top, step_off_top,
-    top_context, top_has, top_has_one_guard, top_is_free,
+    depth, guard_below_top, is_time_to_look, is_top, look_soon, pop, pop_and_look, push, put_back,
+    stand_on_top, step_off_top, top_context, top_has, top_has_one_guard, top_is_free,
 };
 
 use crate::driver::ffi::CUcontext;

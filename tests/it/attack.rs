@@ -5,9 +5,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{
-    current, device, drain, other, parked, pushed, run, run_alone, start, table, within,
-};
+use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone, start, table, within};
 use crate::module::KERNELS;
 use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext, wait_until_retired};
 use custack::driver::account::{self, When};
@@ -319,5 +317,35 @@ fn what_a_pop_may_have_freed_does_not_come_back_as_usable() {
         assert_eq!(CurrentContext::get_current().unwrap().as_raw(), raw);
         CurrentContext::synchronize().unwrap();
         other::destroy(raw);
+    });
+}
+
+#[test]
+fn no_call_takes_a_guards_entry_where_other_code_has_popped_what_lay_on_it() {
+    run(|| {
+        let (a, b, c) = (parked(), parked(), parked());
+        let none = std::thread::spawn(|| CurrentContext::get_current().unwrap()).join().unwrap();
+        let calls: [&dyn Fn() -> Option<CudaError>; 3] =
+            [&|| ContextStack::pop().err(), &|| CurrentContext::set_current(&c).err(), &|| {
+                CurrentContext::set_current(&none).err()
+            }];
+        for (which, call) in calls.iter().enumerate() {
+            let guard = a.enter().unwrap();
+            ContextStack::push(&b).unwrap();
+            assert_eq!(other::pop(), Ok(b.as_raw()));
+            assert_eq!(call(), Some(CudaError::HeldByGuard), "{which}");
+            assert_eq!(current(), a.as_raw(), "{which}");
+            guard.synchronize().unwrap();
+            drop(guard);
+            assert_eq!((drain(), ContextStack::depth()), (vec![], 0), "{which}");
+        }
+        let guard = a.enter().unwrap();
+        ContextStack::push(&b).unwrap();
+        ContextStack::push(&c).unwrap();
+        assert_eq!((other::pop(), other::pop()), (Ok(c.as_raw()), Ok(b.as_raw())));
+        assert_eq!(ContextStack::pop().err(), Some(CudaError::HeldByGuard));
+        assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+        drop(guard);
+        assert_eq!(drain(), []);
     });
 }
