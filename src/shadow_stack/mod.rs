@@ -50,15 +50,19 @@ fn find(serial: u64) -> Option<usize> {
 /// above. An entry that it found there has ended if its context was destroyed meanwhile.
 pub(crate) fn step_off(serial: u64, made_entry: bool) {
     let Some(index) = find(serial) else { return };
+    let mut found = false;
     inline::change(index, |entry| {
         entry.guards = entry.guards.saturating_sub(1);
         entry.ended |= made_entry || entry.is_tombstone();
         if entry.guards == 0 && !entry.ended {
             entry.since = NEVER;
         }
+        found = !made_entry && entry.how == How::Found;
     });
     for above in index + 1..depth() {
-        inline::change(above, |entry| entry.ended = true);
+        // What was found on what was found, other code put in its place.
+        found &= inline::get(above).is_some_and(|entry| entry.how == How::Found);
+        inline::change(above, |entry| entry.ended |= !found);
     }
 }
 

@@ -349,3 +349,29 @@ fn no_call_takes_a_guards_entry_where_other_code_has_popped_what_lay_on_it() {
         assert_eq!(drain(), []);
     });
 }
+
+#[test]
+fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
+    run(|| {
+        let (x, y, z) = (parked(), parked(), parked());
+        other::push(x.as_raw());
+        let in_x = |f: &dyn Fn()| {
+            for _ in 0..3 {
+                x.scoped(|_| Ok(())).unwrap();
+            }
+            assert_eq!(ContextStack::depth(), 1, "it is found");
+            x.scoped(|_| Ok(f())).unwrap();
+        };
+        in_x(&|| {
+            other::set(y.as_raw());
+            // Found in its turn, after a few.
+            for _ in 0..10 {
+                y.scoped(|_| Ok(())).unwrap();
+            }
+        });
+        assert_eq!(drain(), [y.as_raw()]);
+        other::push(x.as_raw());
+        in_x(&|| ContextStack::push(&z).unwrap());
+        assert_eq!(drain(), [x.as_raw()], "custack's own goes");
+    });
+}
