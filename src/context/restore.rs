@@ -10,16 +10,9 @@ use std::ptr;
 
 /// After a push that failed: takes off what it pushed all the same.
 #[cold]
-pub(super) fn after_push(driver: &Driver, live: Live<'_>) {
+pub(super) fn after_push(driver: &Driver, live: Live<'_>) -> CudaResult<()> {
     let own = shadow_stack::run(live.raw());
-    let undone = match driver.is_current(live.raw()) {
-        Ok(true) => driver.set_run(live, own),
-        Ok(false) => Ok(()),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = undone {
-        report::warn(format_args!("a push failed, and whether it had an effect could not be seen: {error}"));
-    }
+    if driver.is_current(live.raw())? { driver.set_run(live, own) } else { Ok(()) }
 }
 
 /// After a pop that failed, of an entry that is in the shadow stack yet: puts back what it took all the same.

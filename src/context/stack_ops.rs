@@ -27,16 +27,23 @@ pub(super) fn push_entry(
     location: &'static Location<'static>,
     guards: u32,
 ) -> CudaResult<u64> {
-    match context.hazard(|live| push_or_undo(driver, live)) {
+    let mut undone = Ok(());
+    match context
+        .hazard(|live| driver.try_push(live).inspect_err(|_| undone = restore::after_push(driver, live)))
+    {
         Some(Ok(())) => Ok(shadow_stack::push(context, how, location, guards)),
-        Some(Err(failed)) => Err(failed.of("cuCtxPushCurrent_v2")),
+        Some(Err(failed)) => Err(push_failed(failed, undone)),
         None => Err(refusal(context)),
     }
 }
 
-#[inline]
-fn push_or_undo(driver: &Driver, live: Live<'_>) -> Result<(), Failed> {
-    driver.try_push(live).inspect_err(|_| restore::after_push(driver, live))
+/// Out of the hazard: a report runs code of the program's, which may destroy the context and wait for that hazard.
+#[cold]
+fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
+    if let Err(error) = undone {
+        report::warn(format_args!("a push failed, and whether it had an effect could not be seen: {error}"));
+    }
+    failed.of("cuCtxPushCurrent_v2")
 }
 
 /// As [`push_entry`], for one who has a lease.
@@ -47,7 +54,8 @@ pub(super) fn push_leased(
     live: Live<'_>,
     location: &'static Location<'static>,
 ) -> CudaResult<u64> {
-    push_or_undo(driver, live).map_err(|failed| failed.of("cuCtxPushCurrent_v2"))?;
+    let pushed = driver.try_push(live).map_err(|failed| (failed, restore::after_push(driver, live)));
+    pushed.map_err(|(failed, undone)| push_failed(failed, undone))?;
     Ok(shadow_stack::push(context, How::Entered, location, 1))
 }
 

@@ -1,8 +1,9 @@
 //! What is reported through `tracing`, and that a report never harms.
 
-use crate::harness::{other, parked, pushed, run, run_alone};
-use custack::context::{ContextStack, CurrentContext, PrimaryContext};
+use crate::harness::{current, other, parked, pushed, run, run_alone, within};
+use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext};
 use custack::driver::account::{self, When};
+use custack::error::CudaError;
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -221,5 +222,38 @@ fn a_subscriber_that_panics_does_no_harm() {
             assert!(worker.join().is_err(), "it ends by its own panic, and the process lives");
         });
         ctx.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_subscriber_may_destroy_the_context_that_a_report_is_about() {
+    struct Drops(Mutex<Option<Context>>);
+    impl Subscriber for Drops {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn event(&self, _: &Event<'_>) {
+            let owner = self.0.lock().unwrap().take();
+            drop(owner);
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+    run_alone(|| {
+        within(20, || {
+            let owner = parked();
+            let handle = owner.get_unowned();
+            tracing::subscriber::with_default(Drops(Mutex::new(Some(owner))), || {
+                assert!(account::fail_times(None, 1, 2, 999, When::Before));
+                assert_eq!(ContextStack::push(&handle), Err(CudaError::UnknownError));
+            });
+            assert!(!handle.is_alive(), "said, and dropped");
+            assert!(current().is_null());
+        });
     });
 }
