@@ -108,9 +108,10 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers; [`NotPermitted`](CudaError::NotPermitted) in a host function.
     #[doc(alias = "cuDriverGetVersion")]
     pub fn version(&self) -> CudaResult<CudaApiVersion> {
+        refuse_in_host_function()?;
         self.driver_get_version().map(CudaApiVersion::from_raw)
     }
 
@@ -272,7 +273,7 @@ pub(crate) fn as_host_function<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-#[cold]
+/// Refuses what a host function may not do, before the driver is asked.
 pub(crate) fn refuse_in_host_function() -> CudaResult<()> {
     if !in_host_function() {
         return Ok(());

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{current, drain, is_simulated, other, parked, pushed, run, run_alone, within};
+use crate::harness::{current, drain, is_simulated, other, parked, pushed, run, run_alone, start, within};
 use custack::context::{
     Context, ContextStack, CurrentContext, Origin, PrimaryContext, UnownedContext, wait_until_retired,
 };
@@ -135,7 +135,9 @@ fn in_a_callback_every_call_is_refused_without_asking() {
                     Stream::new(StreamFlags::DEFAULT, None).err(),
                     wait_until_retired().err(),
                     primary.as_ref().err().map(|(error, _)| *error),
+                    start().version().err(),
                 ];
+                let _ = start().to_string();
                 let comes_back = primary.err().is_some_and(|(_, primary)| primary.is_alive());
                 (answers, comes_back)
             });
@@ -143,7 +145,7 @@ fn in_a_callback_every_call_is_refused_without_asking() {
         };
         stream.add_callback(Box::new(callback)).unwrap();
         let ((answers, comes_back), calls) = told.recv().unwrap();
-        assert_eq!(answers, [Some(CudaError::NotPermitted); 11]);
+        assert_eq!(answers, [Some(CudaError::NotPermitted); 12]);
         assert!(comes_back, "refused before anything was done");
         assert_eq!(calls, 0);
         wait_until_retired().unwrap();
