@@ -120,8 +120,10 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         })
     }
 
+    /// Where the values are; no values, and values without a size, are anywhere but at null.
     fn first(&self) -> *mut T {
-        self.memory.address() as *mut T
+        let first = self.memory.address() as *mut T;
+        if first.is_null() { ptr::dangling_mut() } else { first }
     }
 }
 

@@ -13,7 +13,9 @@ use custack::driver::sim;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
-use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBuffer};
+use custack::memory::{
+    CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox, UnifiedBuffer, UnifiedPointer,
+};
 use custack::module::Module;
 use custack::stream::{Stream, StreamFlags};
 use std::cell::RefCell;
@@ -373,5 +375,18 @@ fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
         other::push(x.as_raw());
         in_x(&|| ContextStack::push(&z).unwrap());
         assert_eq!(drain(), [x.as_raw()], "custack's own goes");
+    });
+}
+
+#[test]
+fn buffers_without_memory_may_be_taken_over_at_null() {
+    run(|| {
+        let null = std::ptr::null_mut;
+        let none = unsafe { LockedBuffer::<u32>::from_raw_parts(null(), 0) };
+        assert!(none.is_empty() && none.as_ptr().is_aligned());
+        let none = unsafe { UnifiedBuffer::<u64>::from_raw_parts(UnifiedPointer::wrap(null()), 0) };
+        assert!(none.is_empty() && none.as_ptr().is_aligned());
+        let nothing = UnifiedBox::into_unified(UnifiedBox::new(()).unwrap());
+        assert_eq!(unsafe { UnifiedBuffer::<()>::from_raw_parts(nothing, 1) }[..], [()]);
     });
 }
