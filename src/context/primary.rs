@@ -47,6 +47,8 @@ struct Share {
     device: Device,
     /// Given back already; a second release would take somebody else's share.
     spent: AtomicBool,
+    /// Given away by one of those that have it in common, and so not to be given back by the last of them.
+    given_away: AtomicBool,
 }
 
 /// The state of a device's primary context.
@@ -197,14 +199,9 @@ impl PrimaryContext {
     ///
     /// Handles made before stay good.
     pub fn into_raw(self) -> CUcontext {
-        let raw = self.share.handle.as_raw();
-        registry::given_away(self.share.handle.handle());
-        // Moved out of its `Arc` first, so that nothing is leaked but the share itself.
-        match Arc::try_unwrap(self.share) {
-            Ok(share) => mem::forget(share),
-            Err(in_common) => mem::forget(in_common),
-        }
-        raw
+        // The handles stay good while another has it in common: the last one takes note.
+        self.share.given_away.store(true, Ordering::Relaxed);
+        self.share.handle.as_raw()
     }
 
     /// Takes over a share that was [given away](Self::into_raw), or retained by other code.
@@ -230,12 +227,18 @@ impl PrimaryContext {
 impl Share {
     fn new(raw: CUcontext, device: Device, before: Option<registry::Before>) -> Share {
         let handle = registry::retained(raw, device.as_raw(), before).into();
-        Share { handle, device, spent: AtomicBool::new(false) }
+        Share { handle, device, spent: AtomicBool::new(false), given_away: AtomicBool::new(false) }
     }
 
     /// Gives the share back. With this crate's last one the handles die first: nobody can be using the context while the
     /// driver may destroy it. A call that failed may have done its work, so the share is spent either way.
     fn release(&self) -> CudaResult<()> {
+        if self.given_away.load(Ordering::Relaxed) {
+            if !self.spent.swap(true, Ordering::Relaxed) {
+                registry::given_away(self.handle.handle());
+            }
+            return Ok(());
+        }
         let driver = driver()?;
         if self.spent.swap(true, Ordering::Relaxed) {
             return Ok(());

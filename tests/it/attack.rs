@@ -390,3 +390,21 @@ fn buffers_without_memory_may_be_taken_over_at_null() {
         assert_eq!(unsafe { UnifiedBuffer::<()>::from_raw_parts(nothing, 1) }[..], [()]);
     });
 }
+
+#[test]
+fn a_share_in_common_that_is_given_away_keeps_the_handles_good() {
+    run_alone(|| {
+        let one = PrimaryContext::retain(device()).unwrap();
+        assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        let in_common = one.clone();
+        let raw = one.into_raw();
+        drop(PrimaryContext::retain(device()).unwrap());
+        assert!(in_common.is_alive(), "other shares come and go");
+        in_common.synchronize().unwrap();
+        let handle = in_common.get_unowned();
+        drop(in_common);
+        assert!(handle.is_alive(), "what was given away was not given back");
+        drop(unsafe { PrimaryContext::from_raw(raw, device()) }.unwrap());
+        assert!(!handle.is_alive() && !PrimaryContext::state(device()).unwrap().active);
+    });
+}
