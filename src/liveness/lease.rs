@@ -76,7 +76,7 @@ impl Drop for AfterLease {
 
 #[cold]
 fn left_behind(record: &'static Record, id: u64) {
-    if !record.life.is_pinned() && !PARTICIPANTS.leased(record.address()) {
+    if !record.life.is_pinned() && !PARTICIPANTS.others_lease(record.address()) {
         retire(move || claim(record, id).into_iter().for_each(|ending| ending.finish_quietly(0)));
     }
 }

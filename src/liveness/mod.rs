@@ -52,7 +52,7 @@ mod thread;
 /// What the files that are compiled twice are made of; a model checker has its own.
 mod sync {
     pub(super) use crate::fence::publish;
-    pub(super) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
     pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
     pub(super) fn pause(looks: u32) {

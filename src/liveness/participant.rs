@@ -16,7 +16,7 @@
 // Follows the list of participants, which are never freed.
 #![allow(unsafe_code)]
 
-use super::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, pause, publish};
+use super::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence, pause, publish};
 
 /// A call uses one context, and some two: an event recorded in a stream, access to a peer.
 const HAZARDS: usize = 2;
@@ -138,6 +138,13 @@ impl Participants {
                 pause(looks);
             }
         }
+    }
+
+    /// Whether anybody has a lease on the record, for one who has just withdrawn one. Of two who do so at once, at least
+    /// one sees that the other has: that takes a fence on either side, as neither is a destroyer.
+    pub(super) fn others_lease(&self, record: usize) -> bool {
+        fence(Ordering::SeqCst);
+        self.leased(record)
     }
 
     /// Whether anybody has a lease on the record.

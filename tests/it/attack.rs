@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone, start, table, within};
+use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone, table, within};
 use crate::module::KERNELS;
 use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext, wait_until_retired};
 use custack::driver::account::{self, When};
@@ -381,7 +381,7 @@ fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
 #[test]
 fn buffers_without_memory_may_be_taken_over_at_null() {
     run(|| {
-        let null = std::ptr::null_mut;
+        use std::ptr::null_mut as null;
         let none = unsafe { LockedBuffer::<u32>::from_raw_parts(null(), 0) };
         assert!(none.is_empty() && none.as_ptr().is_aligned());
         let none = unsafe { UnifiedBuffer::<u64>::from_raw_parts(UnifiedPointer::wrap(null()), 0) };

@@ -18,7 +18,7 @@ mod queue;
 
 /// What the protocols are made of, here: the checker's own.
 mod sync {
-    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(super) use std::sync::PoisonError;
 
@@ -173,6 +173,37 @@ fn a_lease_never_meets_the_destroyer_and_the_last_of_the_two_destroys() {
         world.let_go();
         user.join().unwrap();
         world.is_over();
+    });
+}
+
+#[test]
+fn of_two_leases_that_are_withdrawn_at_once_one_sees_to_the_context() {
+    // The owner has been here and found them. After withdrawing, the crate's users have no fence of their own: that
+    // one is for the destroyer.
+    model(2, || {
+        let world = World::new();
+        assert!(world.life.step(ID, Phase::Alive, Phase::Retiring));
+        let seen = Arc::new(AtomicUsize::new(0));
+        let publish = || {
+            let cell = world.participants.join().lease().unwrap();
+            std::mem::forget(Published::new(cell, CONTEXT));
+            ptr::from_ref(cell).expose_provenance()
+        };
+        let (mine, yours) = (publish(), publish());
+        let withdraw = |world: &World, cell: usize, seen: &AtomicUsize| {
+            // SAFETY: a cell of a participant, which lives as long as the world. This is what dropping does.
+            unsafe { &*ptr::with_exposed_provenance::<AtomicUsize>(cell) }.store(0, sync::Ordering::Release);
+            if !world.participants.others_lease(CONTEXT) {
+                seen.fetch_add(1, sync::Ordering::Relaxed);
+            }
+        };
+        let other = {
+            let seen = seen.clone();
+            here(&world, move |world| withdraw(world, yours, &seen))
+        };
+        withdraw(&world, mine, &seen);
+        other.join().unwrap();
+        assert_ne!(seen.load(sync::Ordering::Relaxed), 0, "each left it to the other");
     });
 }
 
