@@ -215,10 +215,11 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
         return Err(held(top, "replace"));
     }
     let driver = driver()?;
-    if let Some(held) =
-        top.as_ref().filter(|_| shadow_stack::guard_below_top()).and_then(|_| held_below(driver, None))
-    {
-        return Err(self::held(&held, "replace"));
+    let over_guard = || top.as_ref().is_some_and(|top| top.guards == 0) && shadow_stack::guard_below_top();
+    if (context.is_none() || context.is_alive()) && over_guard() {
+        if let Some(held) = held_below(driver, None) {
+            return Err(self::held(&held, "replace"));
+        }
     }
     if context.is_none() {
         driver.ctx_unset_current().inspect_err(|_| {
