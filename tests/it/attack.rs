@@ -354,28 +354,28 @@ fn no_call_takes_a_guards_entry_where_other_code_has_popped_what_lay_on_it() {
 
 #[test]
 fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
-    run(|| {
-        let (x, y, z) = (parked(), parked(), parked());
-        other::push(x.as_raw());
-        let in_x = |f: &dyn Fn()| {
-            for _ in 0..3 {
-                x.scoped(|_| Ok(())).unwrap();
-            }
-            assert_eq!(ContextStack::depth(), 1, "it is found");
-            x.scoped(|_| Ok(f())).unwrap();
+    let in_what_was_found =
+        |in_x: &(dyn Fn(&Context) + Sync), expected: &(dyn Fn(&Context, &Context) -> bool + Sync)| {
+            run(|| {
+                let (x, y) = (parked(), parked());
+                other::push(x.as_raw());
+                for _ in 0..3 {
+                    x.scoped(|_| Ok(())).unwrap();
+                }
+                assert_eq!(ContextStack::depth(), 1, "it is found");
+                x.scoped(|_| Ok(in_x(&y))).unwrap();
+                assert!(expected(&x, &y));
+            });
         };
-        in_x(&|| {
-            other::set(y.as_raw());
-            // Found in its turn, after a few.
-            for _ in 0..10 {
-                y.scoped(|_| Ok(())).unwrap();
-            }
-        });
-        assert_eq!(drain(), [y.as_raw()]);
-        other::push(x.as_raw());
-        in_x(&|| ContextStack::push(&z).unwrap());
-        assert_eq!(drain(), [x.as_raw()], "custack's own goes");
-    });
+    let other_code_sets = |y: &Context| {
+        other::set(y.as_raw());
+        // Found in its turn, after a few.
+        for _ in 0..10 {
+            y.scoped(|_| Ok(())).unwrap();
+        }
+    };
+    in_what_was_found(&other_code_sets, &|_, y| drain() == [y.as_raw()]);
+    in_what_was_found(&|y| ContextStack::push(y).unwrap(), &|x, _| drain() == [x.as_raw()]);
 }
 
 #[test]

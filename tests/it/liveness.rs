@@ -180,7 +180,7 @@ fn a_lease_never_meets_the_destroyer_and_the_last_of_the_two_destroys() {
 fn of_two_leases_that_are_withdrawn_at_once_one_sees_to_the_context() {
     // The owner has been here and found them. After withdrawing, the crate's users have no fence of their own: that
     // one is for the destroyer.
-    model(2, || {
+    model(All, || {
         let world = World::new();
         assert!(world.life.step(ID, Phase::Alive, Phase::Retiring));
         let seen = Arc::new(AtomicUsize::new(0));
