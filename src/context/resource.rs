@@ -47,8 +47,8 @@ impl UnownedContext {
         })?
     }
 
-    /// Frees or destroys what was made in the context, with it current; `None`, without a call, if the driver has
-    /// destroyed it with the context. The context may have ended and be kept at the driver by memory, or live on under
+    /// Frees what was allocated in the context, which the caller pins, with it current; `None`, without a call, if the
+    /// context was destroyed by other code. The context may have ended and be kept at the driver by memory, or live on under
     /// another number.
     ///
     /// If the context could not be entered that is tried once more: a destructor has no later.
@@ -57,7 +57,7 @@ impl UnownedContext {
             Ok(driver) => driver,
             Err(error) => return Some(Err(error)),
         };
-        self.lease_to_dispose(|context, live| {
+        self.lease_to_dispose(Of::ThePinned, |context, live| {
             let _current = match context.enter_leased(live).or_else(|_| context.enter_leased(live)) {
                 Ok(current) => current,
                 Err(error) => return Err(error),
@@ -66,8 +66,8 @@ impl UnownedContext {
         })
     }
 
-    fn lease_to_dispose<R>(&self, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
-        self.handle().lease(Of::TheRetiring, |live| f(self, live)).or_else(|| {
+    fn lease_to_dispose<R>(&self, of: Of, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
+        self.handle().lease(of, |live| f(self, live)).or_else(|| {
             let successor = registry::successor(self.handle())?;
             successor.lease(Of::TheRetiring, |live| f(&successor.into(), live))
         })
@@ -181,7 +181,7 @@ impl<H: Copy + 'static> Resource<H> {
         let driver = driver()?;
         // SAFETY: as in `with`; the driver knows what the handle is of.
         let destroy = || (self.destroy)(driver, unsafe { Held::new(self.raw) });
-        match self.context.lease_to_dispose(|_, _| destroy()) {
+        match self.context.lease_to_dispose(Of::TheRetiring, |_, _| destroy()) {
             Some(Err(error)) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }

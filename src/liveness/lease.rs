@@ -20,6 +20,9 @@ pub(crate) enum Of {
     TheLiving,
     /// Also one that is retiring: to free and destroy what was made in it, which the driver has yet.
     TheRetiring,
+    /// One that the caller has pinned. A destroyer who has not seen the pin yet may have claimed it for a moment; it will
+    /// see it, and leave.
+    ThePinned,
 }
 
 impl Handle {
@@ -54,9 +57,13 @@ impl Handle {
         // Dropped last, after the lease is withdrawn.
         let _after = AfterLease(self.record);
         let _published = Published::new(cell, self.record.address());
-        let good = self.is_alive() || of == Of::TheRetiring && self.phase() == Phase::Retiring;
-        // SAFETY: the lease is published and the driver has the context, so a destroyer that comes now finds the lease
-        // and leaves the context as it is until the lease is withdrawn.
+        let good = match of {
+            Of::TheLiving => self.is_alive(),
+            Of::TheRetiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
+            Of::ThePinned => self.phase() != Phase::Dead,
+        };
+        // SAFETY: the lease is published and the driver has the context, so a destroyer that comes now finds the lease,
+        // or one that has come finds the pin, and leaves the context as it is until the lease is withdrawn.
         good.then(|| f(unsafe { Live::new(self.raw()) }))
     }
 }

@@ -85,9 +85,19 @@ impl World {
 
     /// What a call on a stream does, and freeing what was made in a context that is retiring.
     fn call(&self, also_retiring: bool, within: impl FnOnce()) -> Option<u32> {
+        let good = |phase| phase == Phase::Alive || also_retiring && phase == Phase::Retiring;
+        self.call_if(good, within)
+    }
+
+    /// What freeing memory does, which is pinned.
+    fn free(&self) -> Option<u32> {
+        self.call_if(|phase| phase != Phase::Dead, || {})
+    }
+
+    fn call_if(&self, good: impl FnOnce(Phase) -> bool, within: impl FnOnce()) -> Option<u32> {
         let participant = self.participants.join();
         let lease = Published::new(participant.lease().unwrap(), CONTEXT);
-        let good = self.life.is_alive(ID) || also_retiring && self.life.phase(ID) == Phase::Retiring;
+        let good = good(self.life.phase(ID));
         let read = good.then(|| {
             within();
             self.driver_reads()
@@ -263,6 +273,7 @@ fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
             });
             if pinned {
                 assert_eq!(world.driver_reads(), 7, "pinned, and there");
+                assert_eq!(world.free(), Some(7), "and can be freed");
                 if world.life.unpin() && world.life.retiring() == Some(ID) {
                     world.claim();
                 }
