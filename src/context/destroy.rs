@@ -115,8 +115,8 @@ impl Drop for Pin {
 ///
 /// # Errors
 ///
-/// [`NotPermitted`](CudaError::NotPermitted) in a host function;
-/// [`OperatingSystemError`](CudaError::OperatingSystemError) if no thread can be had.
+/// [`NotPermitted`](CudaError::NotPermitted) in a host function, and in a subscriber of `tracing` that is told what went
+/// wrong with what was retired; [`OperatingSystemError`](CudaError::OperatingSystemError) if no thread can be had.
 ///
 /// ```
 /// use custack::stream::{Stream, StreamFlags};

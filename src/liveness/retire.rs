@@ -14,6 +14,7 @@ use super::sync::{Condvar, Mutex};
 use crate::driver;
 use crate::error::{CudaError, CudaResult};
 use crate::report;
+use std::cell::Cell;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -42,7 +43,12 @@ fn start() -> bool {
     started
 }
 
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
 fn run() {
+    IS_WORKER.set(true);
     let mut relaxed = false;
     loop {
         let job = QUEUE.next();
@@ -58,6 +64,12 @@ fn run() {
 /// Waits until everything is destroyed that was retired before.
 pub(crate) fn wait() -> CudaResult<()> {
     driver::refuse_in_host_function()?;
+    if IS_WORKER.get() {
+        // A report runs code of the program's here, and would wait for the very job that it is about.
+        return Err(
+            CudaError::NotPermitted.note(format_args!("on the thread that destroys what was retired"))
+        );
+    }
     if !QUEUE.is_empty() && !start() {
         return Err(
             CudaError::OperatingSystemError.note(format_args!("to start a thread for what was retired"))

@@ -6,10 +6,14 @@
 #![allow(unsafe_code)]
 
 use crate::harness::{is_simulated, run, skip};
-use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext};
+use custack::context::{
+    Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, wait_until_retired,
+};
 use custack::device::Device;
 use custack::driver::{self, Choice, account, sim};
 use custack::error::{CudaError, DriverError};
+use custack::memory::{DeviceBuffer, DevicePointer};
+use custack::stream::{Stream, StreamFlags};
 use std::ffi::OsStr;
 use std::process::{Command, ExitStatus};
 
@@ -61,6 +65,7 @@ fn in_a_process_of_its_own() {
         Ok("failing kernel") => crate::module::failing_kernel(),
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
+        Ok("waits in a report") => waits_in_a_report(),
         other => panic!("no such scenario: {other:?}"),
     }
     println!("scenario done");
@@ -325,4 +330,44 @@ fn destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away() {
         return skip("destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away", "it is about Linux");
     }
     child_succeeds("sandboxed", &[]);
+}
+
+#[test]
+fn a_subscriber_may_wait_for_what_is_retired() {
+    child_succeeds("waits in a report", &[("CUSTACK_DRIVER", "sim")]);
+}
+
+/// What is retired cannot be destroyed, and the subscriber that is told so waits for it.
+fn waits_in_a_report() {
+    use std::sync::Mutex;
+    use tracing::span::{Attributes, Id, Record};
+    static ANSWERS: Mutex<Vec<Result<(), CudaError>>> = Mutex::new(Vec::new());
+    struct Waits;
+    impl tracing::Subscriber for Waits {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+        fn event(&self, _: &tracing::Event<'_>) {
+            ANSWERS.lock().unwrap().push(wait_until_retired());
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+    tracing::subscriber::set_global_default(Waits).unwrap();
+    crate::harness::within(20, || {
+        let ctx = custack::quick_init().unwrap();
+        // SAFETY: memory that does not exist; nothing uses it, and the simulated driver refuses to free it.
+        let wild = unsafe { DeviceBuffer::<u8>::from_raw_parts(DevicePointer::wrap(256 as *mut u8), 1) };
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        stream.add_callback(Box::new(move |_| drop(wild))).unwrap();
+        stream.synchronize().unwrap();
+        wait_until_retired().unwrap();
+        drop((stream, ctx));
+    });
+    assert_eq!(*ANSWERS.lock().unwrap(), [Err(CudaError::NotPermitted)]);
 }
