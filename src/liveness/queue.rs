@@ -44,9 +44,10 @@ impl<J> Queue<J> {
         !std::mem::replace(&mut self.lock().has_worker, true)
     }
 
-    /// The worker could not be started.
+    /// The worker could not be started. Who waits for it by now is told.
     pub(super) fn has_no_worker(&self) {
         self.lock().has_worker = false;
+        self.changed.notify_all();
     }
 
     /// For the worker: the next job, when there is one.
@@ -69,15 +70,12 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Waits until no job is left.
-    pub(super) fn wait(&self) {
+    /// Waits until no job is left; false if there are some and no worker.
+    pub(super) fn wait(&self) -> bool {
         let mut state = self.lock();
-        while state.pending > 0 {
+        while state.pending > 0 && state.has_worker {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().pending == 0
+        state.pending == 0
     }
 }

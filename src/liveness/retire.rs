@@ -70,11 +70,11 @@ pub(crate) fn wait() -> CudaResult<()> {
             CudaError::NotPermitted.note(format_args!("on the thread that destroys what was retired"))
         );
     }
-    if !QUEUE.is_empty() && !start() {
-        return Err(
-            CudaError::OperatingSystemError.note(format_args!("to start a thread for what was retired"))
-        );
+    while !QUEUE.wait() {
+        if !start() {
+            let error = CudaError::OperatingSystemError;
+            return Err(error.note(format_args!("to start a thread for what was retired")));
+        }
     }
-    QUEUE.wait();
     Ok(())
 }

@@ -411,11 +411,34 @@ fn what_is_retired_is_done_before_the_waiting_ends() {
             loom::thread::spawn(move || queue.push(1))
         };
         queue.push(10);
-        queue.wait();
+        assert!(queue.wait());
         assert!(done.load(sync::Ordering::Relaxed) >= 10, "the caller's own is done");
         other.join().unwrap();
-        queue.wait();
+        assert!(queue.wait());
         assert_eq!(done.load(sync::Ordering::Relaxed), 11);
         worker.join().unwrap();
+    });
+}
+
+#[test]
+fn who_waits_while_no_worker_can_be_started_is_told() {
+    model(All, || {
+        let queue = Arc::new(Queue::of(Mutex::new(State::new()), Condvar::new()));
+        let other = {
+            let queue = queue.clone();
+            loom::thread::spawn(move || {
+                if queue.wants_worker() {
+                    queue.has_no_worker();
+                }
+            })
+        };
+        queue.push(1);
+        while !queue.wait() {
+            if queue.wants_worker() {
+                assert_eq!(queue.next(), 1);
+                queue.done();
+            }
+        }
+        other.join().unwrap();
     });
 }
