@@ -22,7 +22,7 @@ impl UnownedContext {
     /// Calls `f`, which may take long, while nobody destroys the context; whatever is current.
     #[inline]
     pub(crate) fn lease<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.handle().lease(Of::TheLiving, f).ok_or_else(|| stack_ops::refusal(self.handle()))
+        self.handle().lease(Of::Living, f).ok_or_else(|| stack_ops::refusal(self.handle()))
     }
 
     /// As [`lease`](Self::lease), with the context current. A null handle stands for whatever is current.
@@ -69,7 +69,7 @@ impl UnownedContext {
     fn lease_to_dispose<R>(&self, of: Of, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
         self.handle().lease(of, |live| f(self, live)).or_else(|| {
             let successor = registry::successor(self.handle())?;
-            successor.lease(Of::TheRetiring, |live| f(&successor.into(), live))
+            successor.lease(Of::Retiring, |live| f(&successor.into(), live))
         })
     }
 }
@@ -181,7 +181,7 @@ impl<H: Copy + 'static> Resource<H> {
         let driver = driver()?;
         // SAFETY: as in `with`; the driver knows what the handle is of.
         let destroy = || (self.destroy)(driver, unsafe { Held::new(self.raw) });
-        match self.context.lease_to_dispose(Of::TheRetiring, |_, _| destroy()) {
+        match self.context.lease_to_dispose(Of::Retiring, |_, _| destroy()) {
             Some(Err(error)) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }

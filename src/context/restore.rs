@@ -69,7 +69,7 @@ pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<C
             }
             let below = shadow_stack::run(gone.raw());
             // Memory that is being freed may have entered a context whose owner is gone, and that the driver has yet.
-            match gone.lease(Of::TheRetiring, |live| driver.set_run(live, below)) {
+            match gone.lease(Of::Retiring, |live| driver.set_run(live, below)) {
                 Some(result) => result,
                 None if below > 0 => Ok(()),
                 None => driver.pop_while_current(gone.raw()),

@@ -127,7 +127,7 @@ impl<'a> Hold<'a> {
     /// destroyed by now, and they are what keeps its memory.
     pub(crate) fn let_go(self, context: Handle) {
         let (driver, own) = (self.driver, self.own);
-        self.take_off(|| context.lease(Of::TheRetiring, |live| driver.set_run(live, own)));
+        self.take_off(|| context.lease(Of::Retiring, |live| driver.set_run(live, own)));
     }
 
     /// A pop that failed may have taken one of several, and no top tells: then `again` makes them as many as they were,

@@ -17,9 +17,9 @@ use std::sync::atomic::AtomicUsize;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     /// One that is alive.
-    TheLiving,
+    Living,
     /// Also one that is retiring: to free and destroy what was made in it, which the driver has yet.
-    TheRetiring,
+    Retiring,
     /// One that the caller has pinned. A destroyer who has not seen the pin yet may have claimed it for a moment; it will
     /// see it, and leave.
     ThePinned,
@@ -58,8 +58,8 @@ impl Handle {
         let _after = AfterLease(self.record);
         let _published = Published::new(cell, self.record.address());
         let good = match of {
-            Of::TheLiving => self.is_alive(),
-            Of::TheRetiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
+            Of::Living => self.is_alive(),
+            Of::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
             Of::ThePinned => self.phase() != Phase::Dead,
         };
         // SAFETY: the lease is published and the driver has the context, so a destroyer that comes now finds the lease,
