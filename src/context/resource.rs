@@ -57,7 +57,7 @@ impl UnownedContext {
             Ok(driver) => driver,
             Err(error) => return Some(Err(error)),
         };
-        self.lease_to_dispose(Of::ThePinned, |context, live| {
+        self.lease_to_dispose(Of::Pinned, |context, live| {
             let _current = match context.enter_leased(live).or_else(|_| context.enter_leased(live)) {
                 Ok(current) => current,
                 Err(error) => return Err(error),

@@ -22,7 +22,7 @@ pub(crate) enum Of {
     Retiring,
     /// One that the caller has pinned. A destroyer who has not seen the pin yet may have claimed it for a moment; it will
     /// see it, and leave.
-    ThePinned,
+    Pinned,
 }
 
 impl Handle {
@@ -60,7 +60,7 @@ impl Handle {
         let good = match of {
             Of::Living => self.is_alive(),
             Of::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
-            Of::ThePinned => self.phase() != Phase::Dead,
+            Of::Pinned => self.phase() != Phase::Dead,
         };
         // SAFETY: the lease is published and the driver has the context, so a destroyer that comes now finds the lease,
         // or one that has come finds the pin, and leaves the context as it is until the lease is withdrawn.

@@ -68,7 +68,8 @@ pub(crate) fn step_off(serial: u64, made_entry: bool) {
 
 /// Takes the top entry out if it has ended, or its context was destroyed later than `since`.
 pub(crate) fn take_ended(since: u64) -> Option<Entry> {
-    let goes = |top: &Entry| top.guards == 0 && (top.ended || top.is_tombstone() && top.context.died_after(since));
+    let goes =
+        |top: &Entry| top.guards == 0 && (top.ended || top.is_tombstone() && top.context.died_after(since));
     let entry = top().filter(goes)?;
     pop();
     Some(entry)

@@ -286,7 +286,12 @@ fn a_share_that_is_given_back_leaves_current_what_other_code_has_a_share_in() {
                 3 => {
                     let handle = primary.get_unowned();
                     let guard = handle.enter().unwrap();
-                    other.scoped(|_| Ok(drop(primary))).unwrap();
+                    other
+                        .scoped(|_| {
+                            drop(primary);
+                            Ok(())
+                        })
+                        .unwrap();
                     drop(guard);
                 }
                 _ => drop(primary),
@@ -363,7 +368,11 @@ fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
                     x.scoped(|_| Ok(())).unwrap();
                 }
                 assert_eq!(ContextStack::depth(), 1, "it is found");
-                x.scoped(|_| Ok(in_x(&y))).unwrap();
+                x.scoped(|_| {
+                    in_x(&y);
+                    Ok(())
+                })
+                .unwrap();
                 assert!(expected(&x, &y));
             });
         };
