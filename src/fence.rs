@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_millis(10);
 /// of destroyer.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
+/// Whether it once was left to the destroyer, so that some user may not have heard yet that it is no more.
+static REGISTERED_WITH_KERNEL: AtomicBool = AtomicBool::new(false);
+
 /// Publishes. What the thread reads after this, it reads after a destroyer can see what was published, or else after
 /// that destroyer's [`heavy`].
 #[inline]
@@ -50,19 +53,26 @@ pub(crate) fn light() {
 pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
     register();
-    if !ASYMMETRIC.load(Ordering::SeqCst) || kernel::fence_all_threads() {
+    if !REGISTERED_WITH_KERNEL.load(Ordering::SeqCst) || kernel::fence_all_threads() {
         return;
     }
-    ASYMMETRIC.store(false, Ordering::SeqCst);
-    std::thread::sleep(GRACE);
+    // Whoever destroys meanwhile waits for the same.
+    static LOST: Once = Once::new();
+    LOST.call_once(|| {
+        ASYMMETRIC.store(false, Ordering::SeqCst);
+        std::thread::sleep(GRACE);
+    });
     fence(Ordering::SeqCst);
 }
 
 /// Asks the kernel for the asymmetric fence, once.
 pub(crate) fn register() {
     static REGISTERED: Once = Once::new();
-    REGISTERED
-        .call_once(|| ASYMMETRIC.store(kernel::register() && kernel::fence_all_threads(), Ordering::SeqCst));
+    REGISTERED.call_once(|| {
+        let works = kernel::register() && kernel::fence_all_threads();
+        REGISTERED_WITH_KERNEL.store(works, Ordering::SeqCst);
+        ASYMMETRIC.store(works, Ordering::SeqCst);
+    });
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
