@@ -322,8 +322,8 @@ fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontex
         }
         let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
         if let Err(error) = restore::after_leaving(driver, &entry, popped) {
-            report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));
             shadow_stack::put_back(&entry);
+            report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));
             return;
         }
     }
@@ -341,11 +341,11 @@ pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
         shadow_stack::pop();
         let popped = driver.ctx_pop_current();
         if let Err(error) = restore::after_leaving(driver, &top, popped) {
+            shadow_stack::put_back(&top);
             report::warn(format_args!(
                 "{} stays current, as it could not be taken off: {error}",
                 top.context
             ));
-            shadow_stack::put_back(&top);
             return;
         }
     }
