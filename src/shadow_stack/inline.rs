@@ -323,7 +323,7 @@ pub(crate) fn stand_on_top() -> u64 {
             if guards == 0 {
                 top.since.set(deaths());
             }
-            top.guards.set(guards + 1);
+            top.guards.set(guards.saturating_add(1));
             top.serial.get()
         }
         None => 0,
