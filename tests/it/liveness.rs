@@ -263,7 +263,7 @@ fn what_is_freed_late_keeps_the_context_while_it_is_freed() {
 
 #[test]
 fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
-    model(All, || {
+    model(Interrupted3, || {
         let world = World::new();
         let user = here(&world, |world| {
             let mut pinned = false;
