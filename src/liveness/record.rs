@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::life::{Life, NOBODY, OwnLine, Phase};
+use super::registry;
 use crate::driver::ffi::{CUcontext, CUdevice};
 use std::fmt;
 use std::ptr;
@@ -33,8 +34,6 @@ pub(super) struct Record {
     raw: AtomicUsize,
     /// Which of all destroyed contexts it was, from 1; see [`deaths`].
     died: AtomicU64,
-    /// How many contexts had been destroyed when it began to serve this one.
-    began: AtomicU64,
     /// The device whose primary context it is; [`UNKNOWN`] of a context that was created.
     primary_of: AtomicI32,
 }
@@ -49,7 +48,6 @@ impl Record {
             number,
             raw: AtomicUsize::new(0),
             died: AtomicU64::new(0),
-            began: AtomicU64::new(0),
             primary_of: AtomicI32::new(UNKNOWN),
         }
     }
@@ -68,6 +66,10 @@ impl Record {
     /// Before the life ends, so that whoever sees it over sees the number.
     pub(super) fn count_death(&self) {
         self.died.store(DEATHS.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+    }
+
+    pub(super) fn died(&self) -> u64 {
+        self.died.load(Ordering::SeqCst)
     }
 
     /// What is to be done at the driver to end the context: the device to release the primary context of, or `None` to
@@ -136,7 +138,6 @@ impl Handle {
         let device = device.unwrap_or(UNKNOWN);
         let primary_of = if origin == Origin::Primary { device } else { UNKNOWN };
         record.primary_of.store(primary_of, Ordering::Relaxed);
-        record.began.store(deaths(), Ordering::SeqCst);
         record.life.begin(id);
         Handle { record, id, raw: raw.addr(), device, origin }
     }
@@ -162,10 +163,10 @@ impl Handle {
         if self.is_alive() {
             return false;
         }
-        // Of one whose record serves a later context it is known that it was dead when that began.
-        let of_this = self.record.life.id() == self.id;
-        let died = if of_this { &self.record.died } else { &self.record.began };
-        died.load(Ordering::SeqCst) > since
+        let died = self.record.died();
+        // Read before this: so long as the record serves no later context, it is this one's.
+        let died = if self.record.life.id() == self.id { died } else { registry::died(self.id) };
+        died > since
     }
 
     pub(super) fn phase(&self) -> Phase {

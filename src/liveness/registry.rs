@@ -9,7 +9,7 @@ use super::life::Phase;
 use super::record::{Handle, Origin, Record, make_record};
 use crate::driver::ffi::{CUcontext, CUdevice};
 use lazy_static::lazy_static;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 struct Known {
@@ -30,14 +30,13 @@ impl Known {
     }
 }
 
-/// So many records stay as they are after their contexts, for the scopes that ask when a context died.
-const MOST_IDLE: usize = 1024;
-
 #[derive(Default)]
 struct Registry {
     by_raw: HashMap<usize, Known>,
-    /// Records that serve no context now, the one that is so for longest first.
-    idle: VecDeque<&'static Record>,
+    /// Records that serve no context now.
+    idle: Vec<&'static Record>,
+    /// By id, which of all destroyed contexts those were whose records may serve others by now.
+    died: HashMap<u64, u64>,
     records: usize,
     last_id: u64,
 }
@@ -62,8 +61,7 @@ impl Registry {
     }
 
     fn begin(&mut self, raw: CUcontext, device: Option<CUdevice>, origin: Origin) -> Handle {
-        let reused = if self.idle.len() > MOST_IDLE { self.idle.pop_front() } else { None };
-        let record = reused.unwrap_or_else(|| {
+        let record = self.idle.pop().unwrap_or_else(|| {
             self.records += 1;
             make_record(self.records)
         });
@@ -81,10 +79,18 @@ impl Registry {
     /// serves another unless memory counts on it.
     fn put(&mut self, latest: Handle) {
         let before = self.by_raw.insert(latest.raw().addr(), Known::new(latest, 0));
-        let Some(Handle { record, id, .. }) = before.map(|known| known.latest) else { return };
-        if record.life.step(id, Phase::Alive, Phase::Dead) && !record.life.is_pinned() {
-            self.idle.push_back(record);
+        let Some(before) = before.map(|known| known.latest).filter(Handle::is_alive) else { return };
+        before.record.count_death();
+        if before.record.life.step(before.id(), Phase::Alive, Phase::Dead) && !before.record.life.is_pinned()
+        {
+            self.rest(before);
         }
+    }
+
+    /// The context is over, and its record may serve another. A scope may yet ask when it died.
+    fn rest(&mut self, context: Handle) {
+        self.died.insert(context.id(), context.record.died());
+        self.idle.push(context.record);
     }
 
     fn latest(&mut self, context: Handle) -> Option<&mut Known> {
@@ -195,10 +201,15 @@ pub(super) fn release_begins(context: Handle) {
     }
 }
 
+/// Which of all destroyed contexts this was, whose record may serve another by now; 0 for one that was never met alive.
+pub(super) fn died(id: u64) -> u64 {
+    read().died.get(&id).copied().unwrap_or(0)
+}
+
 /// The driver has destroyed the context, or let go of the share, and the record may serve another.
 pub(super) fn destroyed(context: Handle) {
     let mut registry = write();
     if context.record.life.step(context.id(), Phase::Destroying, Phase::Dead) {
-        registry.idle.push_back(context.record);
+        registry.rest(context);
     }
 }

@@ -765,3 +765,22 @@ fn what_is_retired_breaks_nobodys_capture() {
         drain();
     });
 }
+
+#[test]
+fn a_scope_leaves_what_was_destroyed_before_it_whatever_is_made_within_it() {
+    run_alone(|| {
+        for made in [0, 1, 5_000] {
+            let (old, within, ctx) = (pushed(), pushed(), parked());
+            let raw = old.as_raw();
+            std::thread::scope(|scope| scope.spawn(|| drop(old)).join().unwrap());
+            ctx.scoped(|_| {
+                drop(within);
+                (0..made).for_each(|_| drop(parked()));
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!((current(), ContextStack::depth()), (raw, 1), "{made} were made");
+            assert_eq!(ContextStack::pop().unwrap().as_raw(), raw);
+        }
+    });
+}
