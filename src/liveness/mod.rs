@@ -5,10 +5,10 @@
 //!
 //! # What is known
 //!
-//! Each context has a *record* and an *id*, a number that is never used again. A [`Handle`] is the two together, plain
-//! data that anybody may copy and keep: it is good while the record says that this id is alive, which is one load and
-//! one comparison ([`life`]). The [`registry`] leads from the value that the driver answers to the handle that it
-//! stands for now, because the driver gives the same value to a later context.
+//! Each context has a *record*, which serves another when the driver has destroyed it, and an *id*, a number that is never
+//! used again. A [`Handle`] is the two together, plain data that anybody may copy and keep: it is good while the record
+//! says that this id is alive, which is one load and one comparison ([`life`]). The [`registry`] leads from the value that
+//! the driver answers to the handle that it stands for now, because the driver gives the same value to a later context.
 //!
 //! # Three ways to keep a context
 //!
@@ -31,11 +31,12 @@
 //! context is claimed, hazards are waited for, and the driver is called ([`destroy`]). Otherwise whoever gives back the
 //! last lease or pin claims it. No destructor waits for another thread's blocking call.
 //!
-//! Where destroying is not possible, in a host function and while a thread ends, [`retire`](mod@retire) has it done by
-//! a thread of its own soon after.
+//! What cannot be destroyed on the spot, in a host function, while a thread ends, or because a call was using it,
+//! [`retire`](mod@retire) has destroyed by a thread of its own soon after.
 //!
-//! The argument that a user and a destroyer never meet is in [`participant`] and [`life`]; a model checker tries every
-//! order of the steps in these very files (`tests/it/liveness.rs`).
+//! The argument that a user and a destroyer never meet is in [`participant`] and [`life`]. A model checker runs these two
+//! files and that of the queue (`tests/it/liveness.rs`): two threads in every order of their steps, and three in those
+//! with at most three interruptions.
 
 mod destroy;
 mod hazard;

@@ -15,7 +15,8 @@
 //! So a guard marks its entry as held. If the context is destroyed the entry stays, as a *tombstone*, on the driver's
 //! stack too, where every call answers that the context is destroyed. When the guard goes, whatever its scope put on
 //! the stack has *ended*: its own entry, if it made one, and all above. What has ended is taken off when it is on top and
-//! no guard stands on it; and so is a tombstone that comes to the top by that, if it became one within the scope.
+//! no guard stands on it; and so is a tombstone that comes to the top by that, if it became one within the scope. What
+//! other code put there and custack only found, other code takes off.
 //!
 //! The mirror has no destructor and works while the thread ends. No borrow of it is held across a driver call or any
 //! code of the user's.
