@@ -5,7 +5,9 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone, table, within};
+use crate::harness::{
+    current, device, drain, is_simulated, other, parked, pushed, run, run_alone, skip, table, within,
+};
 use crate::module::KERNELS;
 use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext, wait_until_retired};
 use custack::driver::account::{self, When};
@@ -185,8 +187,9 @@ fn threads_that_meet_a_context_of_other_codes_at_once_meet_one() {
     run_alone(|| {
         within(60, || {
             const THREADS: usize = 4;
-            const ROUNDS: usize = 2_000;
-            let contexts: Vec<usize> = (0..ROUNDS).map(|_| other::parked().addr()).collect();
+            // A real driver has room for some.
+            let rounds = if is_simulated() { 2_000 } else { 12 };
+            let contexts: Vec<usize> = (0..rounds).map(|_| other::parked().addr()).collect();
             let arrived = AtomicUsize::new(0);
             let body = || {
                 let meet = |(round, at): (usize, &usize)| {
@@ -205,7 +208,7 @@ fn threads_that_meet_a_context_of_other_codes_at_once_meet_one() {
                 let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(body)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
-            for round in 0..ROUNDS {
+            for round in 0..rounds {
                 let of_all: Vec<_> = met.iter().map(|of_one| &of_one[round]).collect();
                 assert!(of_all.iter().all(|it| it.is_alive() && *it == of_all[0]), "{round}: {of_all:?}");
             }
@@ -216,6 +219,10 @@ fn threads_that_meet_a_context_of_other_codes_at_once_meet_one() {
 
 #[test]
 fn memory_of_a_context_that_other_code_destroyed_reaches_no_later_one() {
+    let test = "memory_of_a_context_that_other_code_destroyed_reaches_no_later_one";
+    if !is_simulated() {
+        return skip(test, "the NVIDIA driver may crash on what other code destroyed");
+    }
     run_alone(|| {
         within(20, || {
             sim::reuse_handles(true);
