@@ -1,13 +1,17 @@
-//! The calls of the stream and event chapters with Rust's types.
+//! The calls of the stream chapter with Rust's types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::ffi::*;
-use super::{Driver, Held, ask, made};
+use super::{ask, made};
+use crate::driver::ffi::*;
+use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
 use std::os::raw::c_void;
 use std::ptr;
+
+/// The capture mode under which what is forbidden during captures is allowed.
+pub(crate) const RELAXED: u32 = 2;
 
 impl Driver {
     pub(crate) fn stream_create(&self, flags: u32, priority: i32) -> CudaResult<CUstream> {
@@ -78,40 +82,5 @@ impl Driver {
         let mut mode = mode;
         ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))?;
         Ok(mode)
-    }
-
-    pub(crate) fn event_create(&self, flags: u32) -> CudaResult<CUevent> {
-        let mut event = ptr::null_mut();
-        made!(self, ask!(self.cuEventCreate(&mut event, flags)), event, event_destroy)
-    }
-
-    pub(crate) fn event_destroy(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
-        ask!(self.cuEventDestroy_v2(event.raw()))
-    }
-
-    pub(crate) fn event_record(
-        &self,
-        event: Held<'_, CUevent>,
-        stream: Held<'_, CUstream>,
-    ) -> CudaResult<()> {
-        ask!(self.cuEventRecord(event.raw(), stream.raw()))
-    }
-
-    pub(crate) fn event_query(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
-        ask!(self.cuEventQuery(event.raw()))
-    }
-
-    pub(crate) fn event_synchronize(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
-        ask!(self.cuEventSynchronize(event.raw()))
-    }
-
-    pub(crate) fn event_elapsed_time(
-        &self,
-        start: Held<'_, CUevent>,
-        end: Held<'_, CUevent>,
-    ) -> CudaResult<f32> {
-        let mut millis = 0.0;
-        ask!(self.cuEventElapsedTime(&mut millis, start.raw(), end.raw()))?;
-        Ok(millis)
     }
 }

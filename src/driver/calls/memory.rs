@@ -3,8 +3,9 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::ffi::*;
-use super::{Driver, Held, ask, made};
+use super::{ask, made};
+use crate::driver::ffi::*;
+use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
 use std::os::raw::c_void;
 use std::ptr;
@@ -35,7 +36,7 @@ impl Driver {
     /// A driver that fails after it has allocated has written the address.
     fn undo_alloc(&self, address: u64) {
         if address != 0 {
-            // SAFETY: nobody has got it.
+            // SAFETY: allocated a moment ago, and given to no one.
             let _ = unsafe { self.mem_free(address) };
         }
     }
@@ -44,7 +45,7 @@ impl Driver {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemAllocHost_v2(&mut memory, size)).inspect_err(|_| {
             if !memory.is_null() {
-                // SAFETY: nobody has got it.
+                // SAFETY: allocated a moment ago, and given to no one.
                 let _ = unsafe { self.mem_free_host(memory) };
             }
         })?;
@@ -90,8 +91,8 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The host's address is writable for so many bytes until the copy is done, and what the device has there is such
-    /// that the program may have it.
+    /// The host's address is writable for so many bytes until the copy is done, and what the device has at its own is
+    /// initialised and valid for the type that the host reads it as.
     pub(crate) unsafe fn copy_to_host(
         &self,
         to: *mut c_void,

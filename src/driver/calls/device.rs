@@ -1,10 +1,11 @@
-//! The device chapter's calls with Rust's types: out-parameters become results.
+//! The calls of the device chapter with Rust's types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
 
-use super::ffi::*;
-use super::{Driver, ask};
+use super::ask;
+use crate::driver::Driver;
+use crate::driver::ffi::*;
 use crate::error::{CudaError, CudaResult};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};

@@ -1,73 +1,15 @@
-//! The context chapter's calls with Rust's types: out-parameters become results.
+//! The calls of the context chapters (contexts, primary contexts, peer access) with Rust's types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
 
-use super::ffi::*;
-use super::{Driver, Failed, ask, ask_briefly};
+use super::{ask, ask_briefly};
+use crate::driver::ffi::*;
+use crate::driver::{Driver, Failed, Live};
 use crate::error::CudaResult;
-use std::marker::PhantomData;
 use std::ptr;
 
-/// A context handle that may be given to the driver while this value exists.
-///
-/// The driver dereferences the handles it gets: one that it has freed ends the process. So every call that takes a
-/// handle takes it as this, and the one who makes a `Live` answers for it.
-#[derive(Clone, Copy)]
-pub(crate) struct Live<'a> {
-    raw: CUcontext,
-    held: PhantomData<&'a ()>,
-}
-
-impl Live<'_> {
-    /// # Safety
-    ///
-    /// While the value exists, the driver must not free what the handle points to: its context is alive and kept
-    /// from being destroyed, or some thread's stack holds the handle and will go on holding it.
-    #[inline]
-    pub(crate) unsafe fn new(raw: CUcontext) -> Self {
-        Live { raw, held: PhantomData }
-    }
-
-    #[inline]
-    pub(crate) fn raw(self) -> CUcontext {
-        self.raw
-    }
-}
-
-/// Another handle that may be given to the driver while this value exists, by the same reasoning.
-#[derive(Clone, Copy)]
-pub(crate) struct Held<'a, H> {
-    raw: H,
-    held: PhantomData<&'a ()>,
-}
-
-impl<H: Copy> Held<'_, H> {
-    /// # Safety
-    ///
-    /// While the value exists, what the handle stands for is not destroyed, nor its context.
-    #[inline]
-    pub(crate) unsafe fn new(raw: H) -> Self {
-        Held { raw, held: PhantomData }
-    }
-
-    #[inline]
-    pub(super) fn raw(self) -> H {
-        self.raw
-    }
-}
-
 impl Driver {
-    pub(crate) fn init(&self, flags: u32) -> CudaResult<()> {
-        ask!(self.cuInit(flags))
-    }
-
-    pub(super) fn driver_get_version(&self) -> CudaResult<i32> {
-        let mut version = 0;
-        ask!(self.cuDriverGetVersion(&mut version))?;
-        Ok(version)
-    }
-
     /// The handle comes back even with an error: a driver that fails after it has made the context has written it.
     pub(crate) fn ctx_create(&self, flags: u32, device: CUdevice) -> (CudaResult<()>, CUcontext) {
         let mut context = ptr::null_mut();
@@ -86,12 +28,12 @@ impl Driver {
     }
 
     pub(crate) fn ctx_destroy(&self, context: Live<'_>) -> CudaResult<()> {
-        ask!(self.cuCtxDestroy_v2(context.raw))
+        ask!(self.cuCtxDestroy_v2(context.raw()))
     }
 
     #[inline]
     pub(crate) fn try_push(&self, context: Live<'_>) -> Result<(), Failed> {
-        ask_briefly!(self.cuCtxPushCurrent_v2(context.raw))
+        ask_briefly!(self.cuCtxPushCurrent_v2(context.raw()))
     }
 
     #[inline]
@@ -103,7 +45,7 @@ impl Driver {
 
     #[inline]
     pub(crate) fn try_set(&self, context: Live<'_>) -> Result<(), Failed> {
-        ask_briefly!(self.cuCtxSetCurrent(context.raw))
+        ask_briefly!(self.cuCtxSetCurrent(context.raw()))
     }
 
     #[inline]
@@ -153,7 +95,7 @@ impl Driver {
 
     pub(crate) fn ctx_get_id(&self, context: Live<'_>) -> CudaResult<u64> {
         let mut id = 0;
-        ask!(self.cuCtxGetId(context.raw, &mut id))?;
+        ask!(self.cuCtxGetId(context.raw(), &mut id))?;
         Ok(id)
     }
 
@@ -193,7 +135,7 @@ impl Driver {
 
     pub(crate) fn ctx_get_api_version(&self, context: Live<'_>) -> CudaResult<u32> {
         let mut version = 0;
-        ask!(self.cuCtxGetApiVersion(context.raw, &mut version))?;
+        ask!(self.cuCtxGetApiVersion(context.raw(), &mut version))?;
         Ok(version)
     }
 
@@ -222,11 +164,11 @@ impl Driver {
     }
 
     pub(crate) fn ctx_enable_peer_access(&self, peer: Live<'_>) -> CudaResult<()> {
-        ask!(self.cuCtxEnablePeerAccess(peer.raw, 0))
+        ask!(self.cuCtxEnablePeerAccess(peer.raw(), 0))
     }
 
     pub(crate) fn ctx_disable_peer_access(&self, peer: Live<'_>) -> CudaResult<()> {
-        ask!(self.cuCtxDisablePeerAccess(peer.raw))
+        ask!(self.cuCtxDisablePeerAccess(peer.raw()))
     }
 
     /// The handle comes back even with an error, as from [`ctx_create`](Self::ctx_create).

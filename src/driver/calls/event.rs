@@ -1,0 +1,47 @@
+//! The calls of the event chapter with Rust's types.
+
+// Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
+#![allow(unsafe_code)]
+
+use super::{ask, made};
+use crate::driver::ffi::*;
+use crate::driver::{Driver, Held};
+use crate::error::CudaResult;
+use std::ptr;
+
+impl Driver {
+    pub(crate) fn event_create(&self, flags: u32) -> CudaResult<CUevent> {
+        let mut event = ptr::null_mut();
+        made!(self, ask!(self.cuEventCreate(&mut event, flags)), event, event_destroy)
+    }
+
+    pub(crate) fn event_destroy(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
+        ask!(self.cuEventDestroy_v2(event.raw()))
+    }
+
+    pub(crate) fn event_record(
+        &self,
+        event: Held<'_, CUevent>,
+        stream: Held<'_, CUstream>,
+    ) -> CudaResult<()> {
+        ask!(self.cuEventRecord(event.raw(), stream.raw()))
+    }
+
+    pub(crate) fn event_query(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
+        ask!(self.cuEventQuery(event.raw()))
+    }
+
+    pub(crate) fn event_synchronize(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
+        ask!(self.cuEventSynchronize(event.raw()))
+    }
+
+    pub(crate) fn event_elapsed_time(
+        &self,
+        start: Held<'_, CUevent>,
+        end: Held<'_, CUevent>,
+    ) -> CudaResult<f32> {
+        let mut millis = 0.0;
+        ask!(self.cuEventElapsedTime(&mut millis, start.raw(), end.raw()))?;
+        Ok(millis)
+    }
+}

@@ -1,0 +1,34 @@
+//! Host functions: functions of the program that the driver calls, in which it refuses every call.
+
+use crate::error::{CudaError, CudaResult};
+use std::cell::Cell;
+
+thread_local! {
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a function of the program's that the driver has called.
+#[inline]
+pub(crate) fn in_host_function() -> bool {
+    IN_HOST_FUNCTION.get()
+}
+
+/// Runs a function of the program's that the driver has called.
+pub(crate) fn as_host_function<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IN_HOST_FUNCTION.set(self.0);
+        }
+    }
+    let _restore = Restore(IN_HOST_FUNCTION.replace(true));
+    f()
+}
+
+#[cold]
+pub(crate) fn refuse_in_host_function() -> CudaResult<()> {
+    if !in_host_function() {
+        return Ok(());
+    }
+    Err(CudaError::NotPermitted.note(format_args!("in a host function, where the driver refuses every call")))
+}

@@ -1,0 +1,171 @@
+//! Which driver runs: the environment's choice, or the program's.
+
+#[cfg(feature = "sim")]
+use super::account;
+use super::host_function::{in_host_function, refuse_in_host_function};
+#[cfg(feature = "sim")]
+use super::sim;
+use super::{Driver, native};
+use crate::error::{CudaError, CudaResult, DriverError};
+use crate::fence;
+use std::str::FromStr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Which driver to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// The NVIDIA driver.
+    Cuda,
+    /// The simulated driver.
+    Sim,
+    /// The NVIDIA driver if it loads and finds a device, else the simulated one.
+    Auto,
+}
+
+impl FromStr for Choice {
+    type Err = DriverError;
+
+    /// Reads `cuda`, `sim` or `auto`.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError::UnknownChoice`] for anything else.
+    fn from_str(text: &str) -> Result<Choice, DriverError> {
+        match text {
+            "cuda" => Ok(Choice::Cuda),
+            "sim" => Ok(Choice::Sim),
+            "auto" => Ok(Choice::Auto),
+            other => Err(DriverError::UnknownChoice { value: other.to_owned() }),
+        }
+    }
+}
+
+// A `OnceLock` beside a lock, not a lazy value: a lazy value would keep a failure for ever, and a library that was
+// missing at the first try may be there at the next.
+static RUNNING: OnceLock<Driver> = OnceLock::new();
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// The driver that runs; starts the one that `CUSTACK_DRIVER` names if none does yet.
+///
+/// # Errors
+///
+/// [`DriverError`]: what was tried, and what to do. A failure is not kept: the next call tries again.
+pub fn current() -> Result<&'static Driver, DriverError> {
+    if let Some(driver) = RUNNING.get() {
+        return Ok(driver);
+    }
+    let choice = match std::env::var_os("CUSTACK_DRIVER") {
+        Some(value) => value.to_string_lossy().parse()?,
+        None => Choice::Cuda,
+    };
+    start(choice)
+}
+
+/// Chooses the driver, whatever `CUSTACK_DRIVER` says, and starts it.
+///
+/// # Errors
+///
+/// [`DriverError::AlreadyRunning`] if another driver is in use already; else why this one could not be had.
+///
+/// ```
+/// use custack::driver::{self, Choice};
+///
+/// let driver = driver::choose(Choice::Sim)?;
+/// assert!(driver.is_simulated());
+/// assert!(driver::choose(Choice::Cuda).is_err());
+/// # Ok::<(), custack::error::DriverError>(())
+/// ```
+pub fn choose(choice: Choice) -> Result<&'static Driver, DriverError> {
+    let driver = start(choice)?;
+    let wanted = match choice {
+        Choice::Cuda if driver.simulated => "NVIDIA",
+        Choice::Sim if !driver.simulated => "simulated",
+        _ => return Ok(driver),
+    };
+    Err(DriverError::AlreadyRunning { wanted, running: driver.name() })
+}
+
+fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
+    let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(driver) = RUNNING.get() {
+        return Ok(driver);
+    }
+    let chosen = match choice {
+        Choice::Cuda => native_driver()?,
+        Choice::Sim => simulated_driver()?,
+        Choice::Auto => match native_driver() {
+            Ok(driver) if driver.init(0).and_then(|()| driver.device_get_count()).is_ok_and(|n| n > 0) => {
+                driver
+            }
+            Ok(driver) => simulated_driver().unwrap_or(driver),
+            Err(reason) => simulated_driver().map_err(|_| reason)?,
+        },
+    };
+    // Before the program has many threads, if it has not yet: see there.
+    fence::register();
+    Ok(RUNNING.get_or_init(|| counted(chosen)))
+}
+
+/// With the layer that counts, where it is wanted: only over the driver that is chosen in the end, as the layer calls
+/// the first table that it was laid over.
+#[cfg(feature = "sim")]
+fn counted(chosen: Driver) -> Driver {
+    let wanted = chosen.simulated || account::is_enabled();
+    Driver { table: account::layered(chosen.table, wanted), ..chosen }
+}
+
+#[cfg(not(feature = "sim"))]
+fn counted(chosen: Driver) -> Driver {
+    chosen
+}
+
+fn native_driver() -> Result<Driver, DriverError> {
+    let (table, library) = match std::env::var("CUSTACK_LIBCUDA") {
+        Ok(name) => native::load_any(&[&name])?,
+        Err(_) => native::load()?,
+    };
+    Ok(Driver { table, simulated: false, library })
+}
+
+#[cfg(feature = "sim")]
+fn simulated_driver() -> Result<Driver, DriverError> {
+    Ok(Driver { table: sim::table(), simulated: true, library: "simulated".to_owned() })
+}
+
+#[cfg(not(feature = "sim"))]
+fn simulated_driver() -> Result<Driver, DriverError> {
+    Err(DriverError::SimulatorNotBuilt)
+}
+
+/// The driver, if it runs already.
+#[inline]
+pub(crate) fn running() -> Option<&'static Driver> {
+    RUNNING.get()
+}
+
+/// The running driver, for the rooms above; refused in a host function, where the driver refuses every call.
+#[inline]
+pub(crate) fn driver() -> CudaResult<&'static Driver> {
+    match running() {
+        Some(driver) if !in_host_function() => Ok(driver),
+        _ => start_or_say_why(),
+    }
+}
+
+#[cold]
+fn start_or_say_why() -> CudaResult<&'static Driver> {
+    refuse_in_host_function()?;
+    current().map_err(|reason| CudaError::NoDriver(kept(reason)))
+}
+
+/// `CudaError` is `Copy`, so the reason it points to has to stay: each different one is kept once.
+fn kept(reason: DriverError) -> &'static DriverError {
+    static REASONS: Mutex<Vec<&'static DriverError>> = Mutex::new(Vec::new());
+    let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = reasons.iter().find(|known| ***known == reason) {
+        return known;
+    }
+    let reason: &'static DriverError = Box::leak(Box::new(reason));
+    reasons.push(reason);
+    reason
+}
