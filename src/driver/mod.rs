@@ -14,12 +14,12 @@
 //! # Ok::<(), custack::error::DriverError>(())
 //! ```
 
-#[cfg(feature = "sim")]
-pub mod account;
 mod calls;
 pub mod ffi;
 mod handles;
 mod host_function;
+#[cfg(feature = "sim")]
+pub mod instrument;
 mod native;
 mod select;
 #[cfg(feature = "sim")]

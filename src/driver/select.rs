@@ -1,8 +1,8 @@
 //! Which driver runs: the environment's choice, or the program's.
 
-#[cfg(feature = "sim")]
-use super::account;
 use super::host_function::{in_host_function, refuse_in_host_function};
+#[cfg(feature = "sim")]
+use super::instrument;
 #[cfg(feature = "sim")]
 use super::sim;
 use super::{Driver, native};
@@ -110,8 +110,8 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
 /// the first table that it was laid over.
 #[cfg(feature = "sim")]
 fn counted(chosen: Driver) -> Driver {
-    let wanted = chosen.simulated || account::is_enabled();
-    Driver { table: account::layered(chosen.table, wanted), ..chosen }
+    let wanted = chosen.simulated || instrument::is_enabled();
+    Driver { table: instrument::layered(chosen.table, wanted), ..chosen }
 }
 
 #[cfg(not(feature = "sim"))]

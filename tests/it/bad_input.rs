@@ -5,7 +5,7 @@ use custack::context::{
     CacheConfig, Context, ContextFlags, ContextStack, CurrentContext, ResourceLimit, UnownedContext,
 };
 use custack::device::{Device, DeviceAttribute};
-use custack::driver::account;
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 
 /// The call, the error it gives, a part of the text, and how many driver calls it may make.
@@ -98,10 +98,10 @@ fn every_bad_input_is_refused_named_and_leaves_everything_as_it_was() {
         let dead = parked().get_unowned();
         let none = CurrentContext::get_current().unwrap();
         let ctx = pushed();
-        let alive = account::contexts_alive;
+        let alive = instrument::contexts_alive;
         let _ = alive;
         for (name, call, error, text, most_calls) in rows(&dead, &none, &ctx, device()) {
-            let (result, calls) = account::during(call);
+            let (result, calls) = instrument::during(call);
             assert_eq!(result, Err(error), "{name}");
             assert!(error.to_string().contains(text), "{name}: {error}");
             assert!(calls.total() <= most_calls, "{name}: {calls}");

@@ -2,7 +2,7 @@
 
 use crate::harness::{parked, pushed, run};
 use custack::context::{CacheConfig, CurrentContext, SharedMemoryConfig};
-use custack::driver::account;
+use custack::driver::instrument;
 use custack::error::CudaError;
 
 #[test]
@@ -50,7 +50,7 @@ fn banks_of_shared_memory_have_four_bytes_whatever_is_set() {
 fn the_hidden_last_configs_are_refused_without_a_call() {
     run(|| {
         let ctx = pushed();
-        let (results, calls) = account::during(|| {
+        let (results, calls) = instrument::during(|| {
             [
                 ctx.set_cache_config(CacheConfig::__Nonexhaustive),
                 CurrentContext::set_cache_config(CacheConfig::__Nonexhaustive),

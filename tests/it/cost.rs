@@ -6,7 +6,7 @@
 use crate::harness::{parked, pushed, run};
 use crate::unowned::operations;
 use custack::context::{Context, ContextStack, CurrentContext};
-use custack::driver::account::during;
+use custack::driver::instrument::during;
 use custack::error::{CudaError, CudaResult};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,10 +1,10 @@
-//! The table, the choice of a driver, and the accounts.
+//! The table, the choice of a driver, and the layer that counts calls.
 
 // The table is called directly.
 #![allow(unsafe_code)]
 
 use crate::harness::{parked, pushed, run, start, table};
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self, When};
 use custack::driver::{Choice, FUNCTIONS, SINCE, sim};
 use custack::error::{CudaError, DriverError};
 use std::collections::BTreeSet;
@@ -80,13 +80,13 @@ fn both_tables_can_be_had_side_by_side() {
 fn calls_are_counted_by_name_and_thread() {
     run(|| {
         let ctx = parked();
-        let (_, calls) = account::during(|| {
+        let (_, calls) = instrument::during(|| {
             std::thread::scope(|scope| scope.spawn(|| ctx.synchronize()).join().unwrap()).unwrap();
             ctx.synchronize()
         });
         assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuCtxSynchronize");
         assert_eq!((calls.total(), calls.of("cuCtxSynchronize"), calls.of("nonsense")), (3, 1, 0));
-        assert!(account::calls().total() > 3);
+        assert!(instrument::calls().total() > 3);
     });
 }
 
@@ -94,14 +94,14 @@ fn calls_are_counted_by_name_and_thread() {
 fn an_armed_fault_happens_once_at_its_call() {
     run(|| {
         let _ctx = pushed();
-        assert!(account::fail(Some("cuCtxSynchronize"), 2, 719, When::Before));
+        assert!(instrument::fail(Some("cuCtxSynchronize"), 2, 719, When::Before));
         // SAFETY: no arguments.
         let sync = || unsafe { (table().cuCtxSynchronize)() };
         assert_eq!([sync(), sync(), sync()], [0, 719, 0]);
-        assert!(!account::disarm());
-        assert!(!account::fail(Some("nonsense"), 1, 1, When::Before));
-        assert!(account::fail(None, 100, 1, When::After));
-        assert!(account::disarm());
+        assert!(!instrument::disarm());
+        assert!(!instrument::fail(Some("nonsense"), 1, 1, When::Before));
+        assert!(instrument::fail(None, 100, 1, When::After));
+        assert!(instrument::disarm());
     });
 }
 

@@ -145,11 +145,11 @@ fn an_event_that_outlives_its_context_is_inert() {
 #[test]
 #[allow(unsafe_code)]
 fn an_event_that_could_not_be_destroyed_comes_back() {
-    use custack::driver::account::{self, When};
+    use custack::driver::instrument::{self, When};
     run(|| {
         let _ctx = pushed();
         let event = event();
-        assert!(account::fail(Some("cuEventDestroy_v2"), 1, 719, When::Before));
+        assert!(instrument::fail(Some("cuEventDestroy_v2"), 1, 719, When::Before));
         let (error, event) = Event::drop(event).unwrap_err();
         assert_eq!(error, CudaError::LaunchFailed);
         let raw = event.into_raw();

@@ -7,7 +7,7 @@ use custack::context::{
     SharedMemoryConfig, UnownedContext, wait_until_retired,
 };
 use custack::device::{Device, DeviceAttribute};
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::DeviceBuffer;
 use std::cell::Cell;
@@ -17,16 +17,16 @@ const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 /// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls
 /// `check` after each, with what came back and the error that was injected.
 pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
-    let (clean, calls) = account::during(&mut operation);
+    let (clean, calls) = instrument::during(&mut operation);
     drop(clean);
     let mut runs = 0;
     for nth in 1..=calls.total() {
         for code in CODES {
             for when in [When::Before, When::After] {
-                assert!(account::fail(None, nth, code, when));
+                assert!(instrument::fail(None, nth, code, when));
                 let result = operation();
                 let name = format!("call {nth} of {calls}: {code} {when:?}");
-                assert!(!account::disarm(), "{name}: the fault did not happen");
+                assert!(!instrument::disarm(), "{name}: the fault did not happen");
                 check(result, CudaError::from_code(code).unwrap(), &name);
                 runs += 1;
             }
@@ -82,11 +82,11 @@ fn the_error_of_the_operations_own_call_always_comes_back() {
     run(|| {
         let ctx = pushed();
         for code in CODES {
-            assert!(account::fail(Some("cuCtxSynchronize"), 1, code, When::Before));
+            assert!(instrument::fail(Some("cuCtxSynchronize"), 1, code, When::Before));
             assert_eq!(ctx.synchronize(), Err(CudaError::from_code(code).unwrap()));
-            assert!(account::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            assert!(instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
             assert_eq!(ctx.enter().err(), CudaError::from_code(code));
-            assert!(account::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            assert!(instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
             assert_eq!(CurrentContext::get_current().err(), CudaError::from_code(code));
         }
         drain();
@@ -100,11 +100,11 @@ fn push_and_pop_are_undone_if_they_fail() {
         for code in CODES {
             for when in [When::Before, When::After] {
                 let error = CudaError::from_code(code);
-                assert!(account::fail(Some("cuCtxPushCurrent_v2"), 1, code, when));
+                assert!(instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, when));
                 assert_eq!(ContextStack::push(&b).err(), error, "{when:?}");
                 assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1), "{code} {when:?}");
                 ContextStack::push(&b).unwrap();
-                assert!(account::fail(Some("cuCtxPopCurrent_v2"), 1, code, when));
+                assert!(instrument::fail(Some("cuCtxPopCurrent_v2"), 1, code, when));
                 assert_eq!(ContextStack::pop().err(), error, "{when:?}");
                 assert_eq!((current(), ContextStack::depth()), (b.as_raw(), 2), "{code} {when:?}");
                 assert_eq!(ContextStack::pop().unwrap(), b.get_unowned());
@@ -121,7 +121,7 @@ fn set_current_is_undone_if_it_fails() {
         let (a, b) = (parked(), parked());
         for code in CODES {
             for when in [When::Before, When::After] {
-                let fail = || assert!(account::fail(Some("cuCtxSetCurrent"), 1, code, when));
+                let fail = || assert!(instrument::fail(Some("cuCtxSetCurrent"), 1, code, when));
                 let error = CudaError::from_code(code);
                 fail();
                 assert_eq!(CurrentContext::set_current(&a).err(), error, "from an empty stack");
@@ -159,13 +159,13 @@ fn creating_leaves_nothing_if_it_fails() {
 /// Destroys a context that lies where `place` puts it, with a fault at every call.
 fn destroying(place: impl Fn() -> Context) {
     let base = pushed();
-    let (_, calls) = account::during(|| drop(place()));
+    let (_, calls) = instrument::during(|| drop(place()));
     for nth in 1..=calls.total() {
         for code in CODES {
             for when in [When::Before, When::After] {
                 let ctx = place();
                 let handle = ctx.get_unowned();
-                assert!(account::fail(None, nth, code, when));
+                assert!(instrument::fail(None, nth, code, when));
                 let name = format!("call {nth}: {code} {when:?}");
                 match Context::drop(ctx) {
                     Ok(()) => {}
@@ -177,7 +177,7 @@ fn destroying(place: impl Fn() -> Context) {
                         assert!(Context::drop(ctx).is_ok(), "{name}: the second try");
                     }
                 }
-                account::disarm();
+                instrument::disarm();
                 assert!(!handle.is_alive(), "{name}");
                 assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1), "{name}");
             }
@@ -202,7 +202,7 @@ fn a_context_pushed_twice_stays_so_if_destroying_it_fails() {
         for code in CODES {
             let ctx = pushed();
             ContextStack::push(&ctx).unwrap();
-            assert!(account::fail(Some("cuCtxPushCurrent_v2"), 1, code, When::Before));
+            assert!(instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, When::Before));
             let (error, ctx) = Context::drop(ctx).unwrap_err();
             assert_eq!(Some(error), CudaError::from_code(code));
             assert_eq!((ctx.synchronize(), ContextStack::depth()), (Ok(()), 2));
@@ -217,14 +217,14 @@ fn a_context_pushed_twice_stays_so_if_destroying_it_fails() {
 #[test]
 fn dropping_with_a_fault_at_every_call_never_panics_and_never_crashes() {
     run_alone(|| {
-        let (_, calls) = account::during(|| drop(pushed()));
+        let (_, calls) = instrument::during(|| drop(pushed()));
         for nth in 1..=calls.total() {
             for code in CODES {
                 let ctx = pushed();
                 let handle = ctx.get_unowned();
-                assert!(account::fail(None, nth, code, When::Before));
+                assert!(instrument::fail(None, nth, code, When::Before));
                 drop(ctx);
-                account::disarm();
+                instrument::disarm();
                 // What could not be done at once is tried once more, by another thread.
                 assert!(!handle.is_alive());
                 wait_until_retired().unwrap();
@@ -241,10 +241,10 @@ fn retaining_and_releasing_survive_a_fault_at_every_call() {
         for code in CODES {
             for when in [When::Before, When::After] {
                 let name = format!("{code} {when:?}");
-                assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, code, when));
+                assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, code, when));
                 assert_eq!(PrimaryContext::retain(device).err(), CudaError::from_code(code), "{name}");
                 let primary = PrimaryContext::retain(device).unwrap();
-                assert!(account::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, code, when));
+                assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, code, when));
                 if let Err((error, primary)) = PrimaryContext::drop(primary) {
                     assert_eq!(Some(error), CudaError::from_code(code), "{name}");
                     assert!(!primary.is_alive(), "{name}: it may be gone, so it is spent");
@@ -331,7 +331,7 @@ fn a_panic_in_a_scope_with_a_failing_pop_does_not_abort() {
         let ctx = parked();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _guard = ctx.enter().unwrap();
-            account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+            instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
             panic!("on purpose");
         }));
         assert!(panicked.is_err());
@@ -344,9 +344,9 @@ fn an_entry_that_could_not_be_taken_off_goes_with_the_next_guard() {
     run(|| {
         let (a, b) = (parked(), parked());
         let guard = a.enter().unwrap();
-        assert!(account::fail_times(Some("cuCtxPopCurrent_v2"), 1, 5, 719, When::Before));
+        assert!(instrument::fail_times(Some("cuCtxPopCurrent_v2"), 1, 5, 719, When::Before));
         drop(guard);
-        assert!(!account::disarm(), "all tries failed");
+        assert!(!instrument::disarm(), "all tries failed");
         assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
         b.scoped(|_| Ok(())).unwrap();
         assert_eq!((current().is_null(), ContextStack::depth()), (true, 0));

@@ -2,7 +2,7 @@
 
 use crate::harness::{device, parked, run};
 use custack::context::{Context, ContextFlags, CurrentContext};
-use custack::driver::account;
+use custack::driver::instrument;
 use custack::error::CudaError;
 
 fn created(flags: ContextFlags) -> Context {
@@ -61,13 +61,13 @@ fn two_scheduling_flags_are_refused_before_the_driver_is_called() {
     run(|| {
         let two = ContextFlags::SCHED_SPIN | ContextFlags::SCHED_BLOCKING_SYNC | ContextFlags::MAP_HOST;
         let device = device();
-        let (result, calls) = account::during(|| Context::create_and_push(two, device));
+        let (result, calls) = instrument::during(|| Context::create_and_push(two, device));
         let error = result.unwrap_err();
         assert_eq!((error, calls.total()), (CudaError::InvalidValue, 0));
         assert!(error.to_string().contains("SCHED_SPIN | SCHED_BLOCKING_SYNC"), "{error}");
 
         let ctx = parked();
-        let (result, calls) = account::during(|| ctx.set_flags(two));
+        let (result, calls) = instrument::during(|| ctx.set_flags(two));
         assert_eq!((result, calls.total()), (Err(CudaError::InvalidValue), 0));
     });
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{current, drain, other, parked, pushed, run};
 use custack::context::{Context, ContextStack, CurrentContext, Origin};
-use custack::driver::account;
+use custack::driver::instrument;
 use custack::error::CudaError;
 
 /// A scope around something that cannot fail.
@@ -237,7 +237,7 @@ fn a_foreign_change_costs_a_few_calls_and_no_guessing() {
         let (a, f, base) = (parked(), parked(), pushed());
         let guard = a.enter().unwrap();
         other::set(f.as_raw());
-        let (_, calls) = account::during(|| drop(guard));
+        let (_, calls) = instrument::during(|| drop(guard));
         assert_eq!(calls.to_string(), "cuCtxPopCurrent_v2, cuCtxGetCurrent");
         assert_eq!(drain(), [base.as_raw()]);
     });

@@ -6,7 +6,7 @@
 use custack::context::{Context, ContextFlags, ContextStack, wait_until_retired};
 use custack::device::Device;
 use custack::driver::ffi::CUcontext;
-use custack::driver::{self, Driver, Table, account, sim};
+use custack::driver::{self, Driver, Table, instrument, sim};
 use std::io::Write;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,11 +29,11 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
     start();
     wait_until_retired().unwrap();
-    let before = (account::contexts_alive(), account::primary_retains());
+    let before = (instrument::contexts_alive(), instrument::primary_retains());
     on_fresh_thread(test);
     wait_until_retired().unwrap();
     assert_eq!(
-        (account::contexts_alive(), account::primary_retains()),
+        (instrument::contexts_alive(), instrument::primary_retains()),
         before,
         "contexts, retains left over"
     );
@@ -60,7 +60,7 @@ fn on_fresh_thread(test: impl FnOnce() + Send) {
 pub(crate) fn start() -> &'static Driver {
     static START: Once = Once::new();
     START.call_once(|| {
-        account::enable();
+        instrument::enable();
         let driver = driver::current().unwrap();
         if driver.is_simulated() {
             assert!(sim::set_devices(2));

@@ -3,7 +3,7 @@
 //! `images/` has what NVIDIA's `ptxas` (12.9 and, with `-c`, 13.5) and `fatbinary` (13.5) made of `kernel.ptx` there.
 
 use crate::harness::{pushed, run};
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::module::Module;
 use std::ffi::{CStr, CString};
@@ -17,9 +17,9 @@ const WHOLE: [&[u8]; 4] = [LINKED, RELOCATABLE, SEVERAL, COMPRESSED];
 /// Whether the driver is asked to load this. It is not let: it fails before it looks.
 #[track_caller]
 fn reaches(load: impl FnOnce() -> Result<Module, CudaError>) -> bool {
-    assert!(account::fail(Some("cuModuleLoadData"), 1, 999, When::Before));
-    let (result, calls) = account::during(load);
-    let reached = !account::disarm();
+    assert!(instrument::fail(Some("cuModuleLoadData"), 1, 999, When::Before));
+    let (result, calls) = instrument::during(load);
+    let reached = !instrument::disarm();
     let error = result.unwrap_err();
     if reached {
         assert_eq!(error, CudaError::UnknownError);
@@ -125,7 +125,7 @@ fn files_are_looked_at_as_bytes_are() {
         }
         assert!(load(b"") && load(b".version") && !load(&[0xb1, 0x43, 0x62, 0x46]));
         let no_file = |name: &CStr| {
-            let (result, calls) = account::during(|| Module::load_from_file(name));
+            let (result, calls) = instrument::during(|| Module::load_from_file(name));
             assert_eq!((result.as_ref().unwrap_err(), calls.total()), (&CudaError::FileNotFound, 0));
             result.unwrap_err().to_string()
         };

@@ -8,7 +8,7 @@ use crate::harness::{current, drain, is_simulated, other, parked, pushed, run, r
 use custack::context::{
     Context, ContextStack, CurrentContext, Origin, PrimaryContext, UnownedContext, wait_until_retired,
 };
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self as account, When};
 use custack::driver::sim;
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};

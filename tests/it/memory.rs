@@ -212,20 +212,20 @@ fn host_memory_keeps_its_context_from_being_destroyed() {
         let mut unified = UnifiedBuffer::from_slice(&[1u32, 2, 3]).unwrap();
         let mut boxed = UnifiedBox::new(5u64).unwrap();
         let mut locked = LockedBuffer::new(&7u8, 4).unwrap();
-        let alive = custack::driver::account::contexts_alive();
+        let alive = custack::driver::instrument::contexts_alive();
         assert!(Context::drop(ctx).is_ok());
         assert!(current().is_null());
         assert_eq!(handle.synchronize(), Err(CudaError::ContextIsDestroyed));
-        assert_eq!(custack::driver::account::contexts_alive(), alive);
+        assert_eq!(custack::driver::instrument::contexts_alive(), alive);
         unified[1] = 20;
         *boxed += 1;
         locked[3] = 8;
         assert_eq!((&unified[..], *boxed, &locked[..]), (&[1, 20, 3][..], 6, &[7, 7, 7, 8][..]));
         drop(unified);
         assert!(UnifiedBox::drop(boxed).is_ok());
-        assert_eq!(custack::driver::account::contexts_alive(), alive);
+        assert_eq!(custack::driver::instrument::contexts_alive(), alive);
         drop(locked);
-        assert_eq!(custack::driver::account::contexts_alive(), alive - 1);
+        assert_eq!(custack::driver::instrument::contexts_alive(), alive - 1);
     });
 }
 
@@ -269,25 +269,25 @@ fn freed_by_hand_or_given_away_it_is_freed_once() {
 
 #[test]
 fn what_could_not_be_freed_comes_back_empty() {
-    use custack::driver::account::{self, When};
+    use custack::driver::instrument::{self, When};
     run(|| {
         let _ctx = pushed();
         let buffer = DeviceBuffer::from_slice(&[1u32, 2]).unwrap();
-        assert!(account::fail(Some("cuMemFree_v2"), 1, 719, When::Before));
+        assert!(instrument::fail(Some("cuMemFree_v2"), 1, 719, When::Before));
         let (error, buffer) = DeviceBuffer::drop(buffer).unwrap_err();
         assert_eq!(error, CudaError::LaunchFailed);
-        let frees = account::calls().of("cuMemFree_v2");
+        let frees = instrument::calls().of("cuMemFree_v2");
         assert!(buffer.is_empty(), "it may be freed");
         assert!(DeviceBuffer::drop(buffer).is_ok());
-        assert_eq!(account::calls().of("cuMemFree_v2"), frees, "and is not freed again");
+        assert_eq!(instrument::calls().of("cuMemFree_v2"), frees, "and is not freed again");
         let locked = LockedBuffer::from_slice(&[1u8]).unwrap();
-        assert!(account::fail(Some("cuMemFreeHost"), 1, 719, When::After));
+        assert!(instrument::fail(Some("cuMemFreeHost"), 1, 719, When::After));
         let (_, locked) = LockedBuffer::drop(locked).unwrap_err();
         assert!(locked.is_empty());
-        assert!(account::fail(Some("cuMemsetD8_v2"), 1, 719, When::Before));
-        let frees = account::calls().of("cuMemFree_v2");
+        assert!(instrument::fail(Some("cuMemsetD8_v2"), 1, 719, When::Before));
+        let frees = instrument::calls().of("cuMemFree_v2");
         assert!(unsafe { DeviceBuffer::<u8>::zeroed(4) }.is_err());
-        assert_eq!(account::calls().of("cuMemFree_v2"), frees + 1);
+        assert_eq!(instrument::calls().of("cuMemFree_v2"), frees + 1);
     });
 }
 
@@ -380,7 +380,7 @@ fn arrays_are_what_was_asked_for() {
 
 #[test]
 fn descriptors_that_are_none_are_refused_before_the_driver_is_asked() {
-    use custack::driver::account::during;
+    use custack::driver::instrument::during;
     run(|| {
         let _ctx = pushed();
         let cases = [
@@ -450,7 +450,7 @@ fn every_owner_can_be_dropped_by_hand() {
         assert!(LockedBuffer::drop(LockedBuffer::new(&1u8, 2).unwrap()).is_ok());
         assert!(ArrayObject::drop(ArrayObject::new_1d(1, ArrayFormat::Half, 1).unwrap()).is_ok());
         assert!(Stream::drop(Stream::new(StreamFlags::DEFAULT, None).unwrap()).is_ok());
-        let calls = custack::driver::account::calls();
+        let calls = custack::driver::instrument::calls();
         assert_eq!(calls.of("cuArrayDestroy"), 1, "destroyed once");
         Context::drop(ctx).unwrap();
     });

@@ -5,7 +5,7 @@
 
 use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextFlags, ContextHandle, ContextStack, CurrentContext, Origin};
-use custack::driver::account;
+use custack::driver::instrument;
 use custack::error::CudaError;
 use std::ptr::null_mut;
 
@@ -41,11 +41,11 @@ fn quick_init_twice_gives_two_contexts() {
 #[test]
 fn dropping_the_owner_destroys_once() {
     run_alone(|| {
-        let before = account::contexts_alive();
+        let before = instrument::contexts_alive();
         let ctx = pushed();
-        assert_eq!(account::contexts_alive(), before + 1);
+        assert_eq!(instrument::contexts_alive(), before + 1);
         drop(ctx);
-        assert_eq!(account::contexts_alive(), before);
+        assert_eq!(instrument::contexts_alive(), before);
         assert!(current().is_null());
     });
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{current, device, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext};
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn a_retain_is_given_back_if_making_it_current_fails() {
             CurrentContext::set_current(&primary)?;
             Ok(primary)
         };
-        assert!(account::fail(Some("cuCtxSetCurrent"), 1, 719, When::Before));
+        assert!(instrument::fail(Some("cuCtxSetCurrent"), 1, 719, When::Before));
         assert_eq!(retain_and_set().err(), Some(CudaError::LaunchFailed));
         assert!(!PrimaryContext::state(device()).unwrap().active);
         assert!(current().is_null());
@@ -66,7 +66,7 @@ fn an_error_in_a_drop_is_not_returned_by_the_next_call() {
     run(|| {
         let (a, b) = (parked(), parked());
         let guard = a.enter().unwrap();
-        assert!(account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before));
+        assert!(instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before));
         drop(guard);
         assert_eq!(b.synchronize(), Ok(()));
         assert_eq!(CurrentContext::get_current().map(|none| none.is_null()), Ok(true));
@@ -76,7 +76,7 @@ fn an_error_in_a_drop_is_not_returned_by_the_next_call() {
 #[test]
 fn a_failed_init_is_tried_again() {
     run(|| {
-        assert!(account::fail(Some("cuInit"), 1, 999, When::Before));
+        assert!(instrument::fail(Some("cuInit"), 1, 999, When::Before));
         assert_eq!(custack::init(custack::CudaFlags::empty()), Err(CudaError::UnknownError));
         assert_eq!(custack::init(custack::CudaFlags::empty()), Ok(()));
     });
@@ -89,7 +89,7 @@ fn printing_calls_no_driver() {
         let gone = parked().get_unowned();
         let error = ContextStack::push(&gone).unwrap_err();
         let (_, calls) =
-            account::during(|| format!("{ctx:?} {ctx} {error:?} {error} {:?}", ctx.get_unowned()));
+            instrument::during(|| format!("{ctx:?} {ctx} {error:?} {error} {:?}", ctx.get_unowned()));
         assert_eq!(calls.total(), 0);
     });
 }
@@ -111,7 +111,7 @@ fn an_error_of_the_scope_is_not_hidden_by_one_of_the_restoring() {
     run(|| {
         let ctx = parked();
         let result = ctx.scoped::<()>(|_| {
-            account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+            instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
             Err(CudaError::NotReady)
         });
         assert_eq!(result, Err(CudaError::NotReady));

@@ -7,7 +7,7 @@
 
 use crate::harness::{current, device, drain, parked, pushed, run_alone, table};
 use custack::context::{ContextFlags, ContextStack, CurrentContext, Origin, PrimaryContext};
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
 use std::ptr::null_mut;
@@ -47,10 +47,10 @@ fn retaining_activates_and_does_not_push() {
 #[test]
 fn shares_are_counted_one_by_one() {
     run_alone(|| {
-        let before = account::primary_retains();
+        let before = instrument::primary_retains();
         let (a, b) = (retain(), retain());
         let c = a.clone();
-        assert_eq!(account::primary_retains(), before + 3);
+        assert_eq!(instrument::primary_retains(), before + 3);
         assert_eq!((&a, &b), (&b, &c));
         drop(a);
         drop(b);
@@ -141,7 +141,7 @@ fn a_primary_context_that_other_code_made_current_is_met_as_foreign_and_then_sha
 fn releasing_by_hand_gives_errors_and_the_share_back() {
     run_alone(|| {
         let primary = retain();
-        assert!(account::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before));
         let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
         assert_eq!(error, CudaError::LaunchFailed);
         assert!(active(), "the driver has the share yet");
@@ -157,7 +157,7 @@ fn releasing_by_hand_gives_errors_and_the_share_back() {
 fn a_release_that_fails_after_it_happened_is_not_repeated() {
     run_alone(|| {
         let primary = retain();
-        assert!(account::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After));
         let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
         assert_eq!((error, active()), (CudaError::LaunchFailed, false));
         other_retains();
@@ -171,7 +171,7 @@ fn a_release_that_fails_after_it_happened_is_not_repeated() {
 fn a_failed_retain_leaves_no_share() {
     run_alone(|| {
         for when in [When::Before, When::After] {
-            assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, when));
+            assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, when));
             assert_eq!(PrimaryContext::retain(device()).err(), Some(CudaError::OutOfMemory));
             assert!(!active(), "{when:?}");
         }
@@ -182,9 +182,9 @@ fn a_failed_retain_leaves_no_share() {
 fn a_clone_that_cannot_retain_shares() {
     run_alone(|| {
         let primary = retain();
-        assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
         assert_eq!(primary.try_clone().err(), Some(CudaError::OutOfMemory));
-        assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
         let clone = primary.clone();
         assert!(PrimaryContext::drop(primary).is_ok());
         assert!(active());
@@ -214,7 +214,7 @@ fn flags_that_a_primary_context_cannot_have_are_refused() {
     run_alone(|| {
         let two = ContextFlags::SCHED_SPIN | ContextFlags::SCHED_YIELD;
         let device = device();
-        let (result, calls) = account::during(|| PrimaryContext::set_primary_flags(device, two));
+        let (result, calls) = instrument::during(|| PrimaryContext::set_primary_flags(device, two));
         assert_eq!((result, calls.total()), (Err(CudaError::InvalidValue), 0));
         let result = PrimaryContext::set_primary_flags(device, ContextFlags::MAP_HOST);
         assert_eq!(result, Err(CudaError::InvalidValue));

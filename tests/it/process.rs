@@ -10,7 +10,7 @@ use custack::context::{
     Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, wait_until_retired,
 };
 use custack::device::Device;
-use custack::driver::{self, Choice, account, sim};
+use custack::driver::{self, Choice, instrument, sim};
 use custack::error::{CudaError, DriverError};
 use custack::memory::{DeviceBuffer, DevicePointer};
 use custack::stream::{Stream, StreamFlags};
@@ -136,15 +136,15 @@ fn fixed_after_a_failure() {
 
 /// What counts calls counts those of the driver that is chosen in the end.
 fn no_device() {
-    account::enable();
+    instrument::enable();
     let driver = driver::current().unwrap();
-    let (result, calls) = account::during(|| custack::init(custack::CudaFlags::empty()));
+    let (result, calls) = instrument::during(|| custack::init(custack::CudaFlags::empty()));
     println!("{driver}: {result:?} by {calls}");
     if driver.is_simulated() {
         let ctx = custack::quick_init().unwrap();
-        assert_eq!((account::contexts_alive(), sim::contexts_alive()), (1, 1));
+        assert_eq!((instrument::contexts_alive(), sim::contexts_alive()), (1, 1));
         drop(ctx);
-        assert_eq!((account::contexts_alive(), sim::contexts_alive()), (0, 0));
+        assert_eq!((instrument::contexts_alive(), sim::contexts_alive()), (0, 0));
     }
 }
 

@@ -96,7 +96,7 @@ fn a_destroy_that_fails_in_a_drop_is_reported_and_loses_nothing() {
         let ctx = parked();
         let handle = ctx.get_unowned();
         let lines = said(|| {
-            account::fail_times(Some("cuCtxDestroy_v2"), 1, 2, 719, When::Before);
+            instrument::fail_times(Some("cuCtxDestroy_v2"), 1, 2, 719, When::Before);
             drop(ctx);
         });
         one(&lines, Level::WARN, &["destroying", "CUDA_ERROR_LAUNCH_FAILED"]);
@@ -110,7 +110,7 @@ fn a_release_that_fails_in_a_drop_is_reported() {
     run_alone(|| {
         let primary = PrimaryContext::retain(crate::harness::device()).unwrap();
         let lines = said(|| {
-            account::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before);
+            instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before);
             drop(primary);
         });
         one(&lines, Level::WARN, &["primary context", "could not be released"]);
@@ -134,7 +134,7 @@ fn a_pop_that_fails_when_a_guard_goes_is_reported() {
         let ctx = parked();
         let guard = ctx.enter().unwrap();
         let lines = said(|| {
-            account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+            instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
             drop(guard);
         });
         one(&lines, Level::WARN, &["leaving context", "CUDA_ERROR_LAUNCH_FAILED"]);
@@ -215,7 +215,7 @@ fn a_subscriber_that_panics_does_no_harm() {
             let worker = scope.spawn(|| {
                 std::mem::forget(tracing::subscriber::set_default(Panics));
                 let _guard = ctx.enter().unwrap();
-                account::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+                instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
                 ContextStack::push(&ctx).unwrap();
                 panic!("and the thread panics too");
             });

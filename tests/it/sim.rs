@@ -7,7 +7,7 @@ use crate::harness::{current, is_simulated, other, parked, pushed, run, run_alon
 use custack::context::{ContextStack, CurrentContext, PrimaryContext};
 use custack::device::Device;
 use custack::driver::ffi::CUcontext;
-use custack::driver::{account, sim};
+use custack::driver::{instrument, sim};
 use custack::memory::{CopyDestination, DeviceBuffer};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,8 +22,8 @@ fn simulated(test: &str) -> bool {
 }
 
 #[test]
-fn accounts_tell_what_is_alive() {
-    if !simulated("accounts_tell_what_is_alive") {
+fn the_counts_tell_what_is_alive() {
+    if !simulated("the_counts_tell_what_is_alive") {
         return;
     }
     run_alone(|| {
@@ -41,18 +41,18 @@ fn accounts_tell_what_is_alive() {
 }
 
 #[test]
-fn the_layers_accounts_agree_with_the_machines() {
-    if !simulated("the_layers_accounts_agree_with_the_machines") {
+fn the_layers_counts_agree_with_the_machines() {
+    if !simulated("the_layers_counts_agree_with_the_machines") {
         return;
     }
     run_alone(|| {
-        let layer = account::contexts_alive();
+        let layer = instrument::contexts_alive();
         let machine = sim::contexts_alive();
         let kept: Vec<_> = (0..5).map(|_| parked()).collect();
-        assert_eq!(account::contexts_alive() - layer, 5);
+        assert_eq!(instrument::contexts_alive() - layer, 5);
         assert_eq!(sim::contexts_alive() - machine, 5);
         drop(kept);
-        assert_eq!(account::contexts_alive(), layer);
+        assert_eq!(instrument::contexts_alive(), layer);
     });
 }
 

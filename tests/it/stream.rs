@@ -165,7 +165,7 @@ fn a_refused_callback_is_dropped_and_not_kept() {
 
 #[test]
 fn a_callback_that_the_driver_took_and_then_refused_is_not_called() {
-    use custack::driver::account::{self, When};
+    use custack::driver::instrument::{self, When};
 
     run(|| {
         let _ctx = pushed();
@@ -177,7 +177,7 @@ fn a_callback_that_the_driver_took_and_then_refused_is_not_called() {
         let call = move |_| {
             captured.fetch_add(1, Ordering::SeqCst);
         };
-        assert!(account::fail(Some("cuStreamAddCallback"), 1, 719, When::After));
+        assert!(instrument::fail(Some("cuStreamAddCallback"), 1, 719, When::After));
         assert_eq!(stream.add_callback(Box::new(call)), Err(CudaError::LaunchFailed));
         assert_eq!(Arc::strong_count(&held), 1, "it is dropped at once");
         go.send(()).unwrap();

@@ -5,7 +5,7 @@
 
 use crate::harness::{current, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextStack, CurrentContext, UnownedContext};
-use custack::driver::{account, sim};
+use custack::driver::{instrument, sim};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
@@ -144,7 +144,7 @@ fn two_threads_that_destroy_one_context_destroy_it_once() {
             let ctx = parked();
             let raw = ctx.into_raw();
             let address = raw.addr();
-            let before = account::succeeded("cuCtxDestroy_v2");
+            let before = instrument::succeeded("cuCtxDestroy_v2");
             let start = Barrier::new(2);
             std::thread::scope(|scope| {
                 for _ in 0..2 {
@@ -158,7 +158,7 @@ fn two_threads_that_destroy_one_context_destroy_it_once() {
                     });
                 }
             });
-            assert_eq!(account::succeeded("cuCtxDestroy_v2") - before, 1);
+            assert_eq!(instrument::succeeded("cuCtxDestroy_v2") - before, 1);
         }
     });
 }

@@ -53,7 +53,7 @@ fn unsafe_stands_only_where_it_may() {
         "src/driver/table.rs",
         "src/driver/native.rs",
         "src/driver/handles.rs",
-        "src/driver/account.rs",
+        "src/driver/instrument.rs",
         "src/driver/ffi.rs",
         "src/driver/calls/mod.rs",
         "src/driver/calls/stream.rs",

@@ -8,7 +8,7 @@ use custack::context::{
     CacheConfig, ContextFlags, ContextStack, CurrentContext, Origin, ResourceLimit, SharedMemoryConfig,
     UnownedContext,
 };
-use custack::driver::{account, sim};
+use custack::driver::{instrument, sim};
 use custack::error::{CudaError, CudaResult};
 use std::collections::HashSet;
 use std::ptr::null_mut;
@@ -103,7 +103,7 @@ fn every_operation_refuses_a_destroyed_context_without_a_driver_call_on_any_thre
                 if name == "set_current" {
                     continue; // saves what is current first, with a call
                 }
-                let (result, calls) = account::during(|| operation(handle));
+                let (result, calls) = instrument::during(|| operation(handle));
                 assert_eq!(result, Err(CudaError::ContextIsDestroyed), "{name}");
                 assert_eq!(calls.total(), 0, "{name}");
             }

@@ -147,7 +147,7 @@ fn act(table: &Table, orders: &Receiver<(Call, Handles)>, done: &Sender<(Outcome
 fn clean_up(table: &Table, trace: &Trace, outcomes: &[Outcome], handles: &Handles) {
     let alive = super::generate::alive_after(trace, outcomes);
     for (slot, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
-        // SAFETY: the slot's context is alive, as the generator's own account says.
+        // SAFETY: the slot's context is alive, as the generator itself keeps track.
         assert_eq!(unsafe { (table.cuCtxDestroy_v2)(handles.slots[slot] as CUcontext) }, 0, "{trace}");
     }
     // SAFETY: no pointers; releases until there is nothing left to release.

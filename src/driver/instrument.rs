@@ -7,13 +7,13 @@
 //! ```
 //! use custack::context::{Context, ContextFlags};
 //! use custack::device::Device;
-//! use custack::driver::{self, Choice, account};
+//! use custack::driver::{self, Choice, instrument};
 //!
 //! driver::choose(Choice::Sim).unwrap();
 //! custack::init(custack::CudaFlags::empty())?;
 //! let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
 //!
-//! let (_, calls) = account::during(|| ctx.scoped(|_| Ok(())));
+//! let (_, calls) = instrument::during(|| ctx.scoped(|_| Ok(())));
 //! assert_eq!(calls.to_string(), "cuCtxGetCurrent");
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
