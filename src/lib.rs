@@ -40,6 +40,10 @@ mod report;
 mod fence;
 
 pub mod driver;
+
+#[cfg(feature = "sim")]
+pub mod sim;
+
 mod init;
 
 pub mod device;

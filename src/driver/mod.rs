@@ -1,7 +1,7 @@
 //! Which driver runs, and the one place where a driver's status becomes a `Result`.
 //!
 //! Two things fill the [`Table`] of driver functions: the NVIDIA driver, opened at run time, and (with the cargo
-//! feature `sim`) a simulated one, `sim`. Everything above works on the table and does not know which it is.
+//! feature `sim`) a simulated one, `custack::sim`. Everything above works on the table and does not know which it is.
 //!
 //! The environment variable `CUSTACK_DRIVER` chooses: `cuda` (the NVIDIA driver; also when unset, so that no
 //! program lands on the simulator by accident), `sim`, or `auto` (the NVIDIA driver if it loads and finds a device,
@@ -22,8 +22,6 @@ mod host_function;
 pub mod instrument;
 mod native;
 mod select;
-#[cfg(feature = "sim")]
-pub mod sim;
 mod stack_top;
 mod table;
 mod version;
@@ -33,6 +31,8 @@ pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub use select::{Choice, choose, current};
 pub(crate) use select::{driver, running};
+#[cfg(feature = "sim")]
+pub(crate) use table::for_each_function;
 pub use table::{FUNCTIONS, SINCE, Table};
 pub use version::CudaApiVersion;
 

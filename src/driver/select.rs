@@ -3,11 +3,11 @@
 use super::host_function::{in_host_function, refuse_in_host_function};
 #[cfg(feature = "sim")]
 use super::instrument;
-#[cfg(feature = "sim")]
-use super::sim;
 use super::{Driver, native};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
+#[cfg(feature = "sim")]
+use crate::sim;
 use std::str::FromStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 

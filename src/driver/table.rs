@@ -149,7 +149,7 @@ macro_rules! for_each_function {
         }
     };
 }
-pub(super) use for_each_function;
+pub(crate) use for_each_function;
 
 macro_rules! define {
     ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {

@@ -5,8 +5,9 @@
 
 use crate::harness::{parked, pushed, run, start, table};
 use custack::driver::instrument::{self, When};
-use custack::driver::{Choice, FUNCTIONS, SINCE, sim};
+use custack::driver::{Choice, FUNCTIONS, SINCE};
 use custack::error::{CudaError, DriverError};
+use custack::sim;
 use std::collections::BTreeSet;
 
 #[test]

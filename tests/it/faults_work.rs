@@ -15,6 +15,7 @@ use custack::launch;
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::*;
 use custack::module::Module;
+use custack::sim;
 use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
 use std::cell::Cell;
 

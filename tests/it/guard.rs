@@ -2,7 +2,6 @@
 
 use crate::harness::{current, drain, is_simulated, parked, pushed, run, run_alone, skip};
 use custack::context::{Context, ContextStack, CurrentContext, How};
-use custack::driver::sim;
 use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
 use std::cell::RefCell;

@@ -6,7 +6,8 @@
 use custack::context::{Context, ContextFlags, ContextStack, wait_until_retired};
 use custack::device::Device;
 use custack::driver::ffi::CUcontext;
-use custack::driver::{self, Driver, Table, instrument, sim};
+use custack::driver::{self, Driver, Table, instrument};
+use custack::sim;
 use std::io::Write;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};

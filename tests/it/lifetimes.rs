@@ -9,11 +9,11 @@ use custack::context::{
     Context, ContextStack, CurrentContext, Origin, PrimaryContext, UnownedContext, wait_until_retired,
 };
 use custack::driver::instrument::{self as account, When};
-use custack::driver::sim;
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox, UnifiedBuffer};
 use custack::module::Module;
+use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

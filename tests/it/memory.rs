@@ -5,10 +5,10 @@
 
 use crate::harness::{current, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{Context, PrimaryContext, UnownedContext};
-use custack::driver::sim;
 use custack::error::CudaError;
 use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject, ArrayObjectFlags};
 use custack::memory::*;
+use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 
 #[test]

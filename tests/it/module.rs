@@ -5,12 +5,12 @@
 
 use crate::harness::{current, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{CacheConfig, Context, ContextFlags, SharedMemoryConfig};
-use custack::driver::sim;
 use custack::error::CudaError;
 use custack::function::{BlockSize, Function, FunctionAttribute, GridSize, SettableAttribute};
 use custack::launch;
 use custack::memory::{CopyDestination, DeviceBuffer, DeviceCopy};
 use custack::module::Module;
+use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::CString;
 use std::num::NonZeroU32;

@@ -10,7 +10,7 @@ use custack::context::{
     Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, wait_until_retired,
 };
 use custack::device::Device;
-use custack::driver::{self, Choice, instrument, sim};
+use custack::driver::{self, Choice, instrument};
 use custack::error::{CudaError, DriverError};
 use custack::memory::{DeviceBuffer, DevicePointer};
 use custack::stream::{Stream, StreamFlags};

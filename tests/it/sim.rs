@@ -7,8 +7,9 @@ use crate::harness::{current, is_simulated, other, parked, pushed, run, run_alon
 use custack::context::{ContextStack, CurrentContext, PrimaryContext};
 use custack::device::Device;
 use custack::driver::ffi::CUcontext;
-use custack::driver::{instrument, sim};
+use custack::driver::instrument;
 use custack::memory::{CopyDestination, DeviceBuffer};
+use custack::sim;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -5,12 +5,13 @@
 
 use crate::harness::{current, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextStack, CurrentContext, UnownedContext};
-use custack::driver::{instrument, sim};
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
 use custack::memory::DeviceBuffer;
 use custack::module::Module;
+use custack::sim;
 use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

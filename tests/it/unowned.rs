@@ -8,8 +8,9 @@ use custack::context::{
     CacheConfig, ContextFlags, ContextStack, CurrentContext, Origin, ResourceLimit, SharedMemoryConfig,
     UnownedContext,
 };
-use custack::driver::{instrument, sim};
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
+use custack::sim;
 use std::collections::HashSet;
 use std::ptr::null_mut;
 

@@ -11,7 +11,8 @@ mod play;
 mod shrink;
 
 use crate::harness::{is_simulated, run_alone, start};
-use custack::driver::{Table, sim};
+use custack::driver::Table;
+use custack::sim;
 use generate::generate;
 use language::Trace;
 use play::{Outcome, play};

@@ -1,110 +1,16 @@
-//! The C face of the simulated driver: CUDA's functions, with CUDA's signatures, over the model.
-//!
-//! Here are the pointers and nothing else: each function asks the model, which says in which order things are looked
-//! at, and writes the answer where it belongs.
+//! The C ABI of the device chapter.
 
-// C functions that write through the pointers they are given.
+// C functions that read and write through the pointers they are given.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
-use super::device::{NAME, SM_COUNT, SM_PARTITION, TOTAL_MEMORY};
-use super::machine::*;
-use super::work::in_host_function;
+use super::{NAME, TOTAL_MEMORY, multiprocessors};
 use crate::driver::ffi::*;
+use crate::sim::abi::{c_abi, call, give, give_first, put, put_text};
+use crate::sim::machine::*;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
-/// What `cuDriverGetVersion` gives.
-const DRIVER_VERSION: c_int = 13000;
-
-/// Asks the model, and turns its answer into a status.
-pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
-    if in_host_function() {
-        return NOT_PERMITTED;
-    }
-    match f(&mut lock()) {
-        Ok(()) => CUDA_SUCCESS,
-        Err(status) => status,
-    }
-}
-
-/// Asks the model for a value and writes it; a NULL place is refused after everything else has been.
-///
-/// # Safety
-///
-/// `out` is NULL or may be written.
-pub(super) unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
-    call(|machine| {
-        let value = f(machine)?;
-        if out.is_null() {
-            return machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL");
-        }
-        // SAFETY: not NULL, and the caller vouches for the rest.
-        unsafe { out.write(value) };
-        Ok(())
-    })
-}
-
-/// As [`give`], where a NULL place is refused before anything else is looked at.
-///
-/// # Safety
-///
-/// `out` is NULL or may be written.
-pub(super) unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
-    if out.is_null() {
-        return call(|machine| machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL"));
-    }
-    // SAFETY: the caller vouches for it.
-    unsafe { give(out, f) }
-}
-
-/// Writes where there is a place.
-///
-/// # Safety
-///
-/// `out` is NULL or may be written.
-pub(super) unsafe fn put<T>(out: *mut T, value: T) {
-    if !out.is_null() {
-        // SAFETY: not NULL, and the caller vouches for the rest.
-        unsafe { out.write(value) }
-    }
-}
-
-/// Writes a text and its NUL, cut to `len` bytes in all.
-///
-/// # Safety
-///
-/// `out` may be written for `len` bytes, which is at least 1.
-unsafe fn put_text(out: *mut c_char, len: usize, text: &str) {
-    let kept = text.len().min(len - 1);
-    // SAFETY: `kept + 1` is at most `len`, and the caller vouches for that many.
-    unsafe {
-        out.copy_from(text.as_ptr().cast(), kept);
-        out.add(kept).write(0);
-    }
-}
-
-/// One C function: its body sees the parameters, and answers a status.
-///
-/// What makes the bodies sound is C's own contract, that a pointer is NULL or good for what the CUDA manual says is
-/// written there; the model below has no unsafe code.
-macro_rules! face {
-    ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
-        $(
-            pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
-                // SAFETY: the caller of a C function vouches for its pointers, as said above.
-                #[allow(unused_unsafe, reason = "some bodies have no pointer")]
-                unsafe { $body }
-            }
-        )*
-    };
-}
-
-pub(super) use face;
-
-face! {
-    fn cuInit(flags: c_uint) { call(|m| m.init(flags)) }
-    fn cuDriverGetVersion(version: *mut c_int) { give_first(version, |_| Ok(DRIVER_VERSION)) }
-
+c_abi! {
     fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int) {
         give(device, |m| m.ask_device(!device.is_null(), ordinal).map(|index| index as CUdevice))
     }
@@ -275,14 +181,4 @@ face! {
             multiprocessors(m, kind)
         })
     }
-}
-
-/// All multiprocessors of a device, as a resource.
-pub(super) fn multiprocessors(machine: &mut Machine, kind: c_uint) -> Answer<CUdevResource> {
-    if kind != CU_DEV_RESOURCE_TYPE_SM {
-        return machine
-            .refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is no kind of resource that is known"));
-    }
-    let sm = [SM_COUNT, SM_PARTITION[0], SM_PARTITION[1]];
-    Ok(CUdevResource { kind, internal: [0; 92], sm, room: [0; 9] })
 }

@@ -3,8 +3,8 @@
 use super::context::Ctx;
 use super::device::Dev;
 pub(super) use super::objects::{Object, Objects};
+use super::stream::Queue;
 use super::thread_end;
-use super::work::Queue;
 use crate::driver::ffi::CUresult;
 use lazy_static::lazy_static;
 use std::cell::Cell;
@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) type Answer<T> = Result<T, CUresult>;
 
 pub(super) const INVALID_VALUE: CUresult = 1;
+pub(super) const OUT_OF_MEMORY: CUresult = 2;
 pub(super) const NOT_INITIALIZED: CUresult = 3;
 pub(super) const NO_DEVICE: CUresult = 100;
 pub(super) const INVALID_DEVICE: CUresult = 101;
@@ -164,25 +165,6 @@ impl Machine {
         self.misuses += 1;
         eprintln!("custack's simulated driver: {why}. The NVIDIA driver would have crashed here.");
         self.refuse(status, why)
-    }
-
-    /// What nearly every function begins with.
-    pub(super) fn ready(&mut self) -> Answer<()> {
-        if self.initialised {
-            return Ok(());
-        }
-        self.refuse(NOT_INITIALIZED, "the driver is not initialised: call cuInit first")
-    }
-
-    pub(super) fn init(&mut self, flags: u32) -> Answer<()> {
-        if flags != 0 {
-            return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, and got {flags:#x}"));
-        }
-        if self.devices.is_empty() {
-            return self.refuse(NO_DEVICE, "the simulated machine was set to have no device");
-        }
-        self.initialised = true;
-        Ok(())
     }
 
     pub(super) fn next_id(&mut self) -> u64 {

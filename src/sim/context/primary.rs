@@ -1,12 +1,12 @@
 //! The primary context that each device has for everybody.
 
-use super::context::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, USER_COREDUMP_ENABLE};
 use super::limits::Limits;
-use super::machine::*;
+use super::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, USER_COREDUMP_ENABLE};
 use crate::driver::ffi::CUdevice;
+use crate::sim::machine::*;
 
 #[derive(Default)]
-pub(super) struct Primary {
+pub(in crate::sim) struct Primary {
     /// The same one each time it is retained; 0 before the first.
     handle: Handle,
     retains: u32,
@@ -16,7 +16,7 @@ pub(super) struct Primary {
 }
 
 impl Machine {
-    pub(super) fn retain_primary(&mut self, has_out: bool, device: CUdevice) -> Answer<Handle> {
+    pub(in crate::sim) fn retain_primary(&mut self, has_out: bool, device: CUdevice) -> Answer<Handle> {
         self.ready()?;
         let device = self.device(device)?;
         if !has_out {
@@ -59,7 +59,7 @@ impl Machine {
         self.end_work(handle);
     }
 
-    pub(super) fn release_primary(&mut self, device: CUdevice) -> Answer<()> {
+    pub(in crate::sim) fn release_primary(&mut self, device: CUdevice) -> Answer<()> {
         self.ready()?;
         let device = self.device(device)?;
         let primary = &mut self.devices[device].primary;
@@ -75,14 +75,14 @@ impl Machine {
     }
 
     /// Destroys it whoever holds it; the retains stay counted.
-    pub(super) fn reset_primary(&mut self, device: CUdevice) -> Answer<()> {
+    pub(in crate::sim) fn reset_primary(&mut self, device: CUdevice) -> Answer<()> {
         self.ready()?;
         let device = self.device(device)?;
         self.deactivate(device);
         Ok(())
     }
 
-    pub(super) fn primary_state(&mut self, has_outs: bool, device: CUdevice) -> Answer<(u32, bool)> {
+    pub(in crate::sim) fn primary_state(&mut self, has_outs: bool, device: CUdevice) -> Answer<(u32, bool)> {
         if !has_outs {
             return self
                 .refuse(INVALID_VALUE, "the state needs a place for flags and activity, and got NULL");
@@ -95,7 +95,7 @@ impl Machine {
         Ok((flags | now, active))
     }
 
-    pub(super) fn set_primary_flags(&mut self, device: CUdevice, flags: u32) -> Answer<()> {
+    pub(in crate::sim) fn set_primary_flags(&mut self, device: CUdevice, flags: u32) -> Answer<()> {
         self.ready()?;
         let device = self.device(device)?;
         self.check_flags(flags)?;
@@ -111,7 +111,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn primary_retains(&self, device: usize) -> u32 {
+    pub(in crate::sim) fn primary_retains(&self, device: usize) -> u32 {
         self.devices.get(device).map_or(0, |device| device.primary.retains)
     }
 }

@@ -1,6 +1,6 @@
 //! Limits, with the rounding and clamping of an H200.
 
-use super::machine::*;
+use crate::sim::machine::*;
 
 pub(super) struct Limits {
     stack_size: usize,
@@ -79,7 +79,7 @@ impl Limits {
 }
 
 impl Machine {
-    pub(super) fn limit(&mut self, has_out: bool, limit: u32) -> Answer<usize> {
+    pub(in crate::sim) fn limit(&mut self, has_out: bool, limit: u32) -> Answer<usize> {
         self.current()?;
         if !has_out {
             return self.refuse(INVALID_VALUE, "a limit needs a place, and got NULL");
@@ -90,7 +90,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn set_limit(&mut self, limit: u32, value: usize) -> Answer<()> {
+    pub(in crate::sim) fn set_limit(&mut self, limit: u32, value: usize) -> Answer<()> {
         match self.current()?.limits.set(limit, value) {
             Err(status) => self.refuse(status, format_args!("limit {limit} cannot be set to {value}")),
             done => done,

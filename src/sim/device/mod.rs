@@ -1,8 +1,10 @@
 //! Devices: an H200's attributes, and what else can be asked of one.
 
+pub(super) mod abi;
+
+use super::context::Primary;
 use super::machine::*;
-use super::primary::Primary;
-use crate::driver::ffi::CUdevice;
+use crate::driver::ffi::{CU_DEV_RESOURCE_TYPE_SM, CUdevResource, CUdevice};
 use std::collections::BTreeSet;
 
 /// What an H200 with driver 580 answered, from attribute 1.
@@ -205,4 +207,14 @@ fn parse_pci(address: &str) -> Option<(usize, usize, usize)> {
         [bus, device] => Some((0, bus, device)),
         _ => None,
     }
+}
+
+/// All multiprocessors of a device, as a resource.
+pub(super) fn multiprocessors(machine: &mut Machine, kind: u32) -> Answer<CUdevResource> {
+    if kind != CU_DEV_RESOURCE_TYPE_SM {
+        return machine
+            .refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is no kind of resource that is known"));
+    }
+    let sm = [SM_COUNT, SM_PARTITION[0], SM_PARTITION[1]];
+    Ok(CUdevResource { kind, internal: [0; 92], sm, room: [0; 9] })
 }

@@ -44,46 +44,45 @@
 //!   order. The NVIDIA driver lets go later, when all of them are gone, and so does this one on Unix.
 //! * Names: handles, PCI addresses and UUIDs are made up, and the device's name says that it is simulated.
 
-// The C face.
 mod abi;
-mod abi_contexts;
-mod abi_work;
-
-// Devices, contexts and stacks.
-mod context;
-mod device;
-mod limits;
 mod machine;
-mod primary;
+mod objects;
 mod thread_end;
 
-// What contexts make, and the work they do.
-mod addresses;
-mod copies;
+// The chapters of the driver manual: in each, the C ABI beside the model.
+mod context;
+mod device;
+mod event;
+mod function;
+mod init;
 mod memory;
-mod modules;
-mod objects;
-mod ptx;
-mod work;
+mod module;
+mod stream;
 
-/// All parts of the face.
-mod face {
-    pub(super) use super::abi::*;
-    pub(super) use super::abi_contexts::*;
-    pub(super) use super::abi_work::*;
+mod ptx;
+
+/// The C functions of all chapters.
+mod functions {
+    pub(super) use super::context::abi::*;
+    pub(super) use super::device::abi::*;
+    pub(super) use super::event::abi::*;
+    pub(super) use super::function::abi::*;
+    pub(super) use super::init::abi::*;
+    pub(super) use super::memory::abi::*;
+    pub(super) use super::module::abi::*;
+    pub(super) use super::stream::abi::*;
 }
 
-use super::Table;
-use super::table::for_each_function;
+use crate::driver::{Table, for_each_function};
 
 macro_rules! simulated {
     ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
         /// The simulated driver's table, for code that works on tables.
         ///
         /// All such tables are of the one simulated machine of the process. A program normally chooses the simulated
-        /// driver with [`choose`](super::choose) instead.
+        /// driver with [`choose`](crate::driver::choose) instead.
         pub fn table() -> Table {
-            Table { $($name: face::$name,)* }
+            Table { $($name: functions::$name,)* }
         }
     };
 }
@@ -94,7 +93,8 @@ for_each_function!(simulated);
 ///
 /// ```
 /// use custack::device::Device;
-/// use custack::driver::{self, Choice, sim};
+/// use custack::driver::{self, Choice};
+/// use custack::sim;
 ///
 /// driver::choose(Choice::Sim).unwrap();
 /// assert!(sim::set_devices(4));
@@ -119,7 +119,8 @@ pub fn reuse_handles(at_once: bool) {
 /// asks. So the first buffer in a new context gets the very address of the buffer of one that was destroyed:
 ///
 /// ```
-/// use custack::driver::{self, Choice, sim};
+/// use custack::driver::{self, Choice};
+/// use custack::sim;
 /// use custack::memory::DeviceBuffer;
 ///
 /// driver::choose(Choice::Sim).unwrap();
@@ -174,7 +175,8 @@ pub fn misuses() -> u64 {
 ///
 /// ```
 /// use custack::context::ContextStack;
-/// use custack::driver::{self, Choice, sim};
+/// use custack::driver::{self, Choice};
+/// use custack::sim;
 /// # use custack::context::CurrentContext;
 ///
 /// driver::choose(Choice::Sim).unwrap();

@@ -1,27 +1,13 @@
-//! The C face, second part: contexts, primary ones, and stacks.
+//! The C ABI of the context chapters: contexts and stacks, primary contexts, peer access.
 
 // C functions that read and write through the pointers they are given.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
-use super::abi::{call, face, give, give_first, multiprocessors, put};
-use super::device::SM_COUNT;
-use super::machine::*;
-use super::work::in_host_function;
 use crate::driver::ffi::*;
+use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work, wait_for_work};
+use crate::sim::device::{SM_COUNT, multiprocessors};
+use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong};
-
-/// Waits, with nothing locked, for the work that a context has.
-pub(super) fn wait_for_work(context: Handle) {
-    if !in_host_function() {
-        let work = lock().work_of(context);
-        work.iter().for_each(|queue| queue.wait());
-    }
-}
-
-pub(super) fn wait_for_current_work() {
-    let current = lock().stack().last().copied();
-    wait_for_work(current.unwrap_or(0));
-}
 
 fn handle(context: CUcontext) -> Handle {
     context.addr()
@@ -31,7 +17,7 @@ fn context(handle: Handle) -> CUcontext {
     handle as CUcontext
 }
 
-face! {
+c_abi! {
     fn cuDevicePrimaryCtxRetain(out: *mut CUcontext, device: CUdevice) {
         give(out, |m| m.retain_primary(!out.is_null(), device).map(context))
     }
@@ -46,7 +32,6 @@ face! {
         })
     }
     fn cuDevicePrimaryCtxReset_v2(device: CUdevice) { call(|m| m.reset_primary(device)) }
-
     fn cuCtxCreate_v2(out: *mut CUcontext, flags: c_uint, device: CUdevice) {
         give(out, |m| m.create(!out.is_null(), flags, device).map(context))
     }

@@ -1,11 +1,11 @@
 //! Steps through a kernel: one block after another, and in a block one thread after another, each from one barrier to
 //! the next.
 
-use super::super::memory::{self, Memory};
 use super::decode::{Atomic, Body, Inst, LOCAL_WINDOW, NOWHERE, Op, Operand, SHARED_WINDOW, Space, Special};
 use super::values::{Binary, Type, binary, compare, convert, f32_of, f64_of, fused, unary};
 use super::{Entry, Program};
 use crate::driver::ffi::CUresult;
+use crate::sim::memory::{self, Memory};
 use std::sync::Arc;
 
 pub(super) const ILLEGAL_ADDRESS: CUresult = 700;
@@ -22,21 +22,21 @@ const WARP: u64 = 32;
 
 /// Why a kernel failed: the status that the context keeps, and a sentence.
 #[derive(Debug)]
-pub(in super::super) struct Fault {
-    pub(in super::super) status: CUresult,
-    pub(in super::super) why: String,
+pub(in crate::sim) struct Fault {
+    pub(in crate::sim) status: CUresult,
+    pub(in crate::sim) why: String,
 }
 
 /// A kernel with all that a launch says.
-pub(in super::super) struct Launch {
-    pub(in super::super) program: Arc<Program>,
-    pub(in super::super) entry: usize,
+pub(in crate::sim) struct Launch {
+    pub(in crate::sim) program: Arc<Program>,
+    pub(in crate::sim) entry: usize,
     /// The addresses of the module's variables.
-    pub(in super::super) variables: Arc<Vec<u64>>,
-    pub(in super::super) grid: [u32; 3],
-    pub(in super::super) block: [u32; 3],
-    pub(in super::super) dynamic_shared: usize,
-    pub(in super::super) parameters: Vec<u8>,
+    pub(in crate::sim) variables: Arc<Vec<u64>>,
+    pub(in crate::sim) grid: [u32; 3],
+    pub(in crate::sim) block: [u32; 3],
+    pub(in crate::sim) dynamic_shared: usize,
+    pub(in crate::sim) parameters: Vec<u8>,
 }
 
 struct Thread {
@@ -78,7 +78,7 @@ impl Launch {
         &self.program.entries[self.entry]
     }
 
-    pub(in super::super) fn run(&self) -> Result<(), Fault> {
+    pub(in crate::sim) fn run(&self) -> Result<(), Fault> {
         let body = &self.entry().body;
         let mut steps = 0;
         for index in 0..count(self.grid) {

@@ -1,9 +1,19 @@
-//! Contexts and the stacks of threads.
+//! Contexts: making and ending them, and what can be asked of one.
 
-use super::limits::Limits;
+pub(super) mod abi;
+mod error;
+mod limits;
+mod peer;
+mod primary;
+mod stack;
+
+pub(super) use primary::Primary;
+
 use super::machine::*;
-use super::work::Queue;
+use super::memory;
+use super::stream::Queue;
 use crate::driver::ffi::{CUdevice, CUresult};
+use limits::Limits;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,7 +23,7 @@ pub(super) struct Ctx {
     pub(super) primary: bool,
     pub(super) alive: bool,
     pub(super) flags: u32,
-    pub(super) limits: Limits,
+    limits: Limits,
     pub(super) cache_config: u32,
     /// What `cuCtxAttach` counts up and `cuCtxDetach` down.
     pub(super) usage: u32,
@@ -157,83 +167,6 @@ impl Machine {
         self.free_if_unused(handle);
     }
 
-    fn put_on_stack(&mut self, handle: Handle) {
-        self.hold(handle);
-        self.stack().push(handle);
-    }
-
-    pub(super) fn push(&mut self, handle: Handle) -> Answer<()> {
-        self.ready()?;
-        if handle == 0 {
-            return self.refuse(INVALID_VALUE, "cuCtxPushCurrent of NULL");
-        }
-        self.follow(handle, "cuCtxPushCurrent")?;
-        self.put_on_stack(handle);
-        Ok(())
-    }
-
-    pub(super) fn pop(&mut self) -> Answer<Handle> {
-        self.ready()?;
-        match self.stack().pop() {
-            Some(handle) => {
-                self.let_go(handle);
-                Ok(handle)
-            }
-            None => self.refuse(INVALID_CONTEXT, "cuCtxPopCurrent: this thread's stack is empty"),
-        }
-    }
-
-    /// Replaces the top, or makes the first entry; NULL takes the top off.
-    pub(super) fn set(&mut self, handle: Handle) -> Answer<()> {
-        self.ready()?;
-        if handle != 0 {
-            self.follow(handle, "cuCtxSetCurrent")?;
-            // Held before the old one goes: they may be the same.
-            self.hold(handle);
-        }
-        if let Some(old) = self.stack().pop() {
-            self.let_go(old);
-        }
-        if handle != 0 {
-            self.stack().push(handle);
-        }
-        Ok(())
-    }
-
-    /// The top of this thread's stack, or 0.
-    pub(super) fn top(&mut self) -> Answer<Handle> {
-        self.ready()?;
-        Ok(self.stack().last().copied().unwrap_or(0))
-    }
-
-    /// The top of this thread's stack, alive or not.
-    pub(super) fn current_handle(&mut self) -> Answer<Handle> {
-        match self.top()? {
-            0 => self.refuse(INVALID_CONTEXT, "no context is current on this thread"),
-            handle => Ok(handle),
-        }
-    }
-
-    /// The current context, if it is alive.
-    pub(super) fn current(&mut self) -> Answer<&mut Ctx> {
-        let handle = self.current_handle()?;
-        self.living(handle)
-    }
-
-    /// A context that is current, or was given as an argument, if it is alive.
-    pub(super) fn living(&mut self, handle: Handle) -> Answer<&mut Ctx> {
-        if !self.follow(handle, "a driver call")?.alive {
-            return self.refuse(CONTEXT_IS_DESTROYED, format_args!("the context {handle:#x} is destroyed"));
-        }
-        self.get(handle).ok_or(INVALID_CONTEXT)
-    }
-
-    /// The context given as an argument, or the current one for NULL.
-    pub(super) fn given_or_current(&mut self, handle: Handle) -> Answer<Handle> {
-        self.ready()?;
-        if handle == 0 { self.current_handle() } else { Ok(handle) }
-    }
-
     /// The device, of a destroyed context too.
     pub(super) fn context_device(&mut self, handle: Handle) -> Answer<CUdevice> {
         let handle = self.given_or_current(handle)?;
@@ -346,34 +279,9 @@ impl Machine {
         self.refuse(INVALID_HANDLE, format_args!("the event {event:#x} is not recorded in whole contexts"))
     }
 
-    pub(super) fn enable_peer(&mut self, peer: Handle, flags: u32) -> Answer<()> {
-        let device = self.current()?.device;
-        if peer != 0 && flags != 0 {
-            return self.refuse(INVALID_VALUE, "cuCtxEnablePeerAccess takes no flags");
-        }
-        if self.peer(peer)? == device {
-            return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is no peer of itself");
-        }
-        if !self.current()?.peers.insert(peer) {
-            return self.refuse(PEER_ACCESS_ALREADY_ENABLED, "access to this peer is enabled already");
-        }
-        Ok(())
-    }
-
-    pub(super) fn disable_peer(&mut self, peer: Handle) -> Answer<()> {
-        self.current()?;
-        self.peer(peer)?;
-        if !self.current()?.peers.remove(&peer) {
-            return self.refuse(PEER_ACCESS_NOT_ENABLED, "access to this peer is not enabled");
-        }
-        Ok(())
-    }
-
-    /// The device of the peer.
-    fn peer(&mut self, peer: Handle) -> Answer<usize> {
-        if peer == 0 {
-            return self.refuse(INVALID_CONTEXT, "the peer is NULL");
-        }
-        Ok(self.living(peer)?.device)
+    /// A context is gone, and with it all that it made.
+    pub(super) fn end_work(&mut self, context: Handle) {
+        memory::lock().free_all(context);
+        self.objects.orphan(context);
     }
 }

@@ -1,8 +1,11 @@
 //! What a context makes and a handle stands for: streams, events, modules, functions, arrays.
 
+use super::event::Event;
+use super::function::Function;
 use super::machine::Handle;
-use super::modules::{Array, Function, Module};
-use super::work::{Event, Stream};
+use super::memory::Array;
+use super::module::Module;
+use super::stream::Stream;
 use std::collections::BTreeMap;
 
 /// Far from the handles of contexts.

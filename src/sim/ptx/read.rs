@@ -18,35 +18,35 @@ const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
 /// What a text has.
 #[derive(Debug)]
-pub(in super::super) struct Program {
-    pub(in super::super) version: u32,
-    pub(in super::super) entries: Vec<Entry>,
+pub(in crate::sim) struct Program {
+    pub(in crate::sim) version: u32,
+    pub(in crate::sim) entries: Vec<Entry>,
     /// In global and constant memory.
-    pub(in super::super) variables: Vec<Variable>,
+    pub(in crate::sim) variables: Vec<Variable>,
 }
 
 #[derive(Debug, Clone)]
-pub(in super::super) struct Variable {
-    pub(in super::super) name: String,
-    pub(in super::super) size: usize,
+pub(in crate::sim) struct Variable {
+    pub(in crate::sim) name: String,
+    pub(in crate::sim) size: usize,
     /// What it begins with; zeros follow.
-    pub(in super::super) contents: Vec<u8>,
-    pub(in super::super) constant: bool,
+    pub(in crate::sim) contents: Vec<u8>,
+    pub(in crate::sim) constant: bool,
 }
 
 /// A parameter of a kernel, and its place among them.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Parameter {
+pub(in crate::sim) struct Parameter {
     pub(super) name: String,
-    pub(in super::super) offset: usize,
-    pub(in super::super) size: usize,
+    pub(in crate::sim) offset: usize,
+    pub(in crate::sim) size: usize,
 }
 
 #[derive(Debug)]
-pub(in super::super) struct Entry {
-    pub(in super::super) name: String,
-    pub(in super::super) parameters: Vec<Parameter>,
-    pub(in super::super) body: Body,
+pub(in crate::sim) struct Entry {
+    pub(in crate::sim) name: String,
+    pub(in crate::sim) parameters: Vec<Parameter>,
+    pub(in crate::sim) body: Body,
 }
 
 /// A variable that is declared: its name, alignment, size in bytes, and what it begins with.
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Reads a text; one that is not PTX at all is no image.
-pub(in super::super) fn read(text: &str) -> Result<Program, Refusal> {
+pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
     let tokens = tokens(text);
     let begins = tokens.as_ref().is_ok_and(|tokens| tokens.iter().any(|t| t.word() == Some(".version")));
     if !begins {

@@ -8,7 +8,7 @@ const FIRST: u64 = 0x0000_4D00_0000_0000;
 pub(super) const GRANULE: u64 = 512;
 
 /// The addresses that were given out and, while they come again, the ranges that are free.
-pub(super) struct Addresses {
+pub(in crate::sim) struct Addresses {
     /// Nothing from here on was given out yet.
     next: u64,
     again: bool,
@@ -27,7 +27,7 @@ impl Addresses {
     }
 
     /// Whether what is freed from now on is given out again.
-    pub(super) fn reuse(&mut self, again: bool) {
+    pub(in crate::sim) fn reuse(&mut self, again: bool) {
         self.again = again;
         self.free.clear();
     }

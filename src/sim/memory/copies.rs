@@ -1,10 +1,10 @@
 //! Copies and fills, at once or when a stream gets to them.
 
-use super::abi::call;
-use super::machine::*;
-use super::memory::{self, HostMemory};
-use super::work::{Moment, Stream};
+use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
+use crate::sim::abi::call;
+use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
+use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
 /// One end of a copy.
@@ -26,7 +26,7 @@ fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
         End::Host(memory) => Ok(memory.read()),
         End::Device(address) => {
             let mut bytes = vec![0; size];
-            memory::lock().read(address, &mut bytes).map_err(lost)?;
+            lock().read(address, &mut bytes).map_err(lost)?;
             Ok(bytes)
         }
     }
@@ -38,7 +38,7 @@ fn write(to: End, bytes: &[u8]) -> Done {
             memory.write(bytes);
             Ok(())
         }
-        End::Device(address) => memory::lock().write(address, bytes).map_err(lost),
+        End::Device(address) => lock().write(address, bytes).map_err(lost),
     }
 }
 
@@ -47,7 +47,7 @@ impl Machine {
         let wrong = match end {
             End::Host(memory) if memory.address() == 0 => Err("the host memory is NULL".to_owned()),
             End::Host(_) => Ok(()),
-            End::Device(address) => memory::lock().check(address, size),
+            End::Device(address) => lock().check(address, size),
         };
         match wrong {
             Ok(()) => Ok(()),
@@ -103,7 +103,7 @@ pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CU
         m.check_end(to, size)?;
         m.check_end(from, size)?;
         let pageable = |end: End| match end {
-            End::Host(memory) => !memory::lock().is_locked(memory.address()),
+            End::Host(memory) => !lock().is_locked(memory.address()),
             End::Device(_) => false,
         };
         let at_once = stream.is_none() || pageable(to);
@@ -124,7 +124,7 @@ pub(super) fn fill(to: u64, byte: u8, size: usize, stream: Option<usize>) -> CUr
         }
         m.check_end(End::Device(to), size)?;
         m.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {
-            memory::lock().fill(to, byte, size).map_err(lost)
+            lock().fill(to, byte, size).map_err(lost)
         })
     })
 }

@@ -113,12 +113,12 @@ pub(super) struct Inst {
 
 /// What a kernel does.
 #[derive(Debug)]
-pub(in super::super) struct Body {
+pub(in crate::sim) struct Body {
     pub(super) code: Vec<Inst>,
     pub(super) registers: usize,
     /// Bytes of static shared memory; what a launch adds begins behind it.
-    pub(in super::super) shared: usize,
-    pub(in super::super) local: usize,
+    pub(in crate::sim) shared: usize,
+    pub(in crate::sim) local: usize,
 }
 
 pub(super) struct Names<'a> {

@@ -1,0 +1,32 @@
+//! The error that a context is in since a kernel failed: all work of the context answers it from then on.
+
+use super::Ctx;
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::*;
+
+impl Machine {
+    /// The error that the context is in, or 0.
+    pub(in crate::sim) fn error_of(&mut self, context: Handle) -> CUresult {
+        match self.get(context) {
+            Some(context) if context.alive => context.error.as_ref().map_or(0, |(status, _)| *status),
+            _ => CONTEXT_IS_DESTROYED,
+        }
+    }
+
+    /// A context that lives and is not in error.
+    pub(in crate::sim) fn healthy(&mut self, handle: Handle) -> Answer<&mut Ctx> {
+        if !self.get(handle).is_some_and(|context| context.alive) {
+            return self.refuse(CONTEXT_IS_DESTROYED, "the context of what was named is destroyed");
+        }
+        if let Some((status, why)) = self.get(handle).and_then(|context| context.error.clone()) {
+            return self.refuse(status, format_args!("the context is in error: {why}"));
+        }
+        self.get(handle).ok_or(INVALID_CONTEXT)
+    }
+
+    pub(in crate::sim) fn healthy_current(&mut self) -> Answer<Handle> {
+        let handle = self.current_handle()?;
+        self.living(handle)?;
+        self.healthy(handle).map(|_| handle)
+    }
+}

@@ -1,0 +1,36 @@
+//! Access to the memory of contexts on other devices.
+
+use crate::sim::machine::*;
+
+impl Machine {
+    pub(in crate::sim) fn enable_peer(&mut self, peer: Handle, flags: u32) -> Answer<()> {
+        let device = self.current()?.device;
+        if peer != 0 && flags != 0 {
+            return self.refuse(INVALID_VALUE, "cuCtxEnablePeerAccess takes no flags");
+        }
+        if self.peer(peer)? == device {
+            return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is no peer of itself");
+        }
+        if !self.current()?.peers.insert(peer) {
+            return self.refuse(PEER_ACCESS_ALREADY_ENABLED, "access to this peer is enabled already");
+        }
+        Ok(())
+    }
+
+    pub(in crate::sim) fn disable_peer(&mut self, peer: Handle) -> Answer<()> {
+        self.current()?;
+        self.peer(peer)?;
+        if !self.current()?.peers.remove(&peer) {
+            return self.refuse(PEER_ACCESS_NOT_ENABLED, "access to this peer is not enabled");
+        }
+        Ok(())
+    }
+
+    /// The device of the peer.
+    fn peer(&mut self, peer: Handle) -> Answer<usize> {
+        if peer == 0 {
+            return self.refuse(INVALID_CONTEXT, "the peer is NULL");
+        }
+        Ok(self.living(peer)?.device)
+    }
+}

@@ -1,0 +1,83 @@
+//! The stack of contexts that each thread has.
+
+use super::Ctx;
+use crate::sim::machine::*;
+
+impl Machine {
+    pub(super) fn put_on_stack(&mut self, handle: Handle) {
+        self.hold(handle);
+        self.stack().push(handle);
+    }
+
+    pub(in crate::sim) fn push(&mut self, handle: Handle) -> Answer<()> {
+        self.ready()?;
+        if handle == 0 {
+            return self.refuse(INVALID_VALUE, "cuCtxPushCurrent of NULL");
+        }
+        self.follow(handle, "cuCtxPushCurrent")?;
+        self.put_on_stack(handle);
+        Ok(())
+    }
+
+    pub(in crate::sim) fn pop(&mut self) -> Answer<Handle> {
+        self.ready()?;
+        match self.stack().pop() {
+            Some(handle) => {
+                self.let_go(handle);
+                Ok(handle)
+            }
+            None => self.refuse(INVALID_CONTEXT, "cuCtxPopCurrent: this thread's stack is empty"),
+        }
+    }
+
+    /// Replaces the top, or makes the first entry; NULL takes the top off.
+    pub(in crate::sim) fn set(&mut self, handle: Handle) -> Answer<()> {
+        self.ready()?;
+        if handle != 0 {
+            self.follow(handle, "cuCtxSetCurrent")?;
+            // Held before the old one goes: they may be the same.
+            self.hold(handle);
+        }
+        if let Some(old) = self.stack().pop() {
+            self.let_go(old);
+        }
+        if handle != 0 {
+            self.stack().push(handle);
+        }
+        Ok(())
+    }
+
+    /// The top of this thread's stack, or 0.
+    pub(in crate::sim) fn top(&mut self) -> Answer<Handle> {
+        self.ready()?;
+        Ok(self.stack().last().copied().unwrap_or(0))
+    }
+
+    /// The top of this thread's stack, alive or not.
+    pub(in crate::sim) fn current_handle(&mut self) -> Answer<Handle> {
+        match self.top()? {
+            0 => self.refuse(INVALID_CONTEXT, "no context is current on this thread"),
+            handle => Ok(handle),
+        }
+    }
+
+    /// The current context, if it is alive.
+    pub(in crate::sim) fn current(&mut self) -> Answer<&mut Ctx> {
+        let handle = self.current_handle()?;
+        self.living(handle)
+    }
+
+    /// A context that is current, or was given as an argument, if it is alive.
+    pub(in crate::sim) fn living(&mut self, handle: Handle) -> Answer<&mut Ctx> {
+        if !self.follow(handle, "a driver call")?.alive {
+            return self.refuse(CONTEXT_IS_DESTROYED, format_args!("the context {handle:#x} is destroyed"));
+        }
+        self.get(handle).ok_or(INVALID_CONTEXT)
+    }
+
+    /// The context given as an argument, or the current one for NULL.
+    pub(in crate::sim) fn given_or_current(&mut self, handle: Handle) -> Answer<Handle> {
+        self.ready()?;
+        if handle == 0 { self.current_handle() } else { Ok(handle) }
+    }
+}

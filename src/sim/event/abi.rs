@@ -1,0 +1,29 @@
+//! The C ABI of the event chapter.
+
+// C functions that read and write through the pointers they are given.
+#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
+
+use crate::driver::ffi::*;
+use crate::sim::abi::{c_abi, call, give, give_first, wait_then};
+use std::os::raw::c_uint;
+
+c_abi! {
+    fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
+        give(event, |m| m.create_event(!event.is_null(), flags).map(|handle| handle as CUevent))
+    }
+    fn cuEventDestroy_v2(event: CUevent) { call(|m| m.destroy_event(event.addr())) }
+    fn cuEventRecord(event: CUevent, stream: CUstream) { call(|m| m.record_event(event.addr(), stream.addr())) }
+    fn cuEventQuery(event: CUevent) { call(|m| m.query_event(event.addr())) }
+    fn cuEventSynchronize(event: CUevent) {
+        wait_then(
+            |m| {
+                let moment = m.moment_of(event.addr())?;
+                Ok(Box::new(move || moment.iter().for_each(|moment| moment.wait())))
+            },
+            |m| m.event_of(event.addr()).map(|_| ()),
+        )
+    }
+    fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent) {
+        give_first(millis, |m| m.elapsed(start.addr(), end.addr()))
+    }
+}

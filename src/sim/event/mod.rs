@@ -1,0 +1,113 @@
+//! Events: moments in the work of streams, and the times between them.
+
+pub(super) mod abi;
+
+use super::machine::*;
+use super::stream::{Moment, NOT_READY};
+use std::sync::Arc;
+use std::time::Duration;
+
+const EVENT_FLAGS: u32 = 0x7;
+const BLOCKING_EVENT_NEEDED: u32 = 0x2;
+const DISABLE_TIMING: u32 = 0x2;
+const INTERPROCESS: u32 = 0x4;
+
+#[derive(Clone)]
+pub(super) struct Event {
+    pub(super) context: Handle,
+    flags: u32,
+    /// What it was recorded for last.
+    moment: Option<Arc<Moment>>,
+}
+
+impl Machine {
+    pub(super) fn create_event(&mut self, has_out: bool, flags: u32) -> Answer<usize> {
+        let context = self.healthy_current()?;
+        let odd = flags & INTERPROCESS != 0 && flags & BLOCKING_EVENT_NEEDED == 0;
+        if !has_out || flags & !EVENT_FLAGS != 0 || odd {
+            return self
+                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an event, or no place"));
+        }
+        Ok(self.objects.add(Object::Event(Event { context, flags, moment: None })))
+    }
+
+    pub(super) fn event_of(&mut self, handle: usize) -> Answer<Event> {
+        self.ready()?;
+        if handle == 0 {
+            return self.refuse(INVALID_HANDLE, "the event is NULL");
+        }
+        let Some(Object::Event(event)) = self.objects.get(handle) else {
+            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no event"));
+        };
+        let event = event.clone();
+        self.healthy(event.context)?;
+        Ok(event)
+    }
+
+    pub(super) fn destroy_event(&mut self, handle: usize) -> Answer<()> {
+        self.event_of(handle)?;
+        self.objects.remove(handle);
+        Ok(())
+    }
+
+    /// The moment comes when the stream gets to it.
+    pub(super) fn record_event(&mut self, handle: usize, stream: usize) -> Answer<()> {
+        let event = self.event_of(handle)?;
+        let to = self.stream_of(stream)?;
+        if to.context != event.context {
+            return self.refuse(INVALID_HANDLE, "an event is recorded in streams of its own context");
+        }
+        let moment = Arc::new(Moment::default());
+        let comes = Arc::clone(&moment);
+        if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
+            event.moment = Some(moment);
+        }
+        let before = self.comes_after(stream, &to);
+        to.queue.push(Box::new(move || {
+            before.iter().for_each(|moment| moment.wait());
+            comes.comes();
+        }));
+        Ok(())
+    }
+
+    pub(super) fn query_event(&mut self, handle: usize) -> Answer<()> {
+        let event = self.event_of(handle)?;
+        let over = event.moment.is_none_or(|moment| moment.time().is_some());
+        if over { Ok(()) } else { Err(NOT_READY) }
+    }
+
+    /// What to wait for; nothing if it was never recorded.
+    pub(super) fn moment_of(&mut self, handle: usize) -> Answer<Option<Arc<Moment>>> {
+        Ok(self.event_of(handle)?.moment)
+    }
+
+    pub(super) fn wait_event(&mut self, stream: usize, event: usize, flags: u32) -> Answer<()> {
+        let to = self.stream_of(stream)?;
+        let moment = self.moment_of(event)?;
+        if flags != 0 {
+            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a wait"));
+        }
+        let Some(moment) = moment else { return Ok(()) };
+        let before = self.comes_after(stream, &to);
+        to.queue.push(Box::new(move || {
+            before.iter().for_each(|moment| moment.wait());
+            moment.wait();
+        }));
+        Ok(())
+    }
+
+    /// Milliseconds, as the device tells them: in steps of about half a microsecond.
+    pub(super) fn elapsed(&mut self, start: usize, end: usize) -> Answer<f32> {
+        let (start, end) = (self.event_of(start)?, self.event_of(end)?);
+        let timed = (start.flags | end.flags) & DISABLE_TIMING == 0 && start.context == end.context;
+        let (Some(from), Some(to), true) = (start.moment, end.moment, timed) else {
+            return self
+                .refuse(INVALID_HANDLE, "times are between two recorded, timed events of one context");
+        };
+        let (Some(from), Some(to)) = (from.time(), to.time()) else { return Err(NOT_READY) };
+        let backwards = from > to;
+        let time = if backwards { from - to } else { to - from };
+        let millis = time.max(Duration::from_nanos(1)).as_secs_f64() as f32 * 1000.0;
+        Ok(if backwards { -millis } else { millis })
+    }
+}

@@ -1,0 +1,61 @@
+//! The C ABI of the execution chapter: attributes of functions, and launches.
+
+// C functions that read and write through the pointers they are given.
+#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
+
+use super::launch::Asked;
+use crate::driver::ffi::*;
+use crate::sim::abi::{c_abi, call, give_first};
+use crate::sim::machine::*;
+use std::os::raw::{c_int, c_uint, c_void};
+
+/// The values of a kernel's parameters, at their places.
+///
+/// # Safety
+///
+/// `parameters` has a pointer for each parameter, to as many bytes as it has.
+unsafe fn gather(machine: &mut Machine, function: usize, parameters: *mut *mut c_void) -> Answer<Vec<u8>> {
+    let places = machine.parameters(function)?;
+    let mut values = vec![0; places.iter().map(|(offset, size)| offset + size).max().unwrap_or(0)];
+    if !places.is_empty() && parameters.is_null() {
+        return machine.refuse(INVALID_VALUE, "the kernel has parameters, and got none");
+    }
+    for (at, (offset, size)) in places.into_iter().enumerate() {
+        // SAFETY: the caller vouches for the pointers.
+        let value = unsafe { std::slice::from_raw_parts((*parameters.add(at)).cast::<u8>(), size) };
+        values[offset..offset + size].copy_from_slice(value);
+    }
+    Ok(values)
+}
+
+c_abi! {
+    fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction) {
+        give_first(value, |m| m.function_attribute(function.addr(), attribute))
+    }
+    fn cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int) {
+        call(|m| m.set_function_attribute(function.addr(), attribute, value))
+    }
+    fn cuFuncSetCacheConfig(function: CUfunction, config: c_uint) { call(|m| m.set_function_cache(function.addr(), config)) }
+    fn cuFuncSetSharedMemConfig(function: CUfunction, config: c_uint) {
+        call(|m| m.set_function_banks(function.addr(), config))
+    }
+    fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
+        call(|m| {
+            if !extra.is_null() {
+                return m.refuse(NOT_SUPPORTED, "the simulated driver takes parameters one by one");
+            }
+            let parameters = gather(m, function.addr(), parameters)?;
+            let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+            let (function, shared, stream) = (function.addr(), shared as usize, stream.addr());
+            m.launch(&Asked { function, grid, block, shared, stream, cooperative: false }, parameters)
+        })
+    }
+    fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
+        call(|m| {
+            let parameters = gather(m, function.addr(), parameters)?;
+            let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+            let (function, shared, stream) = (function.addr(), shared as usize, stream.addr());
+            m.launch(&Asked { function, grid, block, shared, stream, cooperative: true }, parameters)
+        })
+    }
+}

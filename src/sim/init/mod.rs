@@ -1,0 +1,30 @@
+//! Initialisation and version.
+
+pub(super) mod abi;
+
+use super::machine::*;
+use std::os::raw::c_int;
+
+/// What `cuDriverGetVersion` gives.
+const DRIVER_VERSION: c_int = 13000;
+
+impl Machine {
+    /// What nearly every function begins with.
+    pub(super) fn ready(&mut self) -> Answer<()> {
+        if self.initialised {
+            return Ok(());
+        }
+        self.refuse(NOT_INITIALIZED, "the driver is not initialised: call cuInit first")
+    }
+
+    pub(super) fn init(&mut self, flags: u32) -> Answer<()> {
+        if flags != 0 {
+            return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, and got {flags:#x}"));
+        }
+        if self.devices.is_empty() {
+            return self.refuse(NO_DEVICE, "the simulated machine was set to have no device");
+        }
+        self.initialised = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! One allocation, with real contents.
+
+// Allocations are raw memory, since page-locked and managed memory is given to the program as such.
+#![allow(unsafe_code)]
+
+use super::addresses::GRANULE;
+use crate::sim::machine::Handle;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::HashMap;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) enum Kind {
+    Device,
+    /// A variable of a module.
+    Variable,
+    Managed,
+    Locked,
+}
+
+pub(super) struct Allocation {
+    pub(super) kind: Kind,
+    pub(super) context: Handle,
+    pub(super) size: usize,
+    pub(super) contents: Contents,
+}
+
+pub(super) enum Contents {
+    /// At this address of the host's.
+    Whole(usize),
+    /// In pages, as far as they were written: a program may allocate what a GPU has and a laptop has not.
+    Pages(HashMap<usize, Box<[u8]>>),
+}
+
+const PAGE: usize = 1 << 16;
+/// Device memory beyond this comes in pages.
+const MOST_WHOLE: usize = 1 << 24;
+
+fn layout(size: usize) -> Option<Layout> {
+    Layout::from_size_align(size, GRANULE as usize).ok()
+}
+
+impl Allocation {
+    pub(super) fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
+        if matches!(kind, Kind::Device | Kind::Variable) && size > MOST_WHOLE {
+            return Some(Allocation { kind, context, size, contents: Contents::Pages(HashMap::new()) });
+        }
+        let layout = layout(size).filter(|layout| layout.size() > 0)?;
+        // SAFETY: the layout is not of size zero.
+        let place = unsafe { alloc_zeroed(layout) } as usize;
+        (place != 0).then_some(Allocation { kind, context, size, contents: Contents::Whole(place) })
+    }
+
+    /// The bytes from `at` on, as many as there are in one piece but no more than asked; unwritten ones are zero.
+    pub(super) fn read(&self, at: usize, into: &mut [u8]) {
+        match &self.contents {
+            Contents::Whole(place) => {
+                // SAFETY: `place` is `size` bytes, zeroed or written, and `find` has looked that these are among them.
+                into.copy_from_slice(unsafe {
+                    std::slice::from_raw_parts((place + at) as *const u8, into.len())
+                });
+            }
+            Contents::Pages(pages) => {
+                let mut done = 0;
+                while done < into.len() {
+                    let (page, within) = ((at + done) / PAGE, (at + done) % PAGE);
+                    let count = (PAGE - within).min(into.len() - done);
+                    let piece = &mut into[done..done + count];
+                    match pages.get(&page) {
+                        Some(page) => piece.copy_from_slice(&page[within..within + count]),
+                        None => piece.fill(0),
+                    }
+                    done += count;
+                }
+            }
+        }
+    }
+
+    /// Has `f` write `size` bytes from `at` on, a piece at a time; `f` is told where among them the piece begins.
+    pub(super) fn write(&mut self, at: usize, size: usize, f: impl Fn(usize, &mut [u8])) {
+        match &mut self.contents {
+            Contents::Whole(place) => {
+                // SAFETY: as in `read`; that the program does not use the memory meanwhile is what CUDA asks of it.
+                f(0, unsafe { std::slice::from_raw_parts_mut((*place + at) as *mut u8, size) })
+            }
+            Contents::Pages(pages) => {
+                let mut done = 0;
+                while done < size {
+                    let (page, within) = ((at + done) / PAGE, (at + done) % PAGE);
+                    let count = (PAGE - within).min(size - done);
+                    let page = pages.entry(page).or_insert_with(|| vec![0; PAGE].into());
+                    f(done, &mut page[within..within + count]);
+                    done += count;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if let (Contents::Whole(place), Some(layout)) = (&self.contents, layout(self.size)) {
+            // SAFETY: allocated with this layout, and dropped once.
+            unsafe { dealloc(*place as *mut u8, layout) }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The C ABI of the stream chapter.
+
+// C functions that read and write through the pointers they are given.
+#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
+
+use super::as_host_function;
+use crate::driver::ffi::*;
+use crate::sim::abi::{c_abi, call, give, wait_then};
+use crate::sim::machine::*;
+use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
+
+/// Numbers that stand for pointers, so that they can go to the stream's thread.
+#[derive(Clone, Copy)]
+struct Callback {
+    function: CUstreamCallback,
+    stream: usize,
+    data: usize,
+}
+
+c_abi! {
+    fn cuStreamCreate(stream: *mut CUstream, flags: c_uint) { cuStreamCreateWithPriority(stream, flags, 0) }
+    fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int) {
+        give(stream, |m| m.create_stream(!stream.is_null(), flags, priority).map(|handle| handle as CUstream))
+    }
+    fn cuStreamDestroy_v2(stream: CUstream) { call(|m| m.destroy_stream(stream.addr())) }
+    fn cuStreamQuery(stream: CUstream) { call(|m| m.query_stream(stream.addr())) }
+    fn cuStreamSynchronize(stream: CUstream) {
+        wait_then(
+            |m| {
+                let found = m.stream_of(stream.addr())?;
+                let before = m.comes_after(stream.addr(), &found);
+                Ok(Box::new(move || {
+                    before.iter().for_each(|moment| moment.wait());
+                    found.queue.wait();
+                }))
+            },
+            |m| m.stream_of(stream.addr()).map(|_| ()),
+        )
+    }
+    fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.stream_of(stream.addr()).map(|s| s.flags)) }
+    fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
+        give(priority, |m| m.stream_of(stream.addr()).map(|s| s.priority))
+    }
+    fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) { give(id, |m| m.stream_of(stream.addr()).map(|s| s.id)) }
+    fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
+        give(context, |m| m.stream_of(stream.addr()).map(|s| s.context as CUcontext))
+    }
+    fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint) {
+        call(|m| m.wait_event(stream.addr(), event.addr(), flags))
+    }
+    fn cuStreamAddCallback(stream: CUstream, callback: CUstreamCallback, user_data: *mut c_void, flags: c_uint) {
+        call(|m| {
+            let found = m.stream_of(stream.addr())?;
+            if callback.is_none() || flags != 0 {
+                return m.refuse(INVALID_VALUE, "a callback is a function, and takes no flags");
+            }
+            let before = m.comes_after(stream.addr(), &found);
+            let callback = Callback { function: callback, stream: stream.addr(), data: user_data.addr() };
+            let context = found.context;
+            found.queue.push(Box::new(move || {
+                before.iter().for_each(|moment| moment.wait());
+                let status = lock().error_of(context);
+                let Callback { function: Some(function), stream, data } = callback else { return };
+                // SAFETY: the program's function, with what it asked to be called with.
+                as_host_function(|| unsafe { function(stream as CUstream, status, data as *mut c_void) });
+            }));
+            Ok(())
+        })
+    }
+    fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void) {
+        call(|m| {
+            let found = m.stream_of(stream.addr())?;
+            let Some(function) = function else {
+                return m.refuse(INVALID_VALUE, "a host function is needed, and got NULL");
+            };
+            let data = user_data.addr();
+            m.enqueue(stream.addr(), &found, move || {
+                // SAFETY: the program's function, with what it asked to be called with.
+                as_host_function(|| unsafe { function(data as *mut c_void) });
+                Ok(())
+            })
+        })
+    }
+    fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
+        call(|m| {
+            m.ready()?;
+            if mode.is_null() {
+                return m.misuse(INVALID_VALUE, "cuThreadExchangeStreamCaptureMode of NULL");
+            }
+            mode.write(m.exchange_capture_mode(mode.read()));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! Streams: work that runs in its order, while the program goes on.
+//!
+//! Each stream has a queue, and a thread while there is something in it. Host functions run on that thread; there every
+//! driver call is refused.
+
+pub(super) mod abi;
+mod queue;
+
+pub(super) use queue::{Moment, Queue};
+
+use super::machine::*;
+use crate::driver::ffi::CUresult;
+use std::cell::Cell;
+use std::sync::Arc;
+
+const STREAM_FLAGS: u32 = 0x1;
+/// What a question about work answers that is not done.
+pub(super) const NOT_READY: CUresult = 600;
+
+thread_local! {
+    static HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a host function, in which driver calls are not permitted.
+pub(super) fn in_host_function() -> bool {
+    HOST_FUNCTION.get()
+}
+
+/// Runs a program's function as the driver does.
+pub(super) fn as_host_function(f: impl FnOnce()) {
+    HOST_FUNCTION.set(true);
+    f();
+    HOST_FUNCTION.set(false);
+}
+
+#[derive(Clone)]
+pub(super) struct Stream {
+    pub(super) context: Handle,
+    pub(super) flags: u32,
+    pub(super) priority: i32,
+    pub(super) id: u64,
+    pub(super) queue: Arc<Queue>,
+}
+
+impl Machine {
+    pub(super) fn create_stream(&mut self, has_out: bool, flags: u32, priority: i32) -> Answer<usize> {
+        let context = self.healthy_current()?;
+        if !has_out || flags & !STREAM_FLAGS != 0 {
+            return self
+                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a stream, or no place"));
+        }
+        let (least, greatest) = self.stream_priority_range()?;
+        let priority = priority.clamp(greatest, least);
+        let id = self.next_id();
+        let stream = Stream { context, flags, priority, id, queue: Arc::default() };
+        Ok(self.objects.add(Object::Stream(stream)))
+    }
+
+    /// A stream of a living context; 0 is the one that every context has.
+    pub(super) fn stream_of(&mut self, handle: usize) -> Answer<Stream> {
+        if handle == 0 {
+            let context = self.healthy_current()?;
+            let queue = Arc::clone(&self.healthy(context)?.common);
+            return Ok(Stream { context, flags: 0, priority: 0, id: 0, queue });
+        }
+        self.ready()?;
+        let Some(Object::Stream(stream)) = self.objects.get(handle) else {
+            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no stream"));
+        };
+        let stream = stream.clone();
+        self.healthy(stream.context)?;
+        Ok(stream)
+    }
+
+    /// What the next work of a stream comes after, in other streams: the common one waits for the blocking ones, and
+    /// they for it.
+    pub(super) fn comes_after(&mut self, handle: usize, stream: &Stream) -> Vec<Arc<Moment>> {
+        let others = match handle {
+            0 => self.blocking_queues(stream.context),
+            _ if stream.flags == 0 => {
+                self.get(stream.context).map(|it| Arc::clone(&it.common)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        let busy = others.into_iter().filter(|queue| !queue.is_idle());
+        busy.map(|queue| {
+            let moment = Arc::new(Moment::default());
+            let comes = Arc::clone(&moment);
+            queue.push(Box::new(move || comes.comes()));
+            moment
+        })
+        .collect()
+    }
+
+    /// Adds work to a stream. Once the context is in error nothing more is done; what fails puts it there.
+    pub(super) fn enqueue(
+        &mut self,
+        handle: usize,
+        stream: &Stream,
+        work: impl FnOnce() -> Result<(), (CUresult, String)> + Send + 'static,
+    ) -> Answer<()> {
+        let before = self.comes_after(handle, stream);
+        let context = stream.context;
+        stream.queue.push(Box::new(move || {
+            before.iter().for_each(|moment| moment.wait());
+            if lock().error_of(context) != 0 {
+                return;
+            }
+            if let Err(error) = work() {
+                if let Some(context) = lock().get(context) {
+                    context.error.get_or_insert(error);
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    /// All work of a context, also that of streams that are destroyed.
+    pub(super) fn work_of(&mut self, context: Handle) -> Vec<Arc<Queue>> {
+        self.leftovers.retain(|(_, queue)| !queue.is_idle());
+        let mut queues = self.all_queues(context);
+        queues.extend(
+            self.leftovers.iter().filter(|(of, _)| *of == context).map(|(_, queue)| Arc::clone(queue)),
+        );
+        queues.extend(self.get(context).map(|context| Arc::clone(&context.common)));
+        queues
+    }
+
+    /// Work in streams that wait for the one that every context has, and it for them.
+    pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
+        let streams = self.objects.streams().filter(|stream| stream.context == context && stream.flags == 0);
+        streams.map(|stream| Arc::clone(&stream.queue)).collect()
+    }
+
+    pub(super) fn all_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
+        let streams = self.objects.streams().filter(|stream| stream.context == context);
+        streams.map(|stream| Arc::clone(&stream.queue)).collect()
+    }
+
+    /// The work that is under way goes on.
+    pub(super) fn destroy_stream(&mut self, handle: usize) -> Answer<()> {
+        if handle == 0 {
+            return self.refuse(INVALID_HANDLE, "the stream that every context has is not destroyed");
+        }
+        let stream = self.stream_of(handle)?;
+        if !stream.queue.is_idle() {
+            self.leftovers.push((stream.context, stream.queue));
+        }
+        self.objects.remove(handle);
+        Ok(())
+    }
+
+    pub(super) fn query_stream(&mut self, handle: usize) -> Answer<()> {
+        let stream = self.stream_of(handle)?;
+        let busy = match handle {
+            0 => {
+                !stream.queue.is_idle()
+                    || self.blocking_queues(stream.context).iter().any(|queue| !queue.is_idle())
+            }
+            _ => !stream.queue.is_idle(),
+        };
+        if busy { Err(NOT_READY) } else { Ok(()) }
+    }
+}

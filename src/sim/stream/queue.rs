@@ -1,0 +1,98 @@
+//! Work that runs in its order, while the program goes on: the queue of a stream, and the moments in it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+type Item = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Waiting {
+    items: VecDeque<Item>,
+    running: bool,
+}
+
+/// The work of a stream.
+#[derive(Default)]
+pub(in crate::sim) struct Queue {
+    waiting: Mutex<Waiting>,
+    idle: Condvar,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds work; a thread comes to do it, unless one is there.
+    pub(in crate::sim) fn push(self: &Arc<Queue>, item: Item) {
+        let mut waiting = self.lock();
+        waiting.items.push_back(item);
+        if waiting.running {
+            return;
+        }
+        waiting.running = true;
+        drop(waiting);
+        // No thread may be to be had for a moment; the work cannot be done here, under the machine's lock.
+        let start = || {
+            let queue = Arc::clone(self);
+            std::thread::Builder::new().name("simulated stream".to_owned()).spawn(move || queue.run())
+        };
+        while start().is_err() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn run(&self) {
+        loop {
+            let mut waiting = self.lock();
+            let Some(item) = waiting.items.pop_front() else {
+                waiting.running = false;
+                self.idle.notify_all();
+                return;
+            };
+            drop(waiting);
+            item();
+        }
+    }
+
+    pub(in crate::sim) fn is_idle(&self) -> bool {
+        !self.lock().running
+    }
+
+    pub(in crate::sim) fn wait(&self) {
+        let mut waiting = self.lock();
+        while waiting.running {
+            waiting = self.idle.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A moment that comes, and when it came.
+#[derive(Default)]
+pub(in crate::sim) struct Moment {
+    came: Mutex<Option<Instant>>,
+    now: Condvar,
+}
+
+impl Moment {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::sim) fn comes(&self) {
+        *self.lock() = Some(Instant::now());
+        self.now.notify_all();
+    }
+
+    pub(in crate::sim) fn time(&self) -> Option<Instant> {
+        *self.lock()
+    }
+
+    pub(in crate::sim) fn wait(&self) {
+        let mut came = self.lock();
+        while came.is_none() {
+            came = self.now.wait(came).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
