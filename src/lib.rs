@@ -36,6 +36,7 @@
 
 pub mod error;
 mod report;
+mod sealed;
 
 mod fence;
 
@@ -75,8 +76,3 @@ pub use rustacuda_derive::*;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-mod private {
-    /// Keeps other crates from implementing the traits that only this crate's types can be sound for.
-    pub trait Sealed {}
-}

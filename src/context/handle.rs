@@ -6,7 +6,7 @@ use crate::driver::ffi::CUcontext;
 use crate::driver::{CudaApiVersion, Driver, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::{Handle, Origin, registry};
-use crate::private::Sealed;
+use crate::sealed::Sealed;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr;

@@ -9,7 +9,7 @@ use crate::driver::{CudaApiVersion, Driver, driver};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::init::{CudaFlags, init};
 use crate::liveness::registry;
-use crate::private::Sealed;
+use crate::sealed::Sealed;
 use crate::shadow_stack::{self, How};
 use std::fmt;
 use std::mem;

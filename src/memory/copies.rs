@@ -8,7 +8,7 @@ use super::given_away;
 use crate::context::UnownedContext;
 use crate::driver::{Driver, Order};
 use crate::error::{CudaError, CudaResult};
-use crate::private::Sealed;
+use crate::sealed::Sealed;
 use crate::stream::Stream;
 use std::marker::PhantomData;
 use std::mem;

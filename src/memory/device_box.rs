@@ -8,7 +8,7 @@ use super::copies::{AsyncCopyDestination, CopyDestination, DeviceSpan};
 use super::given_away;
 use super::{DeviceCopy, DevicePointer};
 use crate::error::{CudaResult, DropResult};
-use crate::private::Sealed;
+use crate::sealed::Sealed;
 use crate::stream::Stream;
 use std::fmt;
 use std::marker::PhantomData;

@@ -7,7 +7,7 @@ use super::copies::{AsyncCopyDestination, CopyDestination, DeviceSpan};
 use super::{DeviceBuffer, DeviceChunks, DeviceChunksMut, DeviceCopy, DevicePointer};
 use crate::context::UnownedContext;
 use crate::error::CudaResult;
-use crate::private::Sealed;
+use crate::sealed::Sealed;
 use crate::stream::Stream;
 use std::fmt;
 use std::marker::PhantomData;

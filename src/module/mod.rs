@@ -24,7 +24,7 @@ use crate::driver::Driver;
 use crate::driver::ffi::CUmodule;
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
-use crate::private::Sealed;
+use crate::sealed::Sealed;
 use std::ffi::CStr;
 use std::fmt;
 use std::io;
