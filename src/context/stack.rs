@@ -120,8 +120,8 @@ pub struct SnapshotEntry<'a> {
     pub context: &'a UnownedContext,
     /// How it came onto the stack.
     pub how: How,
-    /// Where in the program.
-    pub place: &'static Location<'static>,
+    /// Where it came there: the location in the source.
+    pub location: &'static Location<'static>,
     /// How many living guards stand on it.
     pub guards: u32,
 }
@@ -132,7 +132,7 @@ impl Snapshot {
         self.entries.iter().rev().map(|noted| SnapshotEntry {
             context: &noted.context,
             how: noted.entry.how,
-            place: noted.entry.location,
+            location: noted.entry.location,
             guards: noted.entry.guards,
         })
     }

@@ -88,6 +88,6 @@ pub struct CUdevResource {
     pub internal: [u8; 92],
     /// How many multiprocessors, the smallest partition of them, the partition's alignment.
     pub sm: [c_uint; 3],
-    /// Room that the header keeps for other kinds.
-    pub room: [c_uint; 9],
+    /// What the header reserves for other kinds.
+    pub reserved: [c_uint; 9],
 }

@@ -67,7 +67,7 @@ fn fill(library: &'static Library, name: &str) -> Result<(Table, String), Driver
         }
     }
     let table = native_table(library);
-    Ok((table, place(table.cuInit as usize).unwrap_or_else(|| name.to_owned())))
+    Ok((table, file_of(table.cuInit as usize).unwrap_or_else(|| name.to_owned())))
 }
 
 fn has(library: &Library, symbol: &str) -> bool {
@@ -105,7 +105,7 @@ for_each_function!(native);
 
 /// The file that the code at this address was loaded from.
 #[cfg(target_os = "linux")]
-fn place(address: usize) -> Option<String> {
+fn file_of(address: usize) -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| {
         let (low, high) = line.split(' ').next()?.split_once('-')?;
@@ -116,6 +116,6 @@ fn place(address: usize) -> Option<String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn place(_address: usize) -> Option<String> {
+fn file_of(_address: usize) -> Option<String> {
     None
 }

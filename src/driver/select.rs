@@ -162,8 +162,8 @@ fn start_or_say_why() -> CudaResult<&'static Driver> {
 fn kept(reason: DriverError) -> &'static DriverError {
     static REASONS: Mutex<Vec<&'static DriverError>> = Mutex::new(Vec::new());
     let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = reasons.iter().find(|known| ***known == reason) {
-        return known;
+    if let Some(same) = reasons.iter().find(|same| ***same == reason) {
+        return same;
     }
     let reason: &'static DriverError = Box::leak(Box::new(reason));
     reasons.push(reason);

@@ -24,7 +24,7 @@ pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
     }
 }
 
-/// Asks the model for a value and writes it; a NULL place is refused after everything else has been.
+/// Asks the model for a value and writes it; a NULL pointer is refused after everything else has been.
 ///
 /// # Safety
 ///
@@ -33,7 +33,7 @@ pub(super) unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer
     call(|machine| {
         let value = f(machine)?;
         if out.is_null() {
-            return machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL");
+            return machine.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL");
         }
         // SAFETY: not NULL, and the caller vouches for the rest.
         unsafe { out.write(value) };
@@ -41,20 +41,20 @@ pub(super) unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer
     })
 }
 
-/// As [`give`], where a NULL place is refused before anything else is looked at.
+/// As [`give`], where a NULL pointer is refused before anything else is looked at.
 ///
 /// # Safety
 ///
 /// `out` is NULL or may be written.
 pub(super) unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
     if out.is_null() {
-        return call(|machine| machine.refuse(INVALID_VALUE, "the answer needs a place, and got NULL"));
+        return call(|machine| machine.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL"));
     }
     // SAFETY: the caller vouches for it.
     unsafe { give(out, f) }
 }
 
-/// Writes where there is a place.
+/// Writes through a pointer that is not NULL.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Stacks deeper than what the book keeps at hand: the same rules as for shallow ones.
+//! Stacks deeper than what the shadow stack keeps inline: the same rules as for shallow ones.
 
 use crate::harness::{current, drain, parked, run};
 use custack::context::{Context, ContextStack, CurrentContext};

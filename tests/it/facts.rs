@@ -315,7 +315,7 @@ fn on_a_destroyed_current_context_the_rest_is_709() {
         assert_eq!(call!(cuCtxEnablePeerAccess(null_mut(), 0)), 709);
         assert_eq!(call!(cuCtxDisablePeerAccess(a)), 709);
         assert_eq!(call!(cuCtxDestroy_v2(a)), 709);
-        // Some look at their place first, here too.
+        // Some look at their pointer first, here too.
         assert_eq!(call!(cuCtxGetApiVersion(a, null_mut())), 1);
         assert_eq!(call!(cuCtxGetFlags(null_mut())), 1);
         drain();
@@ -608,7 +608,7 @@ fn what_creating_looks_at_first() {
         let mut out = null_mut();
         assert_eq!(call!(cuCtxCreate_v2(null_mut(), 3, 99)), 101, "the device");
         assert_eq!(call!(cuCtxCreate_v2(null_mut(), 3, 0)), 1);
-        assert_eq!(call!(cuCtxCreate_v3(null_mut(), &mut affinity, 1, 0, 0)), 1, "then the place");
+        assert_eq!(call!(cuCtxCreate_v3(null_mut(), &mut affinity, 1, 0, 0)), 1, "then the pointer");
         assert_eq!(call!(cuCtxCreate_v3(&mut out, &mut affinity, 1, 3, 0)), 224, "then the affinities");
         assert_eq!(call!(cuCtxCreate_v4(&mut out, &mut params, 0, 99)), 101);
         assert_eq!(call!(cuDevicePrimaryCtxRetain(null_mut(), 99)), 101);

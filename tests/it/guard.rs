@@ -393,7 +393,7 @@ fn a_snapshot_tells_who_entered_where() {
             (entries[1].context, entries[1].how, entries[1].guards),
             (&a.get_unowned(), How::Created, 0)
         );
-        assert!(entries[0].place.file().ends_with("guard.rs"));
+        assert!(entries[0].location.file().ends_with("guard.rs"));
         assert!(snapshot.agrees());
         let text = snapshot.to_string();
         assert!(text.contains("entered at") && text.contains("held by a guard"), "{text}");

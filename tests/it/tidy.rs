@@ -168,10 +168,10 @@ fn arrows_run_one_way() {
     ];
     for (name, text) in files("src", ".rs").iter().filter(|(name, _)| name != "src/lib.rs") {
         let room = name.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
-        let place = rooms.iter().position(|other| *other == room);
-        let place = place.unwrap_or_else(|| panic!("{name} is in a room without a place"));
+        let at = rooms.iter().position(|other| *other == room);
+        let at = at.unwrap_or_else(|| panic!("{name} is in a room that has no order"));
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            for later in &rooms[place + 1..] {
+            for later in &rooms[at + 1..] {
                 // The one arrow upward: what chooses the driver may choose the simulated one.
                 let chooses = name == "src/driver/select.rs" && line == "use crate::sim;";
                 let used = line.contains(&format!("crate::{later}"));

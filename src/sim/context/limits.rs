@@ -82,7 +82,7 @@ impl Machine {
     pub(in crate::sim) fn limit(&mut self, has_out: bool, limit: u32) -> Answer<usize> {
         self.current()?;
         if !has_out {
-            return self.refuse(INVALID_VALUE, "a limit needs a place, and got NULL");
+            return self.refuse(INVALID_VALUE, "a limit needs a pointer, and got NULL");
         }
         match self.current()?.limits.get(limit) {
             Err(status) => self.refuse(status, format_args!("limit {limit} cannot be read")),

@@ -30,8 +30,8 @@ pub(super) struct Ctx {
     /// How many entries of all stacks are this context.
     pub(super) holds: usize,
     pub(super) peers: BTreeSet<Handle>,
-    /// The stream that every context has.
-    pub(super) common: Arc<Queue>,
+    /// The queue of the default stream.
+    pub(super) default_stream: Arc<Queue>,
     /// What a kernel left, and what it had done: all work of the context answers it from then on.
     pub(super) error: Option<(CUresult, String)>,
 }
@@ -70,7 +70,7 @@ impl Ctx {
             usage: 1,
             holds: 0,
             peers: BTreeSet::new(),
-            common: Arc::default(),
+            default_stream: Arc::default(),
             error: None,
         }
     }
@@ -89,13 +89,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The device is looked at before the place for the handle, and the flags last.
+    /// The device is looked at before the pointer for the handle, and the flags last.
     pub(super) fn create(&mut self, has_out: bool, flags: u32, device: CUdevice) -> Answer<Handle> {
         self.ready()?;
         let device = self.device(device)?;
         if !has_out {
             return self
-                .refuse(INVALID_VALUE, "creating a context needs a place for its handle, and got NULL");
+                .refuse(INVALID_VALUE, "creating a context needs a pointer for its handle, and got NULL");
         }
         self.check_flags(flags)?;
         let id = self.next_id();
@@ -118,7 +118,7 @@ impl Machine {
         if !has_out || affinities > 0 && !given {
             return self.refuse(
                 INVALID_VALUE,
-                "creating a context needs a place for its handle, and its affinities",
+                "creating a context needs a pointer for its handle, and its affinities",
             );
         }
         if affinities > 0 {
@@ -205,7 +205,7 @@ impl Machine {
         }
         if !has_out {
             return self
-                .refuse(INVALID_VALUE, "cuCtxGetApiVersion needs a place for the version, and got NULL");
+                .refuse(INVALID_VALUE, "cuCtxGetApiVersion needs a pointer for the version, and got NULL");
         }
         if self.follow(handle, "cuCtxGetApiVersion")?.alive {
             return Ok(API_VERSION);
@@ -248,7 +248,7 @@ impl Machine {
         let handle = self.current_handle()?;
         self.living(handle)?;
         if !has_out || flags != 0 {
-            return self.refuse(INVALID_VALUE, "cuCtxAttach needs a place for the handle, and no flags");
+            return self.refuse(INVALID_VALUE, "cuCtxAttach needs a pointer for the handle, and no flags");
         }
         self.living(handle)?.usage += 1;
         Ok(handle)

@@ -20,7 +20,7 @@ impl Machine {
         self.ready()?;
         let device = self.device(device)?;
         if !has_out {
-            return self.refuse(INVALID_VALUE, "retaining needs a place for the handle, and got NULL");
+            return self.refuse(INVALID_VALUE, "retaining needs a pointer for the handle, and got NULL");
         }
         if !self.devices[device].primary.active {
             self.activate(device);
@@ -85,7 +85,7 @@ impl Machine {
     pub(in crate::sim) fn primary_state(&mut self, has_outs: bool, device: CUdevice) -> Answer<(u32, bool)> {
         if !has_outs {
             return self
-                .refuse(INVALID_VALUE, "the state needs a place for flags and activity, and got NULL");
+                .refuse(INVALID_VALUE, "the state needs a pointer for flags and activity, and got NULL");
         }
         self.ready()?;
         let device = self.device(device)?;

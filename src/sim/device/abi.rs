@@ -50,7 +50,7 @@ c_abi! {
     fn cuDeviceGetHostAtomicCapabilities(capabilities: *mut c_uint, operations: *const c_uint, count: c_uint, device: CUdevice) {
         call(|m| {
             if capabilities.is_null() || operations.is_null() || count == 0 {
-                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no place for the answers");
+                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no pointer for the answers");
             }
             m.ready()?;
             m.device(device)?;
@@ -118,7 +118,7 @@ c_abi! {
         give(device, |m| {
             m.ready()?;
             if device.is_null() || bus_id.is_null() {
-                return m.refuse(INVALID_VALUE, "a PCI address and a place for the device, and got NULL");
+                return m.refuse(INVALID_VALUE, "a PCI address and a pointer for the device, and got NULL");
             }
             m.by_pci_bus_id(&CStr::from_ptr(bus_id).to_string_lossy())
         })
@@ -167,7 +167,7 @@ c_abi! {
         call(|m| {
             m.link(device, peer)?;
             if capabilities.is_null() || operations.is_null() || count == 0 {
-                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no place for the answers");
+                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no pointer for the answers");
             }
             let operations = std::slice::from_raw_parts(operations, count as usize);
             m.atomics(operations)?;

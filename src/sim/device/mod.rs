@@ -56,11 +56,11 @@ impl Machine {
         }
     }
 
-    /// A question about a device that needs a place for its answer.
+    /// A question about a device, whose answer needs a pointer to be written through.
     pub(super) fn ask_device(&mut self, has_out: bool, device: CUdevice) -> Answer<usize> {
         self.ready()?;
         if !has_out {
-            return self.refuse(INVALID_VALUE, "the answer needs a place, and got NULL");
+            return self.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL");
         }
         self.device(device)
     }
@@ -178,7 +178,8 @@ impl Machine {
     pub(super) fn register_notification(&mut self, given: bool, device: CUdevice) -> Answer<usize> {
         self.ready()?;
         if !given {
-            return self.refuse(INVALID_VALUE, "a notification needs a function and a place for its handle");
+            return self
+                .refuse(INVALID_VALUE, "a notification needs a function and a pointer for its handle");
         }
         let index = self.device(device)?;
         let device = &mut self.devices[index];
@@ -216,5 +217,5 @@ pub(super) fn multiprocessors(machine: &mut Machine, kind: u32) -> Answer<CUdevR
             .refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is no kind of resource that is known"));
     }
     let sm = [SM_COUNT, SM_PARTITION[0], SM_PARTITION[1]];
-    Ok(CUdevResource { kind, internal: [0; 92], sm, room: [0; 9] })
+    Ok(CUdevResource { kind, internal: [0; 92], sm, reserved: [0; 9] })
 }

@@ -26,7 +26,7 @@ impl Machine {
         let odd = flags & INTERPROCESS != 0 && flags & BLOCKING_EVENT_NEEDED == 0;
         if !has_out || flags & !EVENT_FLAGS != 0 || odd {
             return self
-                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an event, or no place"));
+                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an event, or no pointer"));
         }
         Ok(self.objects.add(Object::Event(Event { context, flags, moment: None })))
     }

@@ -9,18 +9,18 @@ use crate::sim::abi::{c_abi, call, give_first};
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_void};
 
-/// The values of a kernel's parameters, at their places.
+/// The values of a kernel's parameters, at their offsets.
 ///
 /// # Safety
 ///
 /// `parameters` has a pointer for each parameter, to as many bytes as it has.
 unsafe fn gather(machine: &mut Machine, function: usize, parameters: *mut *mut c_void) -> Answer<Vec<u8>> {
-    let places = machine.parameters(function)?;
-    let mut values = vec![0; places.iter().map(|(offset, size)| offset + size).max().unwrap_or(0)];
-    if !places.is_empty() && parameters.is_null() {
+    let layout = machine.parameters(function)?;
+    let mut values = vec![0; layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0)];
+    if !layout.is_empty() && parameters.is_null() {
         return machine.refuse(INVALID_VALUE, "the kernel has parameters, and got none");
     }
-    for (at, (offset, size)) in places.into_iter().enumerate() {
+    for (at, (offset, size)) in layout.into_iter().enumerate() {
         // SAFETY: the caller vouches for the pointers.
         let value = unsafe { std::slice::from_raw_parts((*parameters.add(at)).cast::<u8>(), size) };
         values[offset..offset + size].copy_from_slice(value);

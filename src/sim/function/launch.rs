@@ -21,7 +21,7 @@ pub(super) struct Asked {
 }
 
 impl Machine {
-    /// The size and place of each parameter of a kernel.
+    /// The offset and size of each parameter of a kernel.
     pub(super) fn parameters(&mut self, function: usize) -> Answer<Vec<(usize, usize)>> {
         let (program, _, entry) = self.program_of(function)?;
         Ok(program.entries[entry].parameters.iter().map(|it| (it.offset, it.size)).collect())

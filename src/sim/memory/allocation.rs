@@ -46,17 +46,17 @@ impl Allocation {
         }
         let layout = layout(size).filter(|layout| layout.size() > 0)?;
         // SAFETY: the layout is not of size zero.
-        let place = unsafe { alloc_zeroed(layout) } as usize;
-        (place != 0).then_some(Allocation { kind, context, size, contents: Contents::Whole(place) })
+        let start = unsafe { alloc_zeroed(layout) } as usize;
+        (start != 0).then_some(Allocation { kind, context, size, contents: Contents::Whole(start) })
     }
 
     /// The bytes from `at` on, as many as there are in one piece but no more than asked; unwritten ones are zero.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         match &self.contents {
-            Contents::Whole(place) => {
-                // SAFETY: `place` is `size` bytes, zeroed or written, and `find` has looked that these are among them.
+            Contents::Whole(start) => {
+                // SAFETY: `start` is `size` bytes, zeroed or written, and `find` has looked that these are among them.
                 into.copy_from_slice(unsafe {
-                    std::slice::from_raw_parts((place + at) as *const u8, into.len())
+                    std::slice::from_raw_parts((start + at) as *const u8, into.len())
                 });
             }
             Contents::Pages(pages) => {
@@ -78,9 +78,9 @@ impl Allocation {
     /// Has `f` write `size` bytes from `at` on, a piece at a time; `f` is told where among them the piece begins.
     pub(super) fn write(&mut self, at: usize, size: usize, f: impl Fn(usize, &mut [u8])) {
         match &mut self.contents {
-            Contents::Whole(place) => {
+            Contents::Whole(start) => {
                 // SAFETY: as in `read`; that the program does not use the memory meanwhile is what CUDA asks of it.
-                f(0, unsafe { std::slice::from_raw_parts_mut((*place + at) as *mut u8, size) })
+                f(0, unsafe { std::slice::from_raw_parts_mut((*start + at) as *mut u8, size) })
             }
             Contents::Pages(pages) => {
                 let mut done = 0;
@@ -98,9 +98,9 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let (Contents::Whole(place), Some(layout)) = (&self.contents, layout(self.size)) {
+        if let (Contents::Whole(start), Some(layout)) = (&self.contents, layout(self.size)) {
             // SAFETY: allocated with this layout, and dropped once.
-            unsafe { dealloc(*place as *mut u8, layout) }
+            unsafe { dealloc(*start as *mut u8, layout) }
         }
     }
 }

@@ -47,8 +47,8 @@ impl Memory {
         }
         let allocation = Allocation::new(kind, context, size)?;
         let address = match allocation.contents {
-            Contents::Whole(place) if matches!(kind, Kind::Managed | Kind::Locked) => place as u64,
-            _ => self.addresses.take(size),
+            Contents::Whole(start) if matches!(kind, Kind::Managed | Kind::Locked) => start as u64,
+            _ => self.addresses.allocate(size),
         };
         self.used += size;
         self.by_address.insert(address, allocation);
@@ -65,7 +65,7 @@ impl Memory {
             self.used -= gone.size;
             // The others' addresses are the host's, and go back to it.
             if matches!(gone.kind, Kind::Device | Kind::Variable) {
-                self.addresses.give(address, gone.size);
+                self.addresses.release(address, gone.size);
             }
         }
     }

@@ -84,7 +84,7 @@ impl Machine {
         let found = self.module(module)?;
         let at = found.program.variables.iter().position(|variable| variable.name == name);
         match at.map(|at| (found.variables[at], found.program.variables[at].size)) {
-            Some(place) => Ok(place),
+            Some(variable) => Ok(variable),
             None => self.refuse(NOT_FOUND, format_args!("the module has no variable {name}")),
         }
     }

@@ -125,7 +125,7 @@ pub(super) struct Names<'a> {
     registers: HashMap<String, u32>,
     pub(super) labels: HashMap<&'a str, usize>,
     /// Addresses in shared, local and parameter memory.
-    places: HashMap<String, u64>,
+    offsets: HashMap<String, u64>,
     variables: &'a [Variable],
 }
 
@@ -142,14 +142,14 @@ pub(super) fn decode(
     headers: &[Declared],
 ) -> Result<Body, Refusal> {
     let mut names =
-        Names { registers: HashMap::new(), labels: HashMap::new(), places: HashMap::new(), variables };
+        Names { registers: HashMap::new(), labels: HashMap::new(), offsets: HashMap::new(), variables };
     for parameter in parameters {
-        names.places.insert(parameter.name.clone(), parameter.offset as u64);
+        names.offsets.insert(parameter.name.clone(), parameter.offset as u64);
     }
     let (mut shared, mut local) = (0usize, 0usize);
     let mut dynamic = Vec::new();
     for declared in headers {
-        place(declared, &mut names, &mut shared, &mut dynamic);
+        lay_out(declared, &mut names, &mut shared, &mut dynamic);
     }
     let mut statements = Vec::new();
     let mut reader = Reader::new(body);
@@ -166,8 +166,8 @@ pub(super) fn decode(
         let word = reader.word().map_err(|_| wrong(format!("{token:?} begins no instruction")))?;
         match word {
             ".reg" => registers(&mut reader, &mut names)?,
-            ".shared" => place(&reader.declared()?, &mut names, &mut shared, &mut dynamic),
-            ".local" => place(&reader.declared()?, &mut names, &mut local, &mut dynamic),
+            ".shared" => lay_out(&reader.declared()?, &mut names, &mut shared, &mut dynamic),
+            ".local" => lay_out(&reader.declared()?, &mut names, &mut local, &mut dynamic),
             ".pragma" => drop(reader.until(';')?),
             label if reader.takes(':') => drop(names.labels.insert(label, statements.len())),
             opcode => statements.push(Statement { guard, opcode, operands: split(reader.until(';')?) }),
@@ -178,7 +178,7 @@ pub(super) fn decode(
     }
     let shared = shared.next_multiple_of(16);
     for name in dynamic {
-        names.places.insert(name, shared as u64);
+        names.offsets.insert(name, shared as u64);
     }
     let mut code = Vec::with_capacity(statements.len() + 1);
     for statement in &statements {
@@ -188,14 +188,14 @@ pub(super) fn decode(
     Ok(Body { code, registers: names.registers.len(), shared, local })
 }
 
-/// Gives a variable its place; one without a size has it behind all others.
-fn place(declared: &Declared, names: &mut Names<'_>, end: &mut usize, dynamic: &mut Vec<String>) {
+/// Gives a variable its offset; one without a size has it behind all others.
+fn lay_out(declared: &Declared, names: &mut Names<'_>, end: &mut usize, dynamic: &mut Vec<String>) {
     if declared.size == 0 {
         return dynamic.push(declared.name.clone());
     }
     let at = end.next_multiple_of(declared.align);
     *end = at.saturating_add(declared.size).min(1 << 40);
-    names.places.insert(declared.name.clone(), at as u64);
+    names.offsets.insert(declared.name.clone(), at as u64);
 }
 
 /// `.reg .b32 %r<11>;` or `.reg .pred p, q;`
@@ -276,8 +276,8 @@ impl Names<'_> {
         if let Some(register) = self.registers.get(name) {
             return Ok(Operand::Reg(*register));
         }
-        if let Some(place) = self.places.get(name) {
-            return Ok(Operand::Imm(*place));
+        if let Some(offset) = self.offsets.get(name) {
+            return Ok(Operand::Imm(*offset));
         }
         if let Some(at) = self.variables.iter().position(|variable| variable.name == name) {
             return Ok(Operand::Variable(at));

@@ -210,8 +210,8 @@ impl Names<'_> {
         let [first, second] = operands else { return Err(wrong("two operands")) };
         let space = space(parts);
         let is_store = parts[0] == "st";
-        let (place, value) = if is_store { (first, second) } else { (second, first) };
-        let (base, offset) = self.address(place)?;
+        let (address, value) = if is_store { (first, second) } else { (second, first) };
+        let (base, offset) = self.address(address)?;
         inst.offset = offset;
         inst.from[0] = base;
         if is_store {
@@ -254,8 +254,8 @@ impl Names<'_> {
             inst.to = self.register(name.ok_or_else(|| wrong("a result is missing"))?)?;
             rest = &operands[1..];
         }
-        let Some((place, values)) = rest.split_first() else { return Err(wrong("an address is missing")) };
-        (inst.from[0], inst.offset) = self.address(place)?;
+        let Some((address, values)) = rest.split_first() else { return Err(wrong("an address is missing")) };
+        (inst.from[0], inst.offset) = self.address(address)?;
         for (at, value) in values.iter().take(2).enumerate() {
             inst.from[at + 1] = self.operand(value, ty)?;
         }

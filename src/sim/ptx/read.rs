@@ -34,7 +34,7 @@ pub(in crate::sim) struct Variable {
     pub(in crate::sim) constant: bool,
 }
 
-/// A parameter of a kernel, and its place among them.
+/// A parameter of a kernel, and its offset among them.
 #[derive(Debug, Clone)]
 pub(in crate::sim) struct Parameter {
     pub(super) name: String,
@@ -214,7 +214,7 @@ pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
                     return Err(wrong("addresses have 64 bits"));
                 }
             }
-            ".visible" | ".extern" | ".weak" | ".common" => {}
+            ".visible" | ".extern" | ".weak" | ".default_stream" => {}
             ".global" | ".const" => {
                 let constant = reader.tokens[reader.at - 1].word() == Some(".const");
                 let Declared { name, size, contents, .. } = reader.declared()?;

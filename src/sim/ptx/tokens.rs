@@ -80,7 +80,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Refusal> {
             tokens.push(Token::Sign(c));
             1
         } else {
-            return Err(wrong(format!("{c:?} has no place in PTX")));
+            return Err(wrong(format!("{c:?} is no character of PTX")));
         };
         rest = rest[length..].trim_start();
     }

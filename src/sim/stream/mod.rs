@@ -47,7 +47,7 @@ impl Machine {
         let context = self.healthy_current()?;
         if !has_out || flags & !STREAM_FLAGS != 0 {
             return self
-                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a stream, or no place"));
+                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a stream, or no pointer"));
         }
         let (least, greatest) = self.stream_priority_range()?;
         let priority = priority.clamp(greatest, least);
@@ -56,11 +56,11 @@ impl Machine {
         Ok(self.objects.add(Object::Stream(stream)))
     }
 
-    /// A stream of a living context; 0 is the one that every context has.
+    /// A stream of a living context; 0 is the default one, which every context has.
     pub(super) fn stream_of(&mut self, handle: usize) -> Answer<Stream> {
         if handle == 0 {
             let context = self.healthy_current()?;
-            let queue = Arc::clone(&self.healthy(context)?.common);
+            let queue = Arc::clone(&self.healthy(context)?.default_stream);
             return Ok(Stream { context, flags: 0, priority: 0, id: 0, queue });
         }
         self.ready()?;
@@ -72,13 +72,13 @@ impl Machine {
         Ok(stream)
     }
 
-    /// What the next work of a stream comes after, in other streams: the common one waits for the blocking ones, and
+    /// What the next work of a stream comes after, in other streams: the default one waits for the blocking ones, and
     /// they for it.
     pub(super) fn comes_after(&mut self, handle: usize, stream: &Stream) -> Vec<Arc<Moment>> {
         let others = match handle {
             0 => self.blocking_queues(stream.context),
             _ if stream.flags == 0 => {
-                self.get(stream.context).map(|it| Arc::clone(&it.common)).into_iter().collect()
+                self.get(stream.context).map(|it| Arc::clone(&it.default_stream)).into_iter().collect()
             }
             _ => Vec::new(),
         };
@@ -122,11 +122,11 @@ impl Machine {
         queues.extend(
             self.leftovers.iter().filter(|(of, _)| *of == context).map(|(_, queue)| Arc::clone(queue)),
         );
-        queues.extend(self.get(context).map(|context| Arc::clone(&context.common)));
+        queues.extend(self.get(context).map(|context| Arc::clone(&context.default_stream)));
         queues
     }
 
-    /// Work in streams that wait for the one that every context has, and it for them.
+    /// Work in streams that wait for the default one, and it for them.
     pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
         let streams = self.objects.streams().filter(|stream| stream.context == context && stream.flags == 0);
         streams.map(|stream| Arc::clone(&stream.queue)).collect()
@@ -140,7 +140,7 @@ impl Machine {
     /// The work that is under way goes on.
     pub(super) fn destroy_stream(&mut self, handle: usize) -> Answer<()> {
         if handle == 0 {
-            return self.refuse(INVALID_HANDLE, "the stream that every context has is not destroyed");
+            return self.refuse(INVALID_HANDLE, "the default stream is not destroyed");
         }
         let stream = self.stream_of(handle)?;
         if !stream.queue.is_idle() {
