@@ -10,8 +10,7 @@ use crate::harness::{
 };
 use crate::module::KERNELS;
 use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext, wait_until_retired};
-use custack::driver::account::{self, When};
-use custack::driver::sim;
+use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
@@ -19,6 +18,7 @@ use custack::memory::{
     CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox, UnifiedBuffer, UnifiedPointer,
 };
 use custack::module::Module;
+use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -232,9 +232,9 @@ fn memory_of_a_context_that_other_code_destroyed_reaches_no_later_one() {
             let (a, b) = (parked(), parked());
             assert_eq!(buffer.copy_to(&mut [0; 4]), Err(CudaError::ContextIsDestroyed));
             assert_eq!(buffer.copy_from(&[2; 4]), Err(CudaError::ContextIsDestroyed));
-            let alive = account::contexts_alive();
+            let alive = instrument::contexts_alive();
             drop((a, b));
-            assert_eq!(account::contexts_alive(), alive - 2, "nothing of them is in use");
+            assert_eq!(instrument::contexts_alive(), alive - 2, "nothing of them is in use");
             drop(buffer);
             wait_until_retired().unwrap();
             sim::reuse_handles(false);
@@ -248,7 +248,7 @@ fn an_owner_whose_entry_other_code_popped_is_destroyed_once() {
         for when in [When::Before, When::After] {
             let ctx = pushed();
             assert_eq!(other::pop(), Ok(ctx.as_raw()));
-            assert!(account::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
+            assert!(instrument::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
             drop(ctx);
             assert_eq!((drain(), ContextStack::depth()), (vec![], 1));
             assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
@@ -263,7 +263,7 @@ fn an_owner_whose_entry_other_code_covered_leaves_what_covers_it() {
             let (ctx, cover) = (pushed(), parked());
             let raw = ctx.as_raw();
             other::push(cover.as_raw());
-            assert!(account::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
+            assert!(instrument::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
             drop(ctx);
             assert_eq!(drain(), [cover.as_raw(), raw], "{when:?}");
             assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
@@ -411,7 +411,7 @@ fn buffers_without_memory_may_be_taken_over_at_null() {
 fn a_share_in_common_that_is_given_away_keeps_the_handles_good() {
     run_alone(|| {
         let one = PrimaryContext::retain(device()).unwrap();
-        assert!(account::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
         let in_common = one.clone();
         let raw = one.into_raw();
         drop(PrimaryContext::retain(device()).unwrap());

@@ -360,7 +360,7 @@ fn a_set_that_fails_over_a_destroyed_context_takes_that_one_off() {
             let (other, ctx) = (parked(), pushed());
             let raw = ctx.as_raw();
             std::thread::spawn(move || drop(ctx)).join().unwrap();
-            account::fail(Some("cuCtxSetCurrent"), 1, 999, when);
+            instrument::fail(Some("cuCtxSetCurrent"), 1, 999, when);
             assert_eq!(CurrentContext::set_current(&other), Err(CudaError::UnknownError));
             // What has been replaced and is destroyed cannot come back.
             let left = if when == When::Before { vec![raw] } else { vec![] };
@@ -379,9 +379,9 @@ fn an_owner_that_goes_while_memory_keeps_its_context_leaves_a_held_entry_alone_w
             let handle = ctx.get_unowned();
             let guard = handle.enter().unwrap();
             let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
-            account::fail(None, nth, 999, when);
+            instrument::fail(None, nth, 999, when);
             drop(ctx);
-            account::disarm();
+            instrument::disarm();
             assert_eq!(ContextStack::depth(), 1, "call {nth}, {when:?}");
             assert_eq!(drain(), [handle.as_raw()], "call {nth}, {when:?}");
             drop((guard, buffer));

@@ -7,8 +7,7 @@ use crate::faults::sweep;
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
 use custack::context::ContextStack;
-use custack::driver::account::{self, When};
-use custack::driver::sim;
+use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::launch;
@@ -103,11 +102,11 @@ fn the_last_memory_destroys_its_context_also_where_a_call_fails() {
             let ctx = pushed();
             let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
             drop(ctx);
-            let before = account::contexts_alive();
-            account::fail(None, nth, 1, When::Before);
+            let before = instrument::contexts_alive();
+            instrument::fail(None, nth, 1, When::Before);
             drop(buffer);
-            account::disarm();
-            assert_eq!(account::contexts_alive(), before - 1, "at call {nth}");
+            instrument::disarm();
+            assert_eq!(instrument::contexts_alive(), before - 1, "at call {nth}");
         }
     });
 }

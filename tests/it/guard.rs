@@ -4,6 +4,7 @@ use crate::harness::{current, drain, is_simulated, parked, pushed, run, run_alon
 use custack::context::{Context, ContextStack, CurrentContext, How};
 use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
+use custack::sim;
 use std::cell::RefCell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -8,7 +8,7 @@ use crate::harness::{current, drain, is_simulated, other, parked, pushed, run, r
 use custack::context::{
     Context, ContextStack, CurrentContext, Origin, PrimaryContext, UnownedContext, wait_until_retired,
 };
-use custack::driver::instrument::{self as account, When};
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox, UnifiedBuffer};
@@ -121,7 +121,7 @@ fn in_a_callback_every_call_is_refused_without_asking() {
         let handle = ctx.get_unowned();
         let primary = PrimaryContext::retain(crate::harness::device()).unwrap();
         let callback = move |_| {
-            let (answers, calls) = account::during(|| {
+            let (answers, calls) = instrument::during(|| {
                 let primary = PrimaryContext::drop(primary);
                 let answers = [
                     handle.synchronize().err(),
@@ -411,16 +411,16 @@ fn a_dead_buffer_does_not_shadow_a_living_one() {
 fn memory_keeps_its_context_at_the_driver_and_the_last_of_it_destroys() {
     run_alone(|| {
         let ctx = parked();
-        let alive = account::contexts_alive();
+        let alive = instrument::contexts_alive();
         let (buffer, boxed) =
             ctx.scoped(|_| Ok((DeviceBuffer::from_slice(&[1u32, 2])?, DeviceBox::new(&3u32)?))).unwrap();
         drop(ctx);
-        assert_eq!(account::contexts_alive(), alive);
+        assert_eq!(instrument::contexts_alive(), alive);
         assert_eq!(buffer.copy_to(&mut [0; 2]), Err(CudaError::ContextIsDestroyed));
         drop(buffer);
-        assert_eq!(account::contexts_alive(), alive);
+        assert_eq!(instrument::contexts_alive(), alive);
         drop(boxed);
-        assert_eq!(account::contexts_alive(), alive - 1);
+        assert_eq!(instrument::contexts_alive(), alive - 1);
     });
 }
 
@@ -476,14 +476,14 @@ fn what_may_be_gone_does_not_come_back_as_usable() {
         let ctx = pushed();
         let leftovers = (sim::objects(), sim::allocations());
         for when in [When::After, When::Before] {
-            let fail = |function| assert!(account::fail(Some(function), 1, 719, when));
+            let fail = |function| assert!(instrument::fail(Some(function), 1, 719, when));
             let mut leaked = 0;
             let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
             fail("cuStreamDestroy_v2");
             let (error, stream) = Stream::drop(stream).unwrap_err();
             assert_eq!(error, CudaError::LaunchFailed);
             assert_eq!(stream.synchronize(), Err(CudaError::InvalidHandle), "{when:?}");
-            let (_, calls) = account::during(|| assert!(Stream::drop(stream).is_ok()));
+            let (_, calls) = instrument::during(|| assert!(Stream::drop(stream).is_ok()));
             assert_eq!(calls.of("cuStreamDestroy_v2"), 0, "{when:?}: destroyed twice");
             leaked += 1;
 
@@ -492,7 +492,7 @@ fn what_may_be_gone_does_not_come_back_as_usable() {
             let (_, value) = UnifiedBox::drop(value).unwrap_err();
             let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| *value));
             assert!(read.is_err(), "{when:?}: reading it would be a use after free");
-            let (_, calls) = account::during(|| drop(value));
+            let (_, calls) = instrument::during(|| drop(value));
             assert_eq!(calls.of("cuMemFree_v2"), 0);
             leaked += 1;
 
@@ -515,7 +515,7 @@ fn of_two_shares_none_says_that_it_lives_when_the_other_took_it_along() {
     run_alone(|| {
         let device = crate::harness::device();
         let (one, two) = (PrimaryContext::retain(device).unwrap(), PrimaryContext::retain(device).unwrap());
-        assert!(account::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After));
         let (_, one) = PrimaryContext::drop(one).unwrap_err();
         assert_eq!(two.synchronize(), Ok(()));
         drop(two);
@@ -533,7 +533,7 @@ fn a_failed_call_leaves_things_as_they_were_where_a_context_lies_twice() {
         for times in 1..4 {
             for when in [When::Before, When::After] {
                 for code in [1, 201, 719, 999] {
-                    let fail = |function| assert!(account::fail(Some(function), 1, code, when));
+                    let fail = |function| assert!(instrument::fail(Some(function), 1, code, when));
                     let error = CudaError::from_code(code);
                     fail("cuCtxPushCurrent_v2");
                     assert_eq!(ContextStack::push(&ctx).err(), error);
@@ -547,7 +547,7 @@ fn a_failed_call_leaves_things_as_they_were_where_a_context_lies_twice() {
                     ContextStack::push(&base).unwrap();
                     fail("cuCtxPopCurrent_v2");
                     drop(inner);
-                    account::disarm();
+                    instrument::disarm();
                     let stack = drain();
                     let expected = [vec![ctx.as_raw(); times], vec![base.as_raw()]].concat();
                     assert_eq!(stack, expected, "{times} times, {code} {when:?}");
@@ -625,7 +625,7 @@ fn a_copy_between_two_contexts_is_done_before_its_source_can_be_freed() {
         for _ in 0..20 {
             let from = one.scoped(|_| DeviceBuffer::from_slice(&vec![7u8; 1 << 20])).unwrap();
             let mut to = two.scoped(|_| DeviceBuffer::from_slice(&vec![0u8; 1 << 20])).unwrap();
-            let (result, calls) = account::during(|| to.copy_from(&from));
+            let (result, calls) = instrument::during(|| to.copy_from(&from));
             drop(from);
             assert_eq!((result, calls.of("cuCtxSynchronize")), (Ok(()), 1));
             let mut back = vec![0; 1 << 20];
@@ -643,11 +643,11 @@ fn other_codes_context_is_found_and_stayed_in() {
         ctx.scoped(|_| Ok(())).unwrap();
         for _ in 0..3 {
             let (_, calls) =
-                account::during(|| ctx.scoped(|current| current.stream_priority_range().map(drop)));
+                instrument::during(|| ctx.scoped(|current| current.stream_priority_range().map(drop)));
             assert_eq!(calls.of("cuCtxPushCurrent_v2"), 0, "from the second time on: {calls}");
         }
         assert_eq!(ContextStack::depth(), 1);
-        let (_, calls) = account::during(|| ctx.scoped(|_| Ok(())));
+        let (_, calls) = instrument::during(|| ctx.scoped(|_| Ok(())));
         assert_eq!(calls.to_string(), "cuCtxGetCurrent");
         // Other code sets another one, and takes it off again.
         other::set(b.as_raw());
@@ -716,7 +716,7 @@ fn a_found_context_that_was_destroyed_goes_with_the_scope() {
 fn scopes_that_have_to_switch_pay_nothing_for_looking() {
     run(|| {
         let ctx = parked();
-        let (_, calls) = account::during(|| (0..10_000).try_for_each(|_| ctx.scoped(|_| Ok(()))));
+        let (_, calls) = instrument::during(|| (0..10_000).try_for_each(|_| ctx.scoped(|_| Ok(()))));
         assert_eq!((calls.of("cuCtxPushCurrent_v2"), calls.of("cuCtxPopCurrent_v2")), (10_000, 10_000));
         assert!(calls.of("cuCtxGetCurrent") <= 50, "{calls}");
     });
@@ -749,10 +749,10 @@ fn what_is_retired_breaks_nobodys_capture() {
         let go = drop_in_callback(&busy, (gone, things, more));
         const GLOBAL: u32 = 0;
         assert_eq!(unsafe { begin(captured.as_raw(), GLOBAL) }, 0);
-        let frees = account::succeeded("cuMemFree_v2");
+        let frees = instrument::succeeded("cuMemFree_v2");
         go();
         // On this thread nothing may be asked that a capture forbids; the retirement thread is told by itself.
-        while account::succeeded("cuMemFree_v2") < frees + 2 {
+        while instrument::succeeded("cuMemFree_v2") < frees + 2 {
             std::thread::yield_now();
         }
         wait_until_retired().unwrap();

@@ -285,9 +285,9 @@ fn memory_of_an_earlier_life_leaves_a_held_entry_of_a_later_one_alone_where_a_ca
             let guard = handle.enter().unwrap();
             let kept = DeviceBuffer::from_slice(&[2u32]).unwrap();
             drop(second);
-            account::fail(Some("cuCtxPopCurrent_v2"), 1, 1, when);
+            instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 1, when);
             drop(buffer);
-            assert!(!account::disarm());
+            assert!(!instrument::disarm());
             assert_eq!(drain(), [handle.as_raw()], "{when:?}");
             drop((guard, kept));
         }

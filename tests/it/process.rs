@@ -13,6 +13,7 @@ use custack::device::Device;
 use custack::driver::{self, Choice, instrument};
 use custack::error::{CudaError, DriverError};
 use custack::memory::{DeviceBuffer, DevicePointer};
+use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::OsStr;
 use std::process::{Command, ExitStatus};

@@ -2,7 +2,7 @@
 
 use crate::harness::{current, other, parked, pushed, run, run_alone, within};
 use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext};
-use custack::driver::account::{self, When};
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
@@ -249,7 +249,7 @@ fn a_subscriber_may_destroy_the_context_that_a_report_is_about() {
             let owner = parked();
             let handle = owner.get_unowned();
             tracing::subscriber::with_default(Drops(Mutex::new(Some(owner))), || {
-                assert!(account::fail_times(None, 1, 2, 999, When::Before));
+                assert!(instrument::fail_times(None, 1, 2, 999, When::Before));
                 assert_eq!(ContextStack::push(&handle), Err(CudaError::UnknownError));
             });
             assert!(!handle.is_alive(), "said, and dropped");

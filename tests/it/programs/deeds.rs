@@ -5,7 +5,7 @@ use super::perform::Answer;
 use super::world::{Buffer, Gone, Owner, World, values};
 use crate::harness::device;
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, UnownedContext};
-use custack::driver::account;
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBuffer};
@@ -136,7 +136,7 @@ fn stale_slice(world: &mut World, n: usize, seed: u32) -> Answer {
 }
 
 fn quiet<R>(f: impl FnOnce() -> R) -> R {
-    let (result, calls) = account::during(f);
+    let (result, calls) = instrument::during(f);
     assert_eq!(calls.total(), 0, "{calls} for what is spent");
     result
 }
@@ -150,7 +150,7 @@ fn give_back(world: &mut World, thing: Thing, n: usize) -> Answer {
             if alive {
                 world.owners[slot.unwrap()] = Owner::Created(Some(context));
             } else {
-                let ((), calls) = account::during(|| drop(context));
+                let ((), calls) = instrument::during(|| drop(context));
                 assert_eq!(calls.of("cuCtxDestroy_v2"), 0, "destroyed once more");
             }
             back(error, !alive)
@@ -229,7 +229,7 @@ fn callback(
         if sleeps {
             std::thread::sleep(Duration::from_micros(30));
         }
-        let (refused, calls) = account::during(|| {
+        let (refused, calls) = instrument::during(|| {
             let refused = handle.is_none_or(refuses_all);
             drop(cargo);
             refused

@@ -13,7 +13,7 @@ mod world;
 
 use crate::harness::{is_simulated, run_alone};
 use act::Act;
-use custack::driver::sim;
+use custack::sim;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use std::sync::atomic::{AtomicUsize, Ordering};

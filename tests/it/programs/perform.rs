@@ -5,9 +5,9 @@ use super::deeds::on_world;
 use super::world::World;
 use crate::harness::{current, drain, is_simulated, other};
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
-use custack::driver::account::{self, When};
-use custack::driver::sim;
+use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
+use custack::sim;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -67,9 +67,9 @@ impl Actor {
             Act::Scoped(n, acts) => self.scoped(*n, acts),
             Act::Faulty { code, after, nth, act } => {
                 let when = if *after { When::After } else { When::Before };
-                account::fail(None, *nth, *code, when);
+                instrument::fail(None, *nth, *code, when);
                 let answer = self.once(act);
-                let fired = !account::disarm();
+                let fired = !instrument::disarm();
                 self.note(answer, fired);
             }
             Act::Drain => {

@@ -7,8 +7,9 @@ use super::world::World;
 use super::{Program, THREADS};
 use crate::harness::{is_simulated, other, parked};
 use custack::context::wait_until_retired;
-use custack::driver::{account, sim};
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
+use custack::sim;
 use custack::stream::Stream;
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -148,7 +149,7 @@ fn left() -> [i64; 5] {
     let (allocations, objects) =
         if is_simulated() { (sim::allocations() as i64, sim::objects() as i64) } else { (0, 0) };
     let misuses = if is_simulated() { sim::misuses() as i64 } else { 0 };
-    [account::contexts_alive(), account::primary_retains(), allocations, objects, misuses]
+    [instrument::contexts_alive(), instrument::primary_retains(), allocations, objects, misuses]
 }
 
 /// Runs the program, and tells how many steps; or says what went wrong at which.
