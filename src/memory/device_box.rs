@@ -76,7 +76,7 @@ impl<T> DeviceBox<T> {
         Ok(new)
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc`](super::cuda_malloc).
     ///
     /// # Safety
     ///
@@ -86,7 +86,7 @@ impl<T> DeviceBox<T> {
         unsafe { DeviceBox::from_device(DevicePointer::wrap(ptr)) }
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc`](super::cuda_malloc).
     ///
     /// # Safety
     ///

@@ -69,7 +69,7 @@ impl<T> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc`](super::cuda_malloc).
     ///
     /// # Safety
     ///

@@ -91,7 +91,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         self
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc_locked`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc_locked`](super::cuda_malloc_locked).
     ///
     /// # Safety
     ///

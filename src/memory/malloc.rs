@@ -61,7 +61,7 @@ pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
 ///
 /// # Errors
 ///
-/// As [`cuda_malloc`].
+/// As [`cuda_malloc`](super::cuda_malloc).
 ///
 /// # Safety
 ///
@@ -107,7 +107,7 @@ pub unsafe fn cuda_free_unified<T: DeviceCopy>(mut p: UnifiedPointer<T>) -> Cuda
 ///
 /// # Errors
 ///
-/// As [`cuda_malloc`].
+/// As [`cuda_malloc`](super::cuda_malloc).
 ///
 /// # Safety
 ///

@@ -61,7 +61,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         Ok(UnifiedBox { memory, value: PhantomData })
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`](super::cuda_malloc_unified).
     ///
     /// # Safety
     ///
@@ -71,7 +71,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         unsafe { UnifiedBox::from_unified(UnifiedPointer::wrap(ptr)) }
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`](super::cuda_malloc_unified).
     ///
     /// # Safety
     ///

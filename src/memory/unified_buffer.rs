@@ -97,7 +97,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
         unsafe { UnifiedPointer::wrap(self.first()) }
     }
 
-    /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`].
+    /// Takes ownership of memory that was allocated with [`cuda_malloc_unified`](super::cuda_malloc_unified).
     ///
     /// # Safety
     ///
