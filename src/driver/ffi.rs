@@ -78,8 +78,8 @@ pub struct CUctxCreateParams {
 /// The kind of device resource that is a set of multiprocessors.
 pub const CU_DEV_RESOURCE_TYPE_SM: c_uint = 1;
 
-/// A resource of a device, as `cuDeviceGetDevResource` writes it.
-#[repr(C)]
+/// A resource of a device, as `cuDeviceGetDevResource` writes it. The newest headers end it with a pointer.
+#[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct CUdevResource {
     /// The kind: [`CU_DEV_RESOURCE_TYPE_SM`] is the only one read here.

@@ -6,6 +6,7 @@
 mod harness;
 
 // The driver, and what is asked of it.
+mod abi;
 mod device;
 mod driver;
 mod error;
