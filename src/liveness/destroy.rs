@@ -21,14 +21,14 @@ impl Handle {
         if !self.is_alive() {
             return false;
         }
-        self.record.count_death();
-        self.record.life.step(self.id, Phase::Alive, Phase::Retiring)
+        self.record().count_death();
+        self.record().life.step(self.id, Phase::Alive, Phase::Retiring)
     }
 
     /// The right to end the retiring context at the driver; `None` if leases or pins are out, the last of which sees
     /// to it.
     pub(crate) fn claim(&self) -> Option<Ending> {
-        claim(self.record, self.id)
+        claim(self.record(), self.id)
     }
 }
 
@@ -60,7 +60,7 @@ impl Ending {
     ///
     /// Whatever comes of it, the context is over for custack: a call that failed may have done its work.
     pub(crate) fn finish(self, own: usize) -> CudaResult<()> {
-        let result = driver().and_then(|driver| match self.0.record.primary_of() {
+        let result = driver().and_then(|driver| match self.0.record().primary_of() {
             Some(device) => {
                 registry::release_begins(self.0);
                 driver.primary_ctx_release(device)

@@ -27,7 +27,7 @@ impl Handle {
 
     #[inline]
     fn publish<R>(&self, cell: &'static AtomicUsize, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
-        let _published = Published::new(cell, self.record.address());
+        let _published = Published::new(cell, self.record().address());
         // SAFETY: the hazard is published and the context lives, so a destroyer that comes now waits until `f` has
         // returned and the hazard is withdrawn.
         self.is_alive().then(|| f(unsafe { Live::new(self.raw()) }))

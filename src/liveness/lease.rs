@@ -55,8 +55,8 @@ impl Handle {
         f: impl FnOnce(Live<'_>) -> R,
     ) -> Option<R> {
         // Dropped last, after the lease is withdrawn.
-        let _after = AfterLease(self.record);
-        let _published = Published::new(cell, self.record.address());
+        let _after = AfterLease(self.record());
+        let _published = Published::new(cell, self.record().address());
         let good = match of {
             Of::Living => self.is_alive(),
             Of::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),

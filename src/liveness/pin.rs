@@ -11,12 +11,12 @@ use crate::driver::Live;
 impl Handle {
     /// Keeps the context, on which the caller has a lease, until [`unpin`](Self::unpin) is called once.
     pub(crate) fn pin(&self, _lease: Live<'_>) {
-        self.record.life.pin();
+        self.record().life.pin();
     }
 
     /// Takes a pin back. If the context was only kept by it, the caller is the one who ends it.
     #[must_use = "the context is to be ended"]
     pub(crate) fn unpin(&self) -> Option<Ending> {
-        self.record.life.unpin().then(|| claim(self.record, self.id)).flatten()
+        self.record().life.unpin().then(|| claim(self.record(), self.id)).flatten()
     }
 }

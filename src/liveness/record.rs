@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// How custack came to know a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Origin {
     /// Created by this crate, and owned by a [`Context`](crate::context::Context).
     Created,
@@ -105,12 +106,18 @@ pub(crate) fn deaths() -> u64 {
 /// the record says so for this id. Plain data, so that a handle costs nothing to copy and nothing to drop.
 #[derive(Clone, Copy)]
 pub(crate) struct Handle {
-    pub(super) record: &'static Record,
+    /// Not a reference: Rust 1.85 lets none to a static with atomics stand in a constant such as [`NONE`](Handle::NONE).
+    record: *const Record,
     pub(super) id: u64,
     raw: usize,
     device: CUdevice,
     origin: Origin,
 }
+
+// SAFETY: the pointer stands for a `&'static Record`, and records are shared.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
 
 impl PartialEq for Handle {
     #[inline]
@@ -124,7 +131,7 @@ impl Eq for Handle {}
 impl Handle {
     /// Stands for no context.
     pub(crate) const NONE: Handle =
-        Handle { record: &NONE, id: NOBODY, raw: 0, device: UNKNOWN, origin: Origin::Foreign };
+        Handle { record: &raw const NONE, id: NOBODY, raw: 0, device: UNKNOWN, origin: Origin::Foreign };
 
     /// A context that begins to live in this record.
     pub(super) fn begin(
@@ -149,13 +156,19 @@ impl Handle {
 
     /// The same living context, of which more is known now.
     pub(super) fn now_primary(self, device: CUdevice) -> Handle {
-        self.record.primary_of.store(device, Ordering::Relaxed);
+        self.record().primary_of.store(device, Ordering::Relaxed);
         Handle { device, origin: Origin::Primary, ..self }
     }
 
     #[inline]
+    pub(super) fn record(&self) -> &'static Record {
+        // SAFETY: made of a `&'static Record`, or of the address of a static.
+        unsafe { &*self.record }
+    }
+
+    #[inline]
     pub(crate) fn is_alive(&self) -> bool {
-        self.record.life.is_alive(self.id)
+        self.record().life.is_alive(self.id)
     }
 
     /// Whether the context is dead, and died when more contexts had than `since`.
@@ -163,14 +176,14 @@ impl Handle {
         if self.is_alive() {
             return false;
         }
-        let died = self.record.died();
+        let died = self.record().died();
         // Read before this: so long as the record serves no later context, it is this one's.
-        let died = if self.record.life.id() == self.id { died } else { registry::died(self.id) };
+        let died = if self.record().life.id() == self.id { died } else { registry::died(self.id) };
         died > since
     }
 
     pub(super) fn phase(&self) -> Phase {
-        self.record.life.phase(self.id)
+        self.record().life.phase(self.id)
     }
 
     #[inline]
@@ -200,7 +213,7 @@ impl Handle {
     /// A number for the context, the same as long as the driver has it; 0 if it has none.
     #[inline]
     pub(crate) fn number(&self) -> u16 {
-        self.record.number
+        self.record().number
     }
 
     /// The handle of the pinned context that has this number; nothing for 0.

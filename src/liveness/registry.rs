@@ -80,8 +80,9 @@ impl Registry {
     fn put(&mut self, latest: Handle) {
         let before = self.by_raw.insert(latest.raw().addr(), Known::new(latest, 0));
         let Some(before) = before.map(|known| known.latest).filter(Handle::is_alive) else { return };
-        before.record.count_death();
-        if before.record.life.step(before.id(), Phase::Alive, Phase::Dead) && !before.record.life.is_pinned()
+        before.record().count_death();
+        if before.record().life.step(before.id(), Phase::Alive, Phase::Dead)
+            && !before.record().life.is_pinned()
         {
             self.rest(before);
         }
@@ -89,8 +90,8 @@ impl Registry {
 
     /// The context is over, and its record may serve another. A scope may yet ask when it died.
     fn rest(&mut self, context: Handle) {
-        self.died.insert(context.id(), context.record.died());
-        self.idle.push(context.record);
+        self.died.insert(context.id(), context.record().died());
+        self.idle.push(context.record());
     }
 
     fn latest(&mut self, context: Handle) -> Option<&mut Known> {
@@ -209,7 +210,7 @@ pub(super) fn died(id: u64) -> u64 {
 /// The driver has destroyed the context, or let go of the share, and the record may serve another.
 pub(super) fn destroyed(context: Handle) {
     let mut registry = write();
-    if context.record.life.step(context.id(), Phase::Destroying, Phase::Dead) {
+    if context.record().life.step(context.id(), Phase::Destroying, Phase::Dead) {
         registry.rest(context);
     }
 }

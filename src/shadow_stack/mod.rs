@@ -110,10 +110,7 @@ fn thread_ends(entries: &[Entry]) {
         return;
     }
     let lines = Lines(entries);
-    let text = format_args!("a thread ended with contexts on its stack, top first:\n{lines}");
-    if entries.iter().all(|entry| matches!(entry.how, How::Set | How::Found)) {
-        report::debug(text);
-    } else {
-        report::warn(text);
-    }
+    let is_fault = !entries.iter().all(|entry| matches!(entry.how, How::Set | How::Found));
+    let report = if is_fault { report::warn } else { report::debug };
+    report(format_args!("a thread ended with contexts on its stack, top first:\n{lines}"));
 }

@@ -210,7 +210,7 @@ fn layouts() -> Vec<Layout> {
             num_exec_affinity_params = "numExecAffinityParams",
             cig_params = "cigParams",
         }
-        CUdevResource { kind = "type", internal = "_internal_padding", sm = "sm+", room = "" }
+        CUdevResource { kind = "type", internal = "_internal_padding", sm = "sm+", reserved = "" }
         CUuuid { bytes = "bytes" }
         CUdevprop {
             maxThreadsPerBlock = "maxThreadsPerBlock",
