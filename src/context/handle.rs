@@ -53,8 +53,8 @@ impl From<Handle> for UnownedContext {
 impl UnownedContext {
     /// What this is, as plain data.
     #[inline]
-    pub(super) fn handle(&self) -> Handle {
-        self.0
+    pub(super) fn handle(&self) -> &Handle {
+        &self.0
     }
 
     /// Stands for no context, for what has none.
@@ -201,7 +201,7 @@ impl UnownedContext {
     #[track_caller]
     pub fn bind(&self) -> CudaResult<()> {
         self.usable()?;
-        if self.is_current()? { Ok(()) } else { stack_ops::set(self.0) }
+        if self.is_current()? { Ok(()) } else { stack_ops::set(&self.0) }
     }
 
     /// Waits until the device has finished all work of this context.

@@ -154,7 +154,7 @@ impl Context {
     /// ```
     #[doc(alias("cuCtxDestroy", "cuCtxDestroy_v2"))]
     pub fn drop(ctx: Context) -> DropResult<Context> {
-        match destroy(ctx.handle.handle()) {
+        match destroy(*ctx.handle.handle()) {
             Ok(()) => {
                 mem::forget(ctx);
                 Ok(())
@@ -206,7 +206,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        destroy_quietly(self.handle.handle());
+        destroy_quietly(*self.handle.handle());
     }
 }
 
@@ -267,7 +267,7 @@ fn create(
     let (result, raw) = call(driver, flags.bits());
     if result.is_ok() || !raw.is_null() {
         let handle = registry::created(raw, device.as_raw());
-        shadow_stack::push(handle, How::Created, Location::caller(), 0);
+        shadow_stack::push(&handle, How::Created, Location::caller(), 0);
         let context = Context { handle: handle.into() };
         // With an error: the driver made it all the same, and it goes here, off the stack too.
         return result.map(|()| context);

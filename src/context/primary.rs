@@ -235,7 +235,7 @@ impl Share {
     fn release(&self) -> CudaResult<()> {
         if self.given_away.load(Ordering::Relaxed) {
             if !self.spent.swap(true, Ordering::Relaxed) {
-                registry::given_away(self.handle.handle());
+                registry::given_away(*self.handle.handle());
             }
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl Share {
         if self.spent.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let (handle, device) = (self.handle.handle(), self.device.as_raw());
+        let (handle, device) = (*self.handle.handle(), self.device.as_raw());
         let last = registry::released(handle);
         let result = match (last, is_ending()) {
             (true, false) => handle.claim().map_or(Ok(()), |ending| ending.finish(0)),
@@ -264,7 +264,7 @@ impl Share {
 
     /// Has the driver's count reduced soon after.
     fn retire(&self, last: bool) {
-        let (handle, device) = (self.handle.handle(), self.device.as_raw());
+        let (handle, device) = (*self.handle.handle(), self.device.as_raw());
         retire(move || {
             let released = match last {
                 true => return finish(handle.claim()),
@@ -291,7 +291,7 @@ impl Drop for Share {
             Ok(()) => {}
             // Refused in a host function, before anything was done.
             Err(_) if !self.spent.swap(true, Ordering::Relaxed) => {
-                self.retire(registry::released(self.handle.handle()));
+                self.retire(registry::released(*self.handle.handle()));
             }
             Err(error) => report::warn(format_args!("{} could not be released: {error}", self.handle)),
         }

@@ -16,13 +16,13 @@ impl UnownedContext {
     /// Calls `f`, which makes one short driver call on the handle, while nobody can destroy the context.
     #[inline]
     pub(crate) fn hazard<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.handle().hazard(f).ok_or_else(|| stack_ops::refusal(self.handle()))
+        self.handle().hazard(f).ok_or_else(|| stack_ops::refusal(*self.handle()))
     }
 
     /// Calls `f`, which may take long, while nobody destroys the context; whatever is current.
     #[inline]
     pub(crate) fn lease<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.handle().lease(Of::Living, f).ok_or_else(|| stack_ops::refusal(self.handle()))
+        self.handle().lease(Of::Living, f).ok_or_else(|| stack_ops::refusal(*self.handle()))
     }
 
     /// As [`lease`](Self::lease), with the context current. A null handle stands for whatever is current.
@@ -68,7 +68,7 @@ impl UnownedContext {
 
     fn lease_to_dispose<R>(&self, of: Of, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
         self.handle().lease(of, |live| f(self, live)).or_else(|| {
-            let successor = registry::successor(self.handle())?;
+            let successor = registry::successor(*self.handle())?;
             successor.lease(Of::Retiring, |live| f(&successor.into(), live))
         })
     }

@@ -22,7 +22,7 @@ use std::ptr;
 #[inline]
 pub(super) fn push_entry(
     driver: &Driver,
-    context: Handle,
+    context: &Handle,
     how: How,
     location: &'static Location<'static>,
     guards: u32,
@@ -33,7 +33,7 @@ pub(super) fn push_entry(
     {
         Some(Ok(())) => Ok(shadow_stack::push(context, how, location, guards)),
         Some(Err(failed)) => Err(push_failed(failed, undone)),
-        None => Err(refusal(context)),
+        None => Err(refusal(*context)),
     }
 }
 
@@ -50,7 +50,7 @@ fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
 #[inline(never)]
 pub(super) fn push_leased(
     driver: &Driver,
-    context: Handle,
+    context: &Handle,
     live: Live<'_>,
     location: &'static Location<'static>,
 ) -> CudaResult<u64> {
@@ -71,10 +71,10 @@ pub(super) fn refusal(context: Handle) -> CudaError {
 /// `ContextStack::push`.
 #[track_caller]
 #[inline]
-pub(super) fn push(context: Handle) -> CudaResult<()> {
+pub(super) fn push(context: &Handle) -> CudaResult<()> {
     match push_entry(driver()?, context, How::Pushed, Location::caller(), 0) {
         Ok(_) => Ok(()),
-        Err(error) => Err(no_push(context, error)),
+        Err(error) => Err(no_push(*context, error)),
     }
 }
 
@@ -194,17 +194,17 @@ fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
 /// `CurrentContext::set_current`.
 #[track_caller]
 #[inline]
-pub(super) fn set(context: Handle) -> CudaResult<()> {
+pub(super) fn set(context: &Handle) -> CudaResult<()> {
     if shadow_stack::is_top(context) && context.is_alive() {
         // Whatever comes of it, the shadow stack stays as it is.
         let driver = driver()?;
         return match context.hazard(|live| driver.try_set(live)) {
             Some(Ok(())) => Ok(()),
             Some(Err(failed)) => Err(failed.of("cuCtxSetCurrent")),
-            None => Err(refusal(context)),
+            None => Err(refusal(*context)),
         };
     }
-    set_other(context, Location::caller())
+    set_other(*context, Location::caller())
 }
 
 #[inline(never)]
@@ -281,7 +281,7 @@ fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
 
 /// Ends a scope that made an entry.
 #[inline]
-pub(super) fn leave(context: Handle, serial: u64) {
+pub(super) fn leave(context: &Handle, serial: u64) {
     if !shadow_stack::top_has_one_guard(serial) {
         return step_off(serial, true);
     }

@@ -193,7 +193,7 @@ pub(super) fn change(index: usize, change: impl FnOnce(&mut Entry)) {
 
 /// Adds an entry, and gives its serial number.
 #[inline]
-pub(crate) fn push(context: Handle, how: How, location: &'static Location<'static>, guards: u32) -> u64 {
+pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'static>, guards: u32) -> u64 {
     let since = if guards > 0 { deaths() } else { NEVER };
     STACK.with(|stack| {
         let serial = stack.next_serial.get();
@@ -203,7 +203,14 @@ pub(crate) fn push(context: Handle, how: How, location: &'static Location<'stati
         }
         let used = stack.used.get();
         if let Some(cells) = stack.inline.get(used) {
-            cells.set(&Entry { context, how, location, guards, ended: false, since, serial });
+            // In one piece, from where it is: what is written in pieces cannot soon be read whole.
+            cells.context.set(*context);
+            cells.how.set(how);
+            cells.location.set(location);
+            cells.guards.set(guards);
+            cells.ended.set(false);
+            cells.since.set(since);
+            cells.serial.set(serial);
             stack.used.set(used + 1);
         }
         serial
@@ -249,8 +256,8 @@ pub(crate) fn pop_and_look() -> Option<u64> {
 
 /// Whether custack's entry of this context is on top.
 #[inline]
-pub(crate) fn is_top(context: Handle) -> bool {
-    STACK.with(|stack| stack.top().is_some_and(|top| top.context.get() == context))
+pub(crate) fn is_top(context: &Handle) -> bool {
+    STACK.with(|stack| stack.top().is_some_and(|top| top.context.get() == *context))
 }
 
 /// Whether there is a top entry and no guard stands on it.

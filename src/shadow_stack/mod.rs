@@ -89,7 +89,7 @@ pub(crate) fn run(raw: CUcontext) -> usize {
 /// What `set_current` does: replaces the top, or makes the first entry.
 pub(crate) fn set_top(context: Handle, location: &'static Location<'static>) {
     pop();
-    push(context, How::Set, location, 0);
+    push(&context, How::Set, location, 0);
 }
 
 /// Forgets entries of other code's on top, which are not there any more.
