@@ -1,13 +1,49 @@
-//! What can go wrong: [`CudaError`], which every call of this crate may return, and [`DriverError`], the reasons
-//! why no driver could be had.
+//! What can go wrong, and how it is said.
+//!
+//! * [`CudaError`] is what every call may return: one of the driver's numbers under a name, or one of custack's own
+//!   refusals ([`HeldByGuard`](CudaError::HeldByGuard), [`NoDriver`](CudaError::NoDriver), ...). A number that has no name
+//!   yet stays that number.
+//! * [`DriverError`] says why no driver could be had: what was tried, and what to do.
+//! * [`DropResult`] is the result of destroying a value by hand: the error, and the value. What may be destroyed all the
+//!   same comes back empty.
+//!
+//! # What was asked
 //!
 //! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that
 //! failed. They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
 //! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error.
+//!
+//! ```
+//! use custack::context::{Context, ContextFlags, ContextStack};
+//! use custack::device::Device;
+//! use custack::error::CudaError;
+//!
+//! custack::init(custack::CudaFlags::empty())?;
+//! let owner = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+//! let handle = owner.get_unowned();
+//! drop(owner);
+//!
+//! let error = ContextStack::push(&handle).unwrap_err();
+//! assert_eq!((error, error.code()), (CudaError::ContextIsDestroyed, 709));
+//! println!("{error}"); // the text, the driver's name and number for it, and which context it was
+//! # Ok::<(), CudaError>(())
+//! ```
+//!
+//! # A failure later on
+//!
+//! The device works while the program goes on, so a call may return the error of work that was given to it earlier. The
+//! errors that a kernel leaves (such as `IllegalAddress`) stay: later calls return them too.
+//!
+//! # What cannot be returned
+//!
+//! A destructor returns nothing. What it meets is reported through `tracing` (target `custack`), if the feature is on.
+
+mod no_driver;
+
+pub use no_driver::{Attempt, DriverError};
 
 use std::cell::RefCell;
 use std::fmt;
-use thiserror::Error;
 
 /// The result of a call that may fail.
 pub type CudaResult<T> = Result<T, CudaError>;
@@ -30,8 +66,7 @@ macro_rules! errors {
         /// assert_eq!(CudaError::from_code(4711), Some(CudaError::Unrecognized(4711)));
         /// assert!(CudaError::ContextIsDestroyed.to_string().contains("CUDA_ERROR_CONTEXT_IS_DESTROYED"));
         /// ```
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-        #[error("{}", Text(*self))]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum CudaError {
             $(#[doc = concat!("`CUDA_ERROR_", $symbol, "` (", stringify!($code), "): ", $text, ".")] $name,)*
             /// A memory size overflows or is zero (100100, RustaCUDA's own number).
@@ -229,12 +264,13 @@ thread_local! {
     static NOTE: RefCell<Option<(CudaError, String)>> = const { RefCell::new(None) };
 }
 
-/// The text of an error: from the table, never from the driver.
-struct Text(CudaError);
+impl std::error::Error for CudaError {}
 
-impl fmt::Display for Text {
+// The text of an error: from the table, never from the driver. Not by thiserror's derive, which writes an arm for each of
+// a hundred variants, all with the same text: that was a twelfth of the whole crate's code before optimisation.
+impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        match *self {
             CudaError::InvalidMemoryAllocation => {
                 f.write_str("the size of the allocation is zero or overflows")?
             }
@@ -255,80 +291,9 @@ impl fmt::Display for Text {
                 }
             }
         }
-        match self.0.detail() {
+        match self.detail() {
             Some(detail) => write!(f, "; last asked on this thread: {detail}"),
             None => Ok(()),
         }
-    }
-}
-
-/// Why no driver could be had, or the chosen one could not be used.
-///
-/// `Debug` gives the same text as `Display`: it is what a `main` that returns an error prints, and the first thing that
-/// a newcomer without a driver reads.
-#[derive(Clone, PartialEq, Eq, Error)]
-pub enum DriverError {
-    /// The driver's library was not found, or could not be loaded.
-    #[error("no CUDA driver was found: {}. {WITHOUT_DRIVER}", Tried(tried))]
-    LibraryNotFound {
-        /// Each name that was tried, in order.
-        tried: Vec<Attempt>,
-    },
-    /// The library was loaded, but is no CUDA driver: it lacks a function that every driver has.
-    #[error("{library} is no CUDA driver: it has no {symbol}. {WITHOUT_DRIVER}")]
-    MissingSymbol {
-        /// The library.
-        library: String,
-        /// The function that it lacks.
-        symbol: String,
-    },
-    /// The environment variable `CUSTACK_DRIVER` has a value that means nothing.
-    #[error("CUSTACK_DRIVER={value}: expected `cuda`, `sim` or `auto`")]
-    UnknownChoice {
-        /// Its value.
-        value: String,
-    },
-    /// The simulated driver was chosen, and this build does not have it.
-    #[error("the simulated driver was chosen, and custack was built without its feature `sim`")]
-    SimulatorNotBuilt,
-    /// A driver was chosen while another was already in use.
-    #[error(
-        "the {wanted} driver was chosen after the {running} driver had been used; choose before the first call"
-    )]
-    AlreadyRunning {
-        /// What was chosen.
-        wanted: &'static str,
-        /// What runs.
-        running: &'static str,
-    },
-}
-
-impl fmt::Debug for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, build custack with \
-     its feature `sim` and set CUSTACK_DRIVER=sim";
-
-/// One library that was tried, and why it could not be loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// The name given to the loader.
-    pub library: String,
-    /// What the loader answered.
-    pub reason: String,
-}
-
-struct Tried<'a>(&'a [Attempt]);
-
-impl fmt::Display for Tried<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, attempt) in self.0.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}tried {} ({})", attempt.library, attempt.reason)?;
-        }
-        Ok(())
     }
 }

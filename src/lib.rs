@@ -33,6 +33,32 @@
 //! }
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
+//!
+//! # Which driver
+//!
+//! The environment variable `CUSTACK_DRIVER` is `cuda` (also when unset), `sim`, or `auto`: the NVIDIA driver if it finds
+//! a device, else the simulated one. [`driver::choose`] does the same from code.
+//!
+//! # Features
+//!
+//! | feature | default | what it brings |
+//! |---|---|---|
+//! | `rustacuda` | yes | `#[derive(DeviceCopy)]` at the root, where programs written for RustaCUDA look for it |
+//! | `thiserror` | yes | its derive writes the texts of [`DriverError`](error::DriverError); without it they are the same |
+//! | `tracing` | yes | reports of what destructors cannot return, and of what other code did to the stack |
+//! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
+//!
+//! With none of them custack builds in less time than cudarc or oxicuda-driver, and does the same.
+//!
+//! # From RustaCUDA
+//!
+//! A program written for RustaCUDA moves over by one line of its Cargo.toml:
+//!
+//! ```toml
+//! rustacuda = { package = "custack", version = "0.1" }
+//! ```
+//!
+//! Paths, names and signatures are RustaCUDA's; the README has the table of what differs.
 
 pub mod error;
 mod report;
@@ -70,6 +96,7 @@ pub mod prelude;
 pub use context::quick_init;
 pub use driver::CudaApiVersion;
 pub use init::{CudaFlags, init};
+#[cfg(feature = "rustacuda")]
 #[doc(hidden)]
 pub use rustacuda_derive::*;
 

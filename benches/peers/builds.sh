@@ -5,9 +5,10 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-names=(custack cudarc oxicuda-driver)
+names=(custack 'custack, no default features' cudarc oxicuda-driver)
 declare -A wanted=(
   [custack]="custack = { path = \"$here\" }"
+  ['custack, no default features']="custack = { path = \"$here\", default-features = false }"
   [cudarc]='cudarc = { version = "0.19", default-features = false, features = ["std", "driver", "dynamic-loading", "cuda-13000"] }'
   [oxicuda-driver]='oxicuda-driver = "0.5"'
 )

@@ -274,17 +274,21 @@ fn every_wrapper_names_its_driver_function() {
 }
 
 #[test]
-fn dependencies_have_their_reasons() {
-    if !has_source("dependencies_have_their_reasons") {
+fn dependencies_and_features_have_their_reasons() {
+    if !has_source("dependencies_and_features_have_their_reasons") {
         return;
     }
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    // In a package the manifest is rewritten, and lies beside as it was.
+    let written = fs::read_to_string(root().join("Cargo.toml.orig"));
+    let manifest = written.unwrap_or_else(|_| fs::read_to_string(root().join("Cargo.toml")).unwrap());
     let mut before = "";
     let mut section = "";
     for line in manifest.lines() {
         if line.starts_with('[') {
             section = line;
-        } else if section.contains("dependencies") && line.contains('=') {
+        } else if (section.contains("dependencies") && line.contains('='))
+            || (section == "[features]" && line.contains('=') && !line.starts_with("default ="))
+        {
             assert!(before.starts_with("# "), "no reason above: {line}");
         }
         before = line;

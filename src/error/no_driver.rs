@@ -1,0 +1,114 @@
+//! Why there is no driver.
+
+use std::fmt;
+
+/// An enum of errors as thiserror's derive reads it, which writes its `Error` and `Display`; without the feature
+/// `thiserror` they are made of the same texts here.
+macro_rules! told {
+    (
+        $(#[$of_enum:meta])*
+        pub enum $Enum:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                #[error($text:tt $(, $arg:expr)?)]
+                $name:ident $({ $($(#[doc = $of_field:literal])* $field:ident: $ty:ty),* $(,)? })?
+            ),* $(,)?
+        }
+    ) => {
+        $(#[$of_enum])*
+        #[cfg_attr(feature = "thiserror", derive(thiserror::Error))]
+        pub enum $Enum {
+            $(
+                $(#[doc = $doc])*
+                #[cfg_attr(feature = "thiserror", error($text $(, $arg)?))]
+                $name $({ $($(#[doc = $of_field])* $field: $ty),* })?
+            ),*
+        }
+
+        #[cfg(not(feature = "thiserror"))]
+        impl std::error::Error for $Enum {}
+
+        #[cfg(not(feature = "thiserror"))]
+        impl fmt::Display for $Enum {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $($Enum::$name $({ $($field),* })? => write!(f, $text $(, $arg)?),)*
+                }
+            }
+        }
+    };
+}
+
+told! {
+    /// Why no driver could be had, or the chosen one could not be used.
+    ///
+    /// `Debug` gives the same text as `Display`: it is what a `main` that returns an error prints, and the first thing that
+    /// a newcomer without a driver reads.
+    #[derive(Clone, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum DriverError {
+        /// The driver's library was not found, or could not be loaded.
+        #[error("no CUDA driver was found: {}. {WITHOUT_DRIVER}", Tried(tried))]
+        LibraryNotFound {
+            /// Each name that was tried, in order.
+            tried: Vec<Attempt>,
+        },
+        /// The library was loaded, but is no CUDA driver: it lacks a function that every driver has.
+        #[error("{library} is no CUDA driver: it has no {symbol}. {WITHOUT_DRIVER}")]
+        MissingSymbol {
+            /// The library.
+            library: String,
+            /// The function that it lacks.
+            symbol: String,
+        },
+        /// The environment variable `CUSTACK_DRIVER` has a value that means nothing.
+        #[error("CUSTACK_DRIVER={value}: expected `cuda`, `sim` or `auto`")]
+        UnknownChoice {
+            /// Its value.
+            value: String,
+        },
+        /// The simulated driver was chosen, and this build does not have it.
+        #[error("the simulated driver was chosen, and custack was built without its feature `sim`")]
+        SimulatorNotBuilt,
+        /// A driver was chosen while another was already in use.
+        #[error(
+            "the {wanted} driver was chosen after the {running} driver had been used; choose before the first call"
+        )]
+        AlreadyRunning {
+            /// What was chosen.
+            wanted: &'static str,
+            /// What runs.
+            running: &'static str,
+        },
+    }
+}
+
+impl fmt::Debug for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, build custack with \
+     its feature `sim` and set CUSTACK_DRIVER=sim";
+
+/// One library that was tried, and why it could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The name given to the loader.
+    pub library: String,
+    /// What the loader answered.
+    pub reason: String,
+}
+
+struct Tried<'a>(&'a [Attempt]);
+
+impl fmt::Display for Tried<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, attempt) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}tried {} ({})", attempt.library, attempt.reason)?;
+        }
+        Ok(())
+    }
+}
