@@ -53,6 +53,7 @@ struct Share {
 
 /// The state of a device's primary context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PrimaryState {
     /// The flags it has, or will have when it becomes active.
     pub flags: ContextFlags,

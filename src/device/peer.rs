@@ -7,6 +7,7 @@ use crate::error::CudaResult;
 /// A property of the link between two devices, for [`Device::peer_attribute`].
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum PeerAttribute {
     /// `CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK`: how the link compares with others; lower is faster.
     PerformanceRank = 1,
