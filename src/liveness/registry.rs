@@ -78,8 +78,18 @@ impl Registry {
     /// Makes this the latest of its handle value. An earlier one that is alive yet was destroyed by other code; its record
     /// serves another unless memory counts on it.
     fn put(&mut self, latest: Handle) {
-        let before = self.by_raw.insert(latest.raw().addr(), Known::new(latest, 0));
-        let Some(before) = before.map(|known| known.latest).filter(Handle::is_alive) else { return };
+        let new = Known::new(latest, 0);
+        let Some(known) = self.by_raw.get_mut(&latest.raw().addr()) else {
+            self.by_raw.insert(latest.raw().addr(), new);
+            return;
+        };
+        let before = known.latest;
+        // A primary context of which memory keeps a share is the same one, whoever vouches for it now.
+        let since = if known.kept > 0 { known.since } else { new.since };
+        *known = Known { since, kept: known.kept, released: known.released, ..new };
+        if !before.is_alive() {
+            return;
+        }
         before.record().count_death();
         if before.record().life.step(before.id(), Phase::Alive, Phase::Dead)
             && !before.record().life.is_pinned()

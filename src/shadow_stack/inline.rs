@@ -8,7 +8,8 @@
 //! each scope than a shallow one.
 //!
 //! None of it has a destructor, so it works while the thread ends, in the destructors of the program's thread-locals.
-//! What watches for the thread's end is [`WATCH`] beside it; the vector is freed there, or when it is empty after.
+//! What watches for the thread's end is [`WATCH`] beside it; the vector is freed there, or, if
+//! entries are left in it, when the last of them come back after.
 
 use super::entry::{Entry, How, NEVER};
 use crate::driver::ffi::CUcontext;

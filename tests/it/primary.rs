@@ -5,11 +5,13 @@
 // Raw handles are taken back, and one test resets.
 #![allow(unsafe_code)]
 
-use crate::harness::{current, device, drain, parked, pushed, run_alone, table};
-use custack::context::{ContextFlags, ContextStack, CurrentContext, Origin, PrimaryContext};
+use crate::harness::{current, device, drain, is_simulated, parked, pushed, run_alone, table};
+use custack::context::{ContextFlags, ContextStack, CurrentContext, Origin, PrimaryContext, UnownedContext};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
+use custack::sim;
+use custack::stream::{Stream, StreamFlags};
 use std::ptr::null_mut;
 
 fn retain() -> PrimaryContext {
@@ -291,5 +293,31 @@ fn memory_of_an_earlier_life_leaves_a_held_entry_of_a_later_one_alone_where_a_ca
             assert_eq!(drain(), [handle.as_raw()], "{when:?}");
             drop((guard, kept));
         }
+    });
+}
+
+#[test]
+fn a_context_taken_over_by_its_raw_handle_while_memory_keeps_it_lets_its_streams_go() {
+    run_alone(|| {
+        let objects = sim::objects();
+        let one = retain();
+        let (stream, buffer) = one
+            .scoped(|_| {
+                Ok((Stream::new(StreamFlags::NON_BLOCKING, None)?, DeviceBuffer::from_slice(&[1u8])?))
+            })
+            .unwrap();
+        let raw = one.as_raw();
+        drop(one);
+        other_retains();
+        // SAFETY: the share retained above.
+        let again = unsafe { UnownedContext::from_raw(raw) };
+        drop(buffer);
+        drop(stream);
+        if is_simulated() {
+            assert_eq!(sim::objects(), objects, "the driver has the same context");
+        }
+        again.synchronize().unwrap();
+        other_releases();
+        assert!(!active());
     });
 }
