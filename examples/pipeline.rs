@@ -26,9 +26,9 @@ impl Marks {
     }
 }
 
-fn main() -> Result<(), CudaError> {
-    println!("Running on {}.", custack::driver::current().unwrap_or_else(|why| panic!("{why}")));
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _context = custack::quick_init()?;
+    println!("Running on {}.", custack::driver::current()?);
     let module = Module::load_from_bytes(include_bytes!("kernels.ptx"))?;
     let streams =
         [Stream::new(StreamFlags::NON_BLOCKING, None)?, Stream::new(StreamFlags::NON_BLOCKING, None)?];
@@ -68,7 +68,8 @@ fn main() -> Result<(), CudaError> {
 
     let right = y.iter().enumerate().all(|(i, y)| *y == 3.0f32.mul_add(i as f32, 1.0));
     println!("{} numbers: {}.\n", y.len(), if right { "all right" } else { "some are wrong" });
-    draw(&start, &all_marks)
+    draw(&start, &all_marks)?;
+    Ok(())
 }
 
 /// One line for each part: `>` copies there, `#` computes, `<` copies back.

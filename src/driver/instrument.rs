@@ -55,9 +55,14 @@ pub(super) fn is_enabled() -> bool {
 pub struct Calls([u64; COUNT]);
 
 impl Calls {
-    /// The calls of the function with this C name; 0 if it was never called, or is no driver function.
+    /// The calls of the function with this C name, such as `cuCtxPushCurrent_v2`; 0 if it was never called.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such driver function: a test that counts by a misspelt name would otherwise pass for ever.
+    #[track_caller]
     pub fn of(&self, function: &str) -> u64 {
-        FUNCTIONS.iter().position(|name| *name == function).map_or(0, |at| self.0[at])
+        self.0[index(function)]
     }
 
     /// All calls.
@@ -101,8 +106,21 @@ pub fn during<R>(f: impl FnOnce() -> R) -> (R, Calls) {
 }
 
 /// How often the function with this C name has succeeded, on any thread.
+///
+/// # Panics
+///
+/// If there is no such driver function.
+#[track_caller]
 pub fn succeeded(function: &str) -> u64 {
-    FUNCTIONS.iter().position(|name| *name == function).map_or(0, |at| SUCCEEDED[at].load(Ordering::SeqCst))
+    SUCCEEDED[index(function)].load(Ordering::SeqCst)
+}
+
+#[track_caller]
+fn index(function: &str) -> usize {
+    let found = FUNCTIONS.iter().position(|name| *name == function);
+    found.unwrap_or_else(|| {
+        panic!("{function} is no driver function; `custack::driver::FUNCTIONS` has their names")
+    })
 }
 
 /// Contexts created and not destroyed, on any thread.

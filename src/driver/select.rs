@@ -25,17 +25,17 @@ pub enum Choice {
 impl FromStr for Choice {
     type Err = DriverError;
 
-    /// Reads `cuda`, `sim` or `auto`.
+    /// Reads `cuda`, `sim` or `auto`, in capitals too.
     ///
     /// # Errors
     ///
     /// [`DriverError::UnknownChoice`] for anything else.
     fn from_str(text: &str) -> Result<Choice, DriverError> {
-        match text {
+        match text.to_ascii_lowercase().as_str() {
             "cuda" => Ok(Choice::Cuda),
             "sim" => Ok(Choice::Sim),
             "auto" => Ok(Choice::Auto),
-            other => Err(DriverError::UnknownChoice { value: other.to_owned() }),
+            _ => Err(DriverError::UnknownChoice { value: text.to_owned() }),
         }
     }
 }
@@ -54,7 +54,8 @@ pub fn current() -> Result<&'static Driver, DriverError> {
     if let Some(driver) = RUNNING.get() {
         return Ok(driver);
     }
-    let choice = match std::env::var_os("CUSTACK_DRIVER") {
+    // Set to nothing, as a shell script or a CI file does that takes it back, is as not set.
+    let choice = match std::env::var_os("CUSTACK_DRIVER").filter(|value| !value.is_empty()) {
         Some(value) => value.to_string_lossy().parse()?,
         None => Choice::Cuda,
     };

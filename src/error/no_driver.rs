@@ -68,7 +68,10 @@ told! {
             value: String,
         },
         /// The simulated driver was chosen, and this build does not have it.
-        #[error("the simulated driver was chosen, and custack was built without its feature `sim`")]
+        #[error(
+            "the simulated driver was chosen, and custack was built without its feature `sim`; Cargo.toml takes it as \
+             `custack = {{ version = \"0.1\", features = [\"sim\"] }}`"
+        )]
         SimulatorNotBuilt,
         /// A driver was chosen while another was already in use.
         #[error(

@@ -209,6 +209,15 @@ fn a_library_that_is_no_driver_is_named_with_the_symbol_it_lacks() {
 }
 
 #[test]
+fn a_choice_of_nothing_is_as_none_and_capitals_do_not_matter() {
+    let text = child_succeeds("which driver", &[("CUSTACK_DRIVER", "SIM")]);
+    assert!(text.contains("simulated"), "{text}");
+    let missing = ("CUSTACK_LIBCUDA", "/no/such/libcuda.so");
+    let text = child_succeeds("say why", &[("CUSTACK_DRIVER", ""), missing]);
+    assert!(text.contains("/no/such/libcuda.so"), "the NVIDIA driver is asked for: {text}");
+}
+
+#[test]
 fn a_nonsense_choice_is_named() {
     let text = child_succeeds("say why", &[("CUSTACK_DRIVER", "nonsense")]);
     assert!(text.contains("CUSTACK_DRIVER=nonsense: expected `cuda`, `sim` or `auto`"), "{text}");
