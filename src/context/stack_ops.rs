@@ -240,7 +240,8 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
 
 #[cold]
 fn held(top: &Entry, what: &str) -> CudaError {
-    CudaError::HeldByGuard.note(format_args!("to {what} {}, entered at {}", top.context, top.location))
+    let Entry { context, how, location, .. } = top;
+    CudaError::HeldByGuard.note(format_args!("to {what} {context}, {how} at {location}"))
 }
 
 /// `CurrentContext::get_current`.

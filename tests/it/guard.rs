@@ -488,3 +488,15 @@ fn freeing_memory_of_a_destroyed_context_leaves_its_tombstones_where_they_are() 
         assert_eq!(drain(), [raw, raw]);
     });
 }
+
+#[test]
+fn a_refused_pop_says_how_its_entry_came_there() {
+    run(|| {
+        let ctx = pushed();
+        let guard = ctx.enter().unwrap();
+        let text = ContextStack::pop().unwrap_err().to_string();
+        assert!(text.contains("created at"), "the guard stands on what was created: {text}");
+        drop(guard);
+        drain();
+    });
+}
