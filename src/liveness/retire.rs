@@ -53,7 +53,7 @@ fn run() {
     loop {
         let job = QUEUE.next();
         if let Some(driver) = driver::running().filter(|_| !std::mem::replace(&mut relaxed, true)) {
-            // An older driver that has no such call captures for its own thread alone.
+            // A driver that is too old to have such modes has none to change, and what is freed here may break a capture.
             let _ = driver.thread_exchange_stream_capture_mode(driver::RELAXED);
         }
         report::contained(job);

@@ -12,6 +12,8 @@ use std::io::Write;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, PoisonError, RwLock};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 /// Tests that count what is alive in the whole process run alone; the others side by side.
 static PROCESS: RwLock<()> = RwLock::new(());
@@ -134,6 +136,25 @@ pub(crate) fn current() -> CUcontext {
 /// Takes everything off this thread's stack, behind custack's back; the top first.
 pub(crate) fn drain() -> Vec<CUcontext> {
     std::iter::from_fn(|| other::pop().ok()).collect()
+}
+
+/// A subscriber that does this with each of custack's reports.
+pub(crate) struct OnReport<F>(pub(crate) F);
+
+impl<F: Fn(&Event<'_>) + 'static> Subscriber for OnReport<F> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "custack"
+    }
+    fn event(&self, event: &Event<'_>) {
+        (self.0)(event);
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
 }
 
 /// What other code in the process does, without custack's knowing.

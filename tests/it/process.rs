@@ -5,7 +5,7 @@
 // One scenario plays a C program with wild handles.
 #![allow(unsafe_code)]
 
-use crate::harness::{is_simulated, run, skip};
+use crate::harness::{OnReport, is_simulated, run, skip};
 use custack::context::{
     Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, wait_until_retired,
 };
@@ -350,25 +350,9 @@ fn a_subscriber_may_wait_for_what_is_retired() {
 /// What is retired cannot be destroyed, and the subscriber that is told so waits for it.
 fn waits_in_a_report() {
     use std::sync::Mutex;
-    use tracing::span::{Attributes, Id, Record};
     static ANSWERS: Mutex<Vec<Result<(), CudaError>>> = Mutex::new(Vec::new());
-    struct Waits;
-    impl tracing::Subscriber for Waits {
-        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-            true
-        }
-        fn event(&self, _: &tracing::Event<'_>) {
-            ANSWERS.lock().unwrap().push(wait_until_retired());
-        }
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
-    tracing::subscriber::set_global_default(Waits).unwrap();
+    let waits = |_: &tracing::Event<'_>| ANSWERS.lock().unwrap().push(wait_until_retired());
+    tracing::subscriber::set_global_default(OnReport(waits)).unwrap();
     crate::harness::within(20, || {
         let ctx = custack::quick_init().unwrap();
         // SAFETY: memory that does not exist; nothing uses it, and the simulated driver refuses to free it.

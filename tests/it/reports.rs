@@ -1,25 +1,18 @@
 //! What is reported through `tracing`, and that a report never harms.
 
-use crate::harness::{current, other, parked, pushed, run, run_alone, within};
-use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext};
+use crate::harness::{OnReport, current, other, parked, pushed, run, run_alone, within};
+use custack::context::{ContextStack, CurrentContext, PrimaryContext};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Level, Subscriber};
 
 type Lines = Arc<Mutex<Vec<(Level, String)>>>;
 
 /// Keeps what custack says.
-struct Keep(Lines);
-
-impl Subscriber for Keep {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "custack"
-    }
-
-    fn event(&self, event: &Event<'_>) {
+fn keep(lines: Lines) -> impl Subscriber + Send + Sync {
+    OnReport(move |event: &Event<'_>| {
         struct Message(String);
         impl Visit for Message {
             fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
@@ -30,22 +23,14 @@ impl Subscriber for Keep {
         }
         let mut message = Message(String::new());
         event.record(&mut message);
-        self.0.lock().unwrap().push((*event.metadata().level(), message.0));
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+        lines.lock().unwrap().push((*event.metadata().level(), message.0));
+    })
 }
 
 /// Runs `f` with a subscriber of its own, and gives what was said on this thread.
 fn said(f: impl FnOnce()) -> Vec<(Level, String)> {
     let lines = Lines::default();
-    tracing::subscriber::with_default(Keep(lines.clone()), f);
+    tracing::subscriber::with_default(keep(lines.clone()), f);
     lines.lock().unwrap().clone()
 }
 
@@ -55,7 +40,7 @@ fn said_by_a_thread(f: impl FnOnce() + Send) -> Vec<(Level, String)> {
     std::thread::scope(|scope| {
         let body = || {
             // Stays the thread's subscriber to its very end.
-            std::mem::forget(tracing::subscriber::set_default(Keep(lines.clone())));
+            std::mem::forget(tracing::subscriber::set_default(keep(lines.clone())));
             f();
         };
         std::thread::Builder::new()
@@ -193,27 +178,13 @@ fn a_thread_that_ends_with_an_empty_stack_says_nothing() {
 
 #[test]
 fn a_subscriber_that_panics_does_no_harm() {
-    struct Panics;
-    impl Subscriber for Panics {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            metadata.target() == "custack"
-        }
-        fn event(&self, _: &Event<'_>) {
-            panic!("a subscriber that panics, on purpose");
-        }
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
     run(|| {
         let ctx = parked();
         std::thread::scope(|scope| {
             let worker = scope.spawn(|| {
-                std::mem::forget(tracing::subscriber::set_default(Panics));
+                std::mem::forget(tracing::subscriber::set_default(OnReport(|_: &Event<'_>| {
+                    panic!("a subscriber that panics, on purpose")
+                })));
                 let _guard = ctx.enter().unwrap();
                 instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
                 ContextStack::push(&ctx).unwrap();
@@ -227,28 +198,16 @@ fn a_subscriber_that_panics_does_no_harm() {
 
 #[test]
 fn a_subscriber_may_destroy_the_context_that_a_report_is_about() {
-    struct Drops(Mutex<Option<Context>>);
-    impl Subscriber for Drops {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-        fn event(&self, _: &Event<'_>) {
-            let owner = self.0.lock().unwrap().take();
-            drop(owner);
-        }
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
     run_alone(|| {
         within(20, || {
             let owner = parked();
             let handle = owner.get_unowned();
-            tracing::subscriber::with_default(Drops(Mutex::new(Some(owner))), || {
+            let owner = Mutex::new(Some(owner));
+            let drops = OnReport(move |_: &Event<'_>| {
+                let owner = owner.lock().unwrap().take();
+                drop(owner);
+            });
+            tracing::subscriber::with_default(drops, || {
                 assert!(instrument::fail_times(None, 1, 2, 999, When::Before));
                 assert_eq!(ContextStack::push(&handle), Err(CudaError::UnknownError));
             });
