@@ -82,8 +82,9 @@ fn unsafe_stands_only_where_it_may() {
         "src/context/handle.rs",
         "src/context/primary.rs",
         "src/context/resource.rs",
-        "src/stream.rs",
-        "src/event.rs",
+        "src/stream/mod.rs",
+        "src/stream/callback.rs",
+        "src/event/mod.rs",
         "src/memory/allocation.rs",
         "src/memory/malloc.rs",
         "src/memory/copies.rs",
@@ -176,6 +177,53 @@ fn arrows_run_one_way() {
                 let chooses = name == "src/driver/select.rs" && line == "use crate::sim;";
                 let used = line.contains(&format!("crate::{later}"));
                 assert!(!used || chooses, "{name} uses {later}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chapter_has_one_name_on_every_level() {
+    if !has_source("a_chapter_has_one_name_on_every_level") {
+        return;
+    }
+    let chapters = files("src/driver/calls", ".rs");
+    for (name, _) in chapters.iter().filter(|(name, _)| !name.ends_with("/mod.rs")) {
+        let chapter = name.trim_start_matches("src/driver/calls/").trim_end_matches(".rs");
+        assert!(
+            root().join(format!("src/sim/{chapter}/abi.rs")).is_file(),
+            "{chapter} in the simulated driver"
+        );
+        // `cuInit` and the version of the driver have a room of one file, and are tested with the driver.
+        let places = if chapter == "init" { vec![] } else { vec!["src", "tests/it"] };
+        for level in places {
+            assert!(root().join(format!("{level}/{chapter}/mod.rs")).is_file(), "{chapter} in {level}");
+        }
+    }
+    for entry in fs::read_dir(root().join("tests/it")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let room = name.trim_end_matches(".rs");
+        let here =
+            root().join(format!("src/{room}")).is_dir() || root().join(format!("src/{room}.rs")).is_file();
+        assert!(
+            here || ["main", "harness", "claims", "tidy"].contains(&room),
+            "tests/it/{name} tests no room"
+        );
+    }
+}
+
+#[test]
+fn the_paths_that_the_pages_name_exist() {
+    if !has_source("the_paths_that_the_pages_name_exist") {
+        return;
+    }
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "tests/README.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        for quoted in text.split('`').skip(1).step_by(2) {
+            let path =
+                ["src/", "tests/", "benches/", "examples/"].iter().any(|start| quoted.starts_with(start));
+            if path && !quoted.contains(['<', '*', ' ', '{']) {
+                assert!(root().join(quoted).exists(), "{page} names {quoted}");
             }
         }
     }

@@ -1,0 +1,166 @@
+//! Events: marks in streams, to wait for and to measure between.
+//!
+//! ```
+//! use custack::event::{Event, EventFlags, EventStatus};
+//! use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
+//!
+//! let _context = custack::quick_init()?;
+//! let (a, b) = (Stream::new(StreamFlags::NON_BLOCKING, None)?, Stream::new(StreamFlags::NON_BLOCKING, None)?);
+//! let (start, end) = (Event::new(EventFlags::DEFAULT)?, Event::new(EventFlags::DEFAULT)?);
+//!
+//! start.record(&a)?;
+//! b.wait_event(&start, StreamWaitEventFlags::DEFAULT)?; // what `b` gets now comes after the mark in `a`
+//! end.record(&b)?;
+//! end.synchronize()?;
+//! assert_eq!(end.query()?, EventStatus::Ready);
+//! println!("{} ms", end.elapsed_time_f32(&start)?);
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+
+// Raw handles from the caller.
+#![allow(unsafe_code)]
+
+mod wait;
+
+use crate::context::{Resource, UnownedContext};
+use crate::driver::Driver;
+use crate::driver::ffi::CUevent;
+use crate::error::{CudaError, CudaResult, DropResult};
+use crate::stream::Stream;
+use bitflags::bitflags;
+
+bitflags! {
+    /// How an event is made.
+    pub struct EventFlags: u32 {
+        /// No flag.
+        const DEFAULT = 0x0;
+        /// Whoever waits for the event sleeps, and does not spin.
+        const BLOCKING_SYNC = 0x1;
+        /// The event is not for measuring; waiting for it is cheaper.
+        const DISABLE_TIMING = 0x2;
+        /// Other processes may wait for it; only with `DISABLE_TIMING`.
+        const INTERPROCESS = 0x4;
+    }
+}
+
+/// Whether the stream has come to an event's mark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EventStatus {
+    /// It has, or the event was never recorded.
+    Ready,
+    /// It has not.
+    NotReady,
+}
+
+/// A mark in a stream; see the [module](self).
+///
+/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Event(Resource<CUevent>);
+
+impl Event {
+    /// Makes an event in the current context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current;
+    /// [`InvalidValue`](CudaError::InvalidValue) for flags that do not go together.
+    #[doc(alias = "cuEventCreate")]
+    pub fn new(flags: EventFlags) -> CudaResult<Event> {
+        let make = |driver: &Driver| driver.event_create(flags.bits());
+        Resource::make(make, Driver::event_destroy).map(Event)
+    }
+
+    /// Puts the mark behind the work that the stream has now; an earlier mark of this event is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) if the stream is of another context;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias = "cuEventRecord")]
+    pub fn record(&self, stream: &Stream) -> CudaResult<()> {
+        if self.0.context() != stream.context() {
+            let (here, there) = (self.0.context(), stream.context());
+            return Err(CudaError::InvalidHandle
+                .note(format_args!("to record an event of {here} in a stream of {there}")));
+        }
+        self.0.with_both(stream.inner(), Driver::event_record)
+    }
+
+    /// Whether the mark has been passed.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
+    #[doc(alias = "cuEventQuery")]
+    pub fn query(&self) -> CudaResult<EventStatus> {
+        match self.0.with(Driver::event_query) {
+            Ok(()) => Ok(EventStatus::Ready),
+            Err(CudaError::NotReady) => Ok(EventStatus::NotReady),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until the mark is passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`query`](Self::query).
+    #[doc(alias = "cuEventSynchronize")]
+    pub fn synchronize(&self) -> CudaResult<()> {
+        self.0.with(Driver::event_synchronize)
+    }
+
+    /// Milliseconds from `start` to this event, to about half a microsecond.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`](CudaError::NotReady) if one of them has not been passed;
+    /// [`InvalidHandle`](CudaError::InvalidHandle) if one was never recorded, was made without timing, or is of
+    /// another context.
+    #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
+    pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
+        self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
+    }
+
+    /// The context that the event is of.
+    pub fn context(&self) -> &UnownedContext {
+        self.0.context()
+    }
+
+    /// The driver's handle.
+    pub fn as_raw(&self) -> CUevent {
+        self.0.raw()
+    }
+
+    /// Gives the event away: it is not destroyed, and whoever has the handle owns it.
+    pub fn into_raw(self) -> CUevent {
+        self.0.into_raw()
+    }
+
+    /// Takes ownership of an event of the current context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
+    ///
+    /// # Safety
+    ///
+    /// The handle is an event's of the current context, and nothing else will destroy it.
+    pub unsafe fn from_raw(raw: CUevent) -> CudaResult<Event> {
+        let context = UnownedContext::of_this_thread()?;
+        // SAFETY: the caller vouches for it.
+        Ok(Event(unsafe { Resource::new(raw, context, Driver::event_destroy) }))
+    }
+
+    /// Destroys the event, and gives it back with the error if that fails.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    #[doc(alias("cuEventDestroy", "cuEventDestroy_v2"))]
+    pub fn drop(event: Event) -> DropResult<Event> {
+        event.0.drop().map_err(|(error, inner)| (error, Event(inner)))
+    }
+}

@@ -1,0 +1,22 @@
+//! Streams that wait for events.
+
+use super::Event;
+use crate::error::CudaResult;
+use crate::stream::{Stream, StreamWaitEventFlags};
+use std::borrow::Borrow;
+
+impl Stream {
+    /// Makes the stream's later work wait until the event's mark is passed: the one that it has now. The event may be
+    /// of another context. It may be given away, as in RustaCUDA, or lent.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of either;
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for flags that the driver does not know.
+    #[doc(alias = "cuStreamWaitEvent")]
+    pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {
+        event.borrow().0.with_both(self.inner(), |driver, event, stream| {
+            driver.stream_wait_event(stream, event, flags.bits())
+        })
+    }
+}

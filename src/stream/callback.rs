@@ -1,0 +1,68 @@
+//! Functions of the program that a stream calls.
+
+// The function that the driver calls gets a pointer back that was given away.
+#![allow(unsafe_code)]
+
+use super::Stream;
+use crate::driver::as_host_function;
+use crate::driver::ffi::{CUresult, CUstream};
+use crate::error::{CudaError, CudaResult};
+use crate::report;
+use std::os::raw::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+
+impl Stream {
+    /// Has the function called, once, when all work given so far is done; work given later waits for it. It is told
+    /// whether the work before it failed.
+    ///
+    /// It runs on a thread of the driver's, where every driver call is refused with
+    /// [`NotPermitted`](CudaError::NotPermitted). What it drops there, owners, streams, memory, is destroyed soon after
+    /// ([`wait_until_retired`](crate::context::wait_until_retired)). A panic in it goes no further than a report. If the context is
+    /// destroyed before the stream gets there, the function may never be called.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers. The function is dropped then, and
+    /// not called any more.
+    #[doc(alias = "cuStreamAddCallback")]
+    pub fn add_callback<T>(&self, callback: Box<T>) -> CudaResult<()>
+    where
+        T: FnOnce(CudaResult<()>) + Send + 'static,
+    {
+        let waiting = Arc::new(Mutex::new(Some(callback)));
+        let added = self.inner.with(|driver, stream| {
+            let data = Arc::into_raw(Arc::clone(&waiting)).cast_mut().cast();
+            // SAFETY: `call` takes this count back, once; the closure is `Send` and borrows nothing.
+            unsafe { driver.stream_add_callback(stream, Some(call::<T>), data) }
+        });
+        if added.is_err() {
+            // A driver that fails may have taken the callback first, and call it yet. So it keeps its count, for good
+            // if it never calls, and finds nothing there.
+            drop(take(&waiting));
+        }
+        added
+    }
+}
+
+/// A callback, until it is called or given up.
+type Waiting<T> = Mutex<Option<Box<T>>>;
+
+fn take<T>(waiting: &Waiting<T>) -> Option<Box<T>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// What the driver calls.
+unsafe extern "C" fn call<T>(_stream: CUstream, status: CUresult, data: *mut c_void)
+where
+    T: FnOnce(CudaResult<()>) + Send + 'static,
+{
+    let status = CudaError::from_code(status).map_or(Ok(()), Err);
+    // SAFETY: the count that was given away with this call.
+    let waiting = unsafe { Arc::from_raw(data.cast::<Waiting<T>>()) };
+    as_host_function(|| {
+        let Some(callback) = take(&waiting) else { return };
+        if !report::contained(|| callback(status)) {
+            report::warn(format_args!("a callback of a stream panicked"));
+        }
+    });
+}

@@ -1,0 +1,192 @@
+//! What things cost, in driver calls: the contract that makes scopes cheap.
+
+// The one allocator that a test program can have.
+#![allow(unsafe_code)]
+
+use crate::context::unowned::operations;
+use crate::harness::{parked, pushed, run};
+use custack::context::{Context, ContextStack, CurrentContext};
+use custack::driver::instrument::during;
+use custack::error::{CudaError, CudaResult};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+#[test]
+fn a_scope_that_must_switch_costs_a_push_and_a_pop() {
+    run(|| {
+        let (a, _b) = (parked(), pushed());
+        let (_, calls) = during(|| a.scoped(|_| Ok(())));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2");
+    });
+}
+
+#[test]
+fn a_scope_from_an_empty_stack_costs_the_same() {
+    run(|| {
+        let ctx = parked();
+        let (_, calls) = during(|| ctx.scoped(|_| Ok(())));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2");
+    });
+}
+
+#[test]
+fn a_scope_whose_context_is_current_costs_one_question() {
+    run(|| {
+        let ctx = pushed();
+        let (_, calls) = during(|| ctx.scoped(|_| Ok(())));
+        assert_eq!(calls.to_string(), "cuCtxGetCurrent");
+    });
+}
+
+#[test]
+fn nested_scopes_of_one_context_push_once() {
+    run(|| {
+        let ctx = parked();
+        let (_, calls) = during(|| ctx.scoped(|_| ctx.scoped(|_| ctx.scoped(|_| Ok(())))));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuCtxGetCurrent x2");
+    });
+}
+
+#[test]
+fn a_refused_call_costs_nothing() {
+    run(|| {
+        let handle = parked().get_unowned();
+        let (result, calls) = during(|| handle.scoped(|_| Ok(())));
+        assert_eq!((result, calls.total()), (Err(CudaError::ContextIsDestroyed), 0));
+        let ctx = pushed();
+        let guard = ctx.enter().unwrap();
+        let (result, calls) = during(ContextStack::pop);
+        assert_eq!((result.unwrap_err(), calls.total()), (CudaError::HeldByGuard, 0));
+        drop(guard);
+    });
+}
+
+#[test]
+fn rustacudas_calls_cost_one_driver_call_each() {
+    run(|| {
+        let ctx = parked();
+        let (_, calls) = during(|| ContextStack::push(&ctx).unwrap());
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2");
+        let (_, calls) = during(|| CurrentContext::get_current().unwrap());
+        assert_eq!(calls.to_string(), "cuCtxGetCurrent");
+        let (_, calls) = during(|| CurrentContext::set_current(&ctx).unwrap());
+        assert_eq!(calls.to_string(), "cuCtxSetCurrent");
+        let (_, calls) = during(|| CurrentContext::synchronize().unwrap());
+        assert_eq!(calls.to_string(), "cuCtxSynchronize");
+        let (_, calls) = during(|| ContextStack::pop().unwrap());
+        assert_eq!(calls.to_string(), "cuCtxPopCurrent_v2");
+    });
+}
+
+#[test]
+fn every_method_costs_its_own_call_and_one_more_when_the_context_is_current() {
+    run(|| {
+        let ctx = pushed();
+        // These are made of more than one call each.
+        let composed = ["push", "set_current", "bind", "enter", "scoped"];
+        for (name, operation) in operations() {
+            let (result, calls) = during(|| operation(&ctx));
+            assert_eq!(result, Ok(()), "{name}");
+            if !composed.contains(&name) {
+                assert!(calls.total() <= 2, "{name}: {calls}");
+            }
+        }
+    });
+}
+
+#[test]
+fn every_method_costs_its_own_call_a_push_and_a_pop_when_it_is_not() {
+    run(|| {
+        let ctx = parked();
+        // Each on a thread of its own: the second scope of a thread looks whether other code made its context current.
+        for (name, operation) in operations() {
+            let result =
+                std::thread::scope(|scope| scope.spawn(|| during(|| operation(&ctx))).join().unwrap());
+            assert_eq!(result.0, Ok(()), "{name}");
+            let most = if name == "bind" { 4 } else { 3 };
+            assert!(result.1.total() <= most, "{name}: {}", result.1);
+        }
+    });
+}
+
+#[test]
+fn handles_are_made_cloned_and_dropped_without_a_call() {
+    run(|| {
+        let ctx = parked();
+        let (_, calls) = during(|| {
+            let handle = ctx.get_unowned();
+            assert!(handle.clone() == handle && handle.is_alive());
+            handle.device().unwrap()
+        });
+        assert_eq!(calls.total(), 0);
+    });
+}
+
+/// The allocator of the system, which counts what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: all is handed on to the system's allocator as it came; the count has no destructor and does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's own promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's own promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's own promise.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn nest(depth: usize, outer: &Context, inner: &Context) -> CudaResult<()> {
+    if depth == 0 { Ok(()) } else { outer.scoped(|_| nest(depth - 1, inner, outer)) }
+}
+
+#[test]
+fn scopes_allocate_only_when_a_thread_goes_deeper_than_before() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let count = |depth| {
+            let before = ALLOCATIONS.get();
+            nest(depth, &a, &b).unwrap();
+            ALLOCATIONS.get() - before
+        };
+        // The simulated driver's stacks are vectors too, so the first time may allocate at any depth.
+        for depth in [1, 10, 100, 1000] {
+            let first = count(depth);
+            assert!(first <= 16, "{first} allocations at depth {depth}");
+            assert_eq!((count(depth), count(depth), count(1)), (0, 0, 0), "at depth {depth}");
+        }
+    });
+}
+
+#[test]
+fn a_deep_stack_costs_a_push_and_a_pop_for_each_scope() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let (result, calls) = during(|| nest(1000, &a, &b));
+        assert_eq!(result, Ok(()));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2 x1000, cuCtxPopCurrent_v2 x1000");
+        assert_eq!(ContextStack::depth(), 0);
+    });
+}
+
+#[test]
+#[should_panic(expected = "cuCtxPushCurent is no driver function")]
+fn counting_by_a_misspelt_name_does_not_pass() {
+    during(|| ()).1.of("cuCtxPushCurent");
+}

@@ -1,0 +1,392 @@
+//! The driver fails at every call: the error comes back as itself, everything is as before, and the next try works.
+
+use crate::context::unowned::operations;
+use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone};
+use custack::context::{
+    CacheConfig, Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, ResourceLimit,
+    SharedMemoryConfig, UnownedContext, wait_until_retired,
+};
+use custack::device::{Device, DeviceAttribute};
+use custack::driver::instrument::{self, When};
+use custack::error::{CudaError, CudaResult};
+use custack::memory::DeviceBuffer;
+use std::cell::Cell;
+
+const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
+
+/// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls
+/// `check` after each, with what came back and the error that was injected.
+pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
+    let (clean, calls) = instrument::during(&mut operation);
+    drop(clean);
+    let mut runs = 0;
+    for nth in 1..=calls.total() {
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                assert!(instrument::fail(None, nth, code, when));
+                let result = operation();
+                let name = format!("call {nth} of {calls}: {code} {when:?}");
+                assert!(!instrument::disarm(), "{name}: the fault did not happen");
+                check(result, CudaError::from_code(code).unwrap(), &name);
+                runs += 1;
+            }
+        }
+    }
+    runs
+}
+
+/// An operation on a handle: it fails with the injected error, or, where the fault hit the restoring alone, succeeds.
+fn sweep_operations(ctx: &UnownedContext, stack: &[&Context]) {
+    // Two operations are made of two calls of the program's own; they have tests of their own.
+    for (name, operation) in
+        operations().into_iter().filter(|(name, _)| !["push", "set_current"].contains(name))
+    {
+        sweep(
+            || operation(ctx),
+            |result: CudaResult<()>, error, fault| {
+                assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");
+                let top = stack.last().map(|ctx| ctx.as_raw());
+                assert_eq!(current(), top.unwrap_or(std::ptr::null_mut()), "{name}, {fault}");
+                assert_eq!(ContextStack::depth(), stack.len(), "{name}, {fault}");
+                assert_eq!(operation(ctx), Ok(()), "{name} again after {fault}");
+            },
+        );
+    }
+    let left: Vec<_> = stack.iter().rev().map(|ctx| ctx.as_raw()).collect();
+    assert_eq!(drain(), left, "no entry more, and none less");
+}
+
+#[test]
+fn every_operation_survives_a_fault_at_every_call_from_an_empty_stack() {
+    run(|| sweep_operations(&parked(), &[]));
+}
+
+#[test]
+fn every_operation_survives_a_fault_at_every_call_over_another_context() {
+    run(|| {
+        let (ctx, base) = (parked(), pushed());
+        sweep_operations(&ctx, &[&base]);
+    });
+}
+
+#[test]
+fn every_operation_survives_a_fault_at_every_call_on_the_current_context() {
+    run(|| {
+        let (base, ctx) = (pushed(), pushed());
+        sweep_operations(&ctx, &[&base, &ctx]);
+    });
+}
+
+#[test]
+fn the_error_of_the_operations_own_call_always_comes_back() {
+    run(|| {
+        let ctx = pushed();
+        for code in CODES {
+            assert!(instrument::fail(Some("cuCtxSynchronize"), 1, code, When::Before));
+            assert_eq!(ctx.synchronize(), Err(CudaError::from_code(code).unwrap()));
+            assert!(instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            assert_eq!(ctx.enter().err(), CudaError::from_code(code));
+            assert!(instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            assert_eq!(CurrentContext::get_current().err(), CudaError::from_code(code));
+        }
+        drain();
+    });
+}
+
+#[test]
+fn push_and_pop_are_undone_if_they_fail() {
+    run(|| {
+        let (a, b) = (pushed(), parked());
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let error = CudaError::from_code(code);
+                assert!(instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, when));
+                assert_eq!(ContextStack::push(&b).err(), error, "{when:?}");
+                assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1), "{code} {when:?}");
+                ContextStack::push(&b).unwrap();
+                assert!(instrument::fail(Some("cuCtxPopCurrent_v2"), 1, code, when));
+                assert_eq!(ContextStack::pop().err(), error, "{when:?}");
+                assert_eq!((current(), ContextStack::depth()), (b.as_raw(), 2), "{code} {when:?}");
+                assert_eq!(ContextStack::pop().unwrap(), b.get_unowned());
+            }
+        }
+        assert_eq!(drain(), [a.as_raw()]);
+    });
+}
+
+#[test]
+fn set_current_is_undone_if_it_fails() {
+    run(|| {
+        let none = CurrentContext::get_current().unwrap();
+        let (a, b) = (parked(), parked());
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let fail = || assert!(instrument::fail(Some("cuCtxSetCurrent"), 1, code, when));
+                let error = CudaError::from_code(code);
+                fail();
+                assert_eq!(CurrentContext::set_current(&a).err(), error, "from an empty stack");
+                assert!(current().is_null());
+                CurrentContext::set_current(&a).unwrap();
+                fail();
+                assert_eq!(CurrentContext::set_current(&b).err(), error, "over another");
+                assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+                fail();
+                assert_eq!(CurrentContext::set_current(&none).err(), error, "unbinding");
+                assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+                CurrentContext::set_current(&none).unwrap();
+                assert!(current().is_null());
+            }
+        }
+    });
+}
+
+#[test]
+fn creating_leaves_nothing_if_it_fails() {
+    run_alone(|| {
+        let base = pushed();
+        let device = device();
+        sweep(
+            || Context::create_and_push(ContextFlags::SCHED_AUTO, device),
+            |result, error, fault| {
+                assert_eq!(result.err(), Some(error), "{fault}");
+                assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1), "{fault}");
+            },
+        );
+        assert_eq!(drain(), [base.as_raw()]);
+    });
+}
+
+/// Destroys a context that lies where `place` puts it, with a fault at every call.
+fn destroying(place: impl Fn() -> Context) {
+    let base = pushed();
+    let (_, calls) = instrument::during(|| drop(place()));
+    for nth in 1..=calls.total() {
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let ctx = place();
+                let handle = ctx.get_unowned();
+                assert!(instrument::fail(None, nth, code, when));
+                let name = format!("call {nth}: {code} {when:?}");
+                match Context::drop(ctx) {
+                    Ok(()) => {}
+                    Err((error, ctx)) => {
+                        assert_eq!(Some(error), CudaError::from_code(code), "{name}");
+                        if ctx.is_alive() {
+                            assert_eq!(ctx.synchronize(), Ok(()), "{name}: alive, and good");
+                        }
+                        assert!(Context::drop(ctx).is_ok(), "{name}: the second try");
+                    }
+                }
+                instrument::disarm();
+                assert!(!handle.is_alive(), "{name}");
+                assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1), "{name}");
+            }
+        }
+    }
+    assert_eq!(drain(), [base.as_raw()]);
+}
+
+#[test]
+fn destroying_a_parked_context_survives_a_fault_at_every_call() {
+    run_alone(|| destroying(parked));
+}
+
+#[test]
+fn destroying_the_current_context_survives_a_fault_at_every_call() {
+    run_alone(|| destroying(pushed));
+}
+
+#[test]
+fn a_context_pushed_twice_stays_so_if_destroying_it_fails() {
+    run_alone(|| {
+        for code in CODES {
+            let ctx = pushed();
+            ContextStack::push(&ctx).unwrap();
+            assert!(instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, When::Before));
+            let (error, ctx) = Context::drop(ctx).unwrap_err();
+            assert_eq!(Some(error), CudaError::from_code(code));
+            assert_eq!((ctx.synchronize(), ContextStack::depth()), (Ok(()), 2));
+            assert_eq!(drain(), [ctx.as_raw(), ctx.as_raw()]);
+            while ContextStack::depth() > 0 {
+                assert!(ContextStack::pop().is_err(), "taken off behind custack's back");
+            }
+        }
+    });
+}
+
+#[test]
+fn dropping_with_a_fault_at_every_call_never_panics_and_never_crashes() {
+    run_alone(|| {
+        let (_, calls) = instrument::during(|| drop(pushed()));
+        for nth in 1..=calls.total() {
+            for code in CODES {
+                let ctx = pushed();
+                let handle = ctx.get_unowned();
+                assert!(instrument::fail(None, nth, code, When::Before));
+                drop(ctx);
+                instrument::disarm();
+                // What could not be done at once is tried once more, by another thread.
+                assert!(!handle.is_alive());
+                wait_until_retired().unwrap();
+                assert_eq!((current().is_null(), ContextStack::depth()), (true, 0), "call {nth}: {code}");
+            }
+        }
+    });
+}
+
+#[test]
+fn retaining_and_releasing_survive_a_fault_at_every_call() {
+    run_alone(|| {
+        let device = device();
+        for code in CODES {
+            for when in [When::Before, When::After] {
+                let name = format!("{code} {when:?}");
+                assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, code, when));
+                assert_eq!(PrimaryContext::retain(device).err(), CudaError::from_code(code), "{name}");
+                let primary = PrimaryContext::retain(device).unwrap();
+                assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, code, when));
+                if let Err((error, primary)) = PrimaryContext::drop(primary) {
+                    assert_eq!(Some(error), CudaError::from_code(code), "{name}");
+                    assert!(!primary.is_alive(), "{name}: it may be gone, so it is spent");
+                    assert!(PrimaryContext::drop(primary).is_ok(), "{name}");
+                }
+                if when == When::Before {
+                    other::release_primary();
+                }
+                assert!(!PrimaryContext::state(device).unwrap().active, "{name}: released once");
+            }
+        }
+    });
+}
+
+type Question = (&'static str, fn() -> CudaResult<()>);
+
+/// Every other public operation: those on what is current, on devices, on primary contexts, and on the stack.
+fn questions() -> Vec<Question> {
+    vec![
+        ("init", || custack::init(custack::CudaFlags::empty())),
+        ("version", || custack::CudaApiVersion::get().map(drop)),
+        ("get_current", || CurrentContext::get_current().map(drop)),
+        ("get_device", || CurrentContext::get_device().map(drop)),
+        ("get_flags", || CurrentContext::get_flags().map(drop)),
+        ("get_cache_config", || CurrentContext::get_cache_config().map(drop)),
+        ("set_cache_config", || CurrentContext::set_cache_config(CacheConfig::PreferL1)),
+        ("get_shared_memory_config", || CurrentContext::get_shared_memory_config().map(drop)),
+        ("set_shared_memory_config", || {
+            CurrentContext::set_shared_memory_config(SharedMemoryConfig::FourByteBankSize)
+        }),
+        ("get_resource_limit", || CurrentContext::get_resource_limit(ResourceLimit::StackSize).map(drop)),
+        ("set_resource_limit", || CurrentContext::set_resource_limit(ResourceLimit::StackSize, 1024)),
+        ("get_stream_priority_range", || CurrentContext::get_stream_priority_range().map(drop)),
+        ("synchronize", CurrentContext::synchronize),
+        ("snapshot", || ContextStack::snapshot().map(drop)),
+        ("num_devices", || Device::num_devices().map(drop)),
+        ("devices", || Device::devices().map(drop)),
+        ("get_device", || Device::get_device(0).map(drop)),
+        ("name", || first().name().map(drop)),
+        ("uuid", || first().uuid().map(drop)),
+        ("total_memory", || first().total_memory().map(drop)),
+        ("get_attribute", || first().get_attribute(DeviceAttribute::WarpSize).map(drop)),
+        ("compute_capability", || first().compute_capability().map(drop)),
+        ("pci_bus_id", || first().pci_bus_id().map(drop)),
+        ("supports_exec_affinity", || first().supports_exec_affinity().map(drop)),
+        ("graph_memory", || first().graph_memory().map(drop)),
+        ("trim_graph_memory", || first().trim_graph_memory()),
+        ("can_access_peer", || first().can_access_peer(first()).map(drop)),
+        ("primary state", || PrimaryContext::state(first()).map(drop)),
+        ("primary flags", || PrimaryContext::set_primary_flags(first(), ContextFlags::SCHED_AUTO)),
+    ]
+}
+
+thread_local! {
+    static FIRST: Cell<Option<Device>> = const { Cell::new(None) };
+}
+
+/// The first device, asked for once, so that the operations' own calls are all that is counted.
+fn first() -> Device {
+    FIRST.get().unwrap()
+}
+
+#[test]
+fn every_question_gives_a_fault_at_every_call_back_as_itself() {
+    run_alone(|| {
+        FIRST.set(Some(device()));
+        let ctx = pushed();
+        let mut runs = 0;
+        for (name, question) in questions() {
+            runs += sweep(question, |result, error, fault| {
+                assert_eq!(result, Err(error), "{name}, {fault}");
+                assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}, {fault}");
+                assert_eq!(question(), Ok(()), "{name} again after {fault}");
+            });
+        }
+        assert!(runs >= questions().len() as u64 * 14, "{runs} runs");
+        assert_eq!(drain(), [ctx.as_raw()]);
+    });
+}
+
+#[test]
+fn a_panic_in_a_scope_with_a_failing_pop_does_not_abort() {
+    run(|| {
+        let ctx = parked();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = ctx.enter().unwrap();
+            instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err());
+        assert!(current().is_null(), "the second try has taken it off");
+    });
+}
+
+#[test]
+fn an_entry_that_could_not_be_taken_off_goes_with_the_next_guard() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let guard = a.enter().unwrap();
+        assert!(instrument::fail_times(Some("cuCtxPopCurrent_v2"), 1, 5, 719, When::Before));
+        drop(guard);
+        assert!(!instrument::disarm(), "all tries failed");
+        assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
+        b.scoped(|_| Ok(())).unwrap();
+        assert_eq!((current().is_null(), ContextStack::depth()), (true, 0));
+    });
+}
+
+#[test]
+fn a_set_that_fails_over_a_destroyed_context_takes_that_one_off() {
+    run(|| {
+        for when in [When::Before, When::After] {
+            let (other, ctx) = (parked(), pushed());
+            let raw = ctx.as_raw();
+            std::thread::spawn(move || drop(ctx)).join().unwrap();
+            instrument::fail(Some("cuCtxSetCurrent"), 1, 999, when);
+            assert_eq!(CurrentContext::set_current(&other), Err(CudaError::UnknownError));
+            // What has been replaced and is destroyed cannot come back.
+            let left = if when == When::Before { vec![raw] } else { vec![] };
+            assert_eq!(ContextStack::depth(), left.len(), "{when:?}");
+            assert_eq!(drain(), left, "{when:?}");
+            let _ = ContextStack::pop();
+        }
+    });
+}
+
+#[test]
+fn an_owner_that_goes_while_memory_keeps_its_context_leaves_a_held_entry_alone_where_a_call_fails() {
+    run(|| {
+        for (nth, when) in (1..6).flat_map(|nth| [(nth, When::Before), (nth, When::After)]) {
+            let ctx = parked();
+            let handle = ctx.get_unowned();
+            let guard = handle.enter().unwrap();
+            let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
+            instrument::fail(None, nth, 999, when);
+            drop(ctx);
+            instrument::disarm();
+            assert_eq!(ContextStack::depth(), 1, "call {nth}, {when:?}");
+            assert_eq!(drain(), [handle.as_raw()], "call {nth}, {when:?}");
+            drop((guard, buffer));
+            assert_eq!(ContextStack::depth(), 0, "call {nth}, {when:?}");
+        }
+        wait_until_retired().unwrap();
+    });
+}

@@ -1,0 +1,112 @@
+//! The driver fails at every call that streams, events, memory and modules make: nothing is lost, and the stack stays.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+use crate::claims::faults::sweep;
+use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
+use crate::module::KERNELS;
+use custack::context::ContextStack;
+use custack::driver::instrument::{self, When};
+use custack::error::{CudaError, CudaResult};
+use custack::event::{Event, EventFlags};
+use custack::launch;
+use custack::memory::array::{ArrayFormat, ArrayObject};
+use custack::memory::*;
+use custack::module::Module;
+use custack::sim;
+use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
+use std::cell::Cell;
+
+type Operation = fn() -> CudaResult<()>;
+
+fn stream() -> CudaResult<Stream> {
+    Stream::new(StreamFlags::NON_BLOCKING, None)
+}
+
+const OPERATIONS: [(&str, Operation); 10] = [
+    ("a stream", || {
+        let stream = stream()?;
+        stream.add_callback(Box::new(|_| {}))?;
+        let _ = (stream.get_flags()?, stream.get_priority()?, stream.id()?, stream.is_done()?);
+        stream.synchronize()
+    }),
+    ("events", || {
+        let (stream, start) = (stream()?, Event::new(EventFlags::DEFAULT)?);
+        start.record(&stream)?;
+        stream.wait_event(&start, StreamWaitEventFlags::DEFAULT)?;
+        let end = Event::new(EventFlags::DEFAULT)?;
+        end.record(&stream)?;
+        end.synchronize()?;
+        end.elapsed_time_f32(&start).map(|_| ())
+    }),
+    ("a device buffer", || {
+        let mut buffer = DeviceBuffer::from_slice(&[1u32, 2, 3])?;
+        buffer[0..1].copy_from(&[4])?;
+        buffer.copy_to(&mut [0; 3])
+    }),
+    ("zeroed memory", || unsafe {
+        DeviceBuffer::<u64>::zeroed(9).and(DeviceBox::<u8>::zeroed()).map(|_| ())
+    }),
+    ("a device box", || {
+        let mut copy = DeviceBox::new(&1u64)?;
+        copy.copy_from(&DeviceBox::new(&2)?)
+    }),
+    ("a unified buffer", || UnifiedBuffer::from_slice(&[1u8, 2]).map(|buffer| assert_eq!(buffer[1], 2))),
+    ("a unified box", || UnifiedBox::new(7).map(|seven| assert_eq!(*seven, 7))),
+    ("a locked buffer", || LockedBuffer::new(&1u8, 3).map(|buffer| assert_eq!(buffer.len(), 3))),
+    ("an array", || ArrayObject::new_1d(4, ArrayFormat::Float, 1)?.descriptor().map(|_| ())),
+    ("a module", || {
+        let module = Module::load_from_bytes(KERNELS.as_bytes())?;
+        let stream = stream()?;
+        let mut answer = 0u32;
+        module.get_global::<u32>(c"answer")?.copy_to(&mut answer)?;
+        let mut number = DeviceBuffer::from_slice(&[27u32])?;
+        let pointer = number.as_device_ptr();
+        unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }?;
+        stream.synchronize()
+    }),
+];
+
+#[test]
+fn nothing_is_lost_where_the_driver_fails() {
+    run_alone(|| {
+        let (_below, ctx) = (parked(), pushed());
+        for (name, operation) in OPERATIONS {
+            let left = || if is_simulated() { (sim::objects(), sim::allocations()) } else { (0, 0) };
+            operation().unwrap();
+            let before = Cell::new(left());
+            sweep(operation, |result, error, fault| {
+                assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");
+                assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}, {fault}");
+                // A driver that says "gone" is believed; a destructor whose own call fails reports, and its context
+                // takes along what it could not destroy.
+                let said_gone = matches!(error, CudaError::InvalidContext | CudaError::ContextIsDestroyed);
+                let not_done = fault.contains("Before") && result == Ok(());
+                if !said_gone && !not_done {
+                    assert_eq!(left(), before.get(), "{name}, {fault}: {result:?}");
+                }
+                before.set(left());
+                assert_eq!(operation(), Ok(()), "{name} again after {fault}");
+                assert_eq!(left(), before.get(), "{name} again after {fault}");
+            });
+        }
+        drain();
+    });
+}
+
+#[test]
+fn the_last_memory_destroys_its_context_also_where_a_call_fails() {
+    run_alone(|| {
+        for nth in 1..=8 {
+            let ctx = pushed();
+            let buffer = DeviceBuffer::from_slice(&[1u32]).unwrap();
+            drop(ctx);
+            let before = instrument::contexts_alive();
+            instrument::fail(None, nth, 1, When::Before);
+            drop(buffer);
+            instrument::disarm();
+            assert_eq!(instrument::contexts_alive(), before - 1, "at call {nth}");
+        }
+    });
+}

@@ -1,0 +1,15 @@
+//! What custack claims as a whole: soundness, faults, threads, costs, and what programs of other crates rely on.
+
+mod attack;
+mod bad_input;
+mod cost;
+mod faults;
+mod faults_work;
+mod foreign;
+mod lifetimes;
+mod outside;
+mod parity;
+mod programs;
+mod rustacuda;
+mod threads;
+mod traits;

@@ -1,0 +1,12 @@
+//! Contexts, their stack, and scopes.
+
+mod cache;
+mod deep;
+mod flags;
+mod guard;
+mod limits;
+mod owned;
+mod peer;
+mod primary;
+mod stack;
+pub(crate) mod unowned;

@@ -1,0 +1,323 @@
+//! `PrimaryContext`: shares in the context that everybody has.
+//!
+//! The driver has one primary context a device and counts for the whole process, so these tests run alone.
+
+// Raw handles are taken back, and one test resets.
+#![allow(unsafe_code)]
+
+use crate::harness::{current, device, drain, is_simulated, parked, pushed, run_alone, table};
+use custack::context::{ContextFlags, ContextStack, CurrentContext, Origin, PrimaryContext, UnownedContext};
+use custack::driver::instrument::{self, When};
+use custack::error::CudaError;
+use custack::memory::DeviceBuffer;
+use custack::sim;
+use custack::stream::{Stream, StreamFlags};
+use std::ptr::null_mut;
+
+fn retain() -> PrimaryContext {
+    PrimaryContext::retain(device()).unwrap()
+}
+
+fn active() -> bool {
+    PrimaryContext::state(device()).unwrap().active
+}
+
+/// What another library in the process does.
+fn other_retains() {
+    let mut raw = null_mut();
+    // SAFETY: writes to a local.
+    assert_eq!(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut raw, 0) }, 0);
+}
+
+fn other_releases() {
+    // SAFETY: no pointers.
+    assert_eq!(unsafe { (table().cuDevicePrimaryCtxRelease_v2)(0) }, 0);
+}
+
+#[test]
+fn retaining_activates_and_does_not_push() {
+    run_alone(|| {
+        assert!(!active());
+        let primary = retain();
+        assert!(active() && current().is_null());
+        assert_eq!((primary.origin(), primary.device()), (Origin::Primary, device()));
+        drop(primary);
+        assert!(!active());
+    });
+}
+
+#[test]
+fn shares_are_counted_one_by_one() {
+    run_alone(|| {
+        let before = instrument::primary_retains();
+        let (a, b) = (retain(), retain());
+        let c = a.clone();
+        assert_eq!(instrument::primary_retains(), before + 3);
+        assert_eq!((&a, &b), (&b, &c));
+        drop(a);
+        drop(b);
+        assert!(active() && c.is_alive());
+        drop(c);
+        assert!(!active());
+    });
+}
+
+#[test]
+fn a_primary_context_works_wherever_a_context_does() {
+    run_alone(|| {
+        let primary = retain();
+        primary.scoped(|current| current.synchronize()).unwrap();
+        ContextStack::push(&primary).unwrap();
+        assert_eq!(CurrentContext::get_current().unwrap(), primary.get_unowned());
+        assert_eq!(ContextStack::pop().unwrap(), primary.get_unowned());
+        for (name, operation) in crate::context::unowned::operations() {
+            assert_eq!(operation(&primary), Ok(()), "{name}");
+        }
+        assert!(current().is_null());
+    });
+}
+
+#[test]
+fn handles_die_with_the_last_share_and_not_before() {
+    run_alone(|| {
+        let (a, b) = (retain(), retain());
+        let handle = a.get_unowned();
+        drop(a);
+        handle.synchronize().unwrap();
+        drop(b);
+        assert_eq!(handle.synchronize(), Err(CudaError::ContextIsDestroyed));
+        let again = retain();
+        assert_eq!(again.as_raw(), handle.as_raw(), "the driver gives the same handle");
+        assert_ne!(again.get_unowned(), handle, "of another context");
+        assert_eq!(handle.synchronize(), Err(CudaError::ContextIsDestroyed));
+    });
+}
+
+#[test]
+fn the_last_release_leaves_nothing_stale_here() {
+    run_alone(|| {
+        let base = pushed();
+        let primary = retain();
+        ContextStack::push(&primary).unwrap();
+        drop(primary);
+        assert_eq!(drain(), [base.as_raw()]);
+    });
+}
+
+#[test]
+fn the_context_is_kept_for_other_code_that_has_a_share() {
+    run_alone(|| {
+        let primary = retain();
+        let handle = primary.get_unowned();
+        other_retains();
+        drop(primary);
+        assert!(active());
+        assert!(!handle.is_alive(), "custack cannot know how long the other share lasts");
+        other_releases();
+        assert!(!active());
+    });
+}
+
+#[test]
+fn a_primary_context_that_other_code_made_current_is_met_as_foreign_and_then_shared() {
+    run_alone(|| {
+        other_retains();
+        let mut raw = null_mut();
+        // SAFETY: writes to a local; the handle is retained.
+        unsafe {
+            assert_eq!((table().cuDevicePrimaryCtxRetain)(&mut raw, 0), 0);
+            assert_eq!((table().cuCtxSetCurrent)(raw), 0);
+        }
+        let met = CurrentContext::get_current().unwrap();
+        assert_eq!((met.origin(), met.as_raw()), (Origin::Foreign, raw));
+        let primary = retain();
+        assert_eq!(primary.get_unowned(), met, "the same context");
+        drop(primary);
+        other_releases();
+        other_releases();
+        drain();
+    });
+}
+
+#[test]
+fn releasing_by_hand_gives_errors_and_the_share_back() {
+    run_alone(|| {
+        let primary = retain();
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before));
+        let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
+        assert_eq!(error, CudaError::LaunchFailed);
+        assert!(active(), "the driver has the share yet");
+        assert_eq!(primary.synchronize(), Err(CudaError::ContextIsDestroyed), "but it might not");
+        assert!(PrimaryContext::drop(primary).is_ok());
+        assert!(active(), "the second drop calls nothing");
+        other_releases();
+        assert!(!active());
+    });
+}
+
+#[test]
+fn a_release_that_fails_after_it_happened_is_not_repeated() {
+    run_alone(|| {
+        let primary = retain();
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After));
+        let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
+        assert_eq!((error, active()), (CudaError::LaunchFailed, false));
+        other_retains();
+        assert!(PrimaryContext::drop(primary).is_ok());
+        assert!(active(), "the other share is not taken");
+        other_releases();
+    });
+}
+
+#[test]
+fn a_failed_retain_leaves_no_share() {
+    run_alone(|| {
+        for when in [When::Before, When::After] {
+            assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, when));
+            assert_eq!(PrimaryContext::retain(device()).err(), Some(CudaError::OutOfMemory));
+            assert!(!active(), "{when:?}");
+        }
+    });
+}
+
+#[test]
+fn a_clone_that_cannot_retain_shares() {
+    run_alone(|| {
+        let primary = retain();
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        assert_eq!(primary.try_clone().err(), Some(CudaError::OutOfMemory));
+        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        let clone = primary.clone();
+        assert!(PrimaryContext::drop(primary).is_ok());
+        assert!(active());
+        clone.synchronize().unwrap();
+        drop(clone);
+        assert!(!active());
+    });
+}
+
+#[test]
+fn flags_are_set_before_or_while_it_is_active() {
+    run_alone(|| {
+        PrimaryContext::set_primary_flags(device(), ContextFlags::SCHED_YIELD).unwrap();
+        let state = PrimaryContext::state(device()).unwrap();
+        assert_eq!((state.flags, state.active), (ContextFlags::SCHED_YIELD, false));
+        let primary = retain();
+        assert_eq!(primary.flags().unwrap(), ContextFlags::SCHED_YIELD | ContextFlags::MAP_HOST);
+        PrimaryContext::set_primary_flags(device(), ContextFlags::SCHED_SPIN).unwrap();
+        assert_eq!(primary.flags().unwrap(), ContextFlags::SCHED_SPIN | ContextFlags::MAP_HOST);
+        drop(primary);
+        assert_eq!(PrimaryContext::state(device()).unwrap().flags, ContextFlags::empty());
+    });
+}
+
+#[test]
+fn flags_that_a_primary_context_cannot_have_are_refused() {
+    run_alone(|| {
+        let two = ContextFlags::SCHED_SPIN | ContextFlags::SCHED_YIELD;
+        let device = device();
+        let (result, calls) = instrument::during(|| PrimaryContext::set_primary_flags(device, two));
+        assert_eq!((result, calls.total()), (Err(CudaError::InvalidValue), 0));
+        let result = PrimaryContext::set_primary_flags(device, ContextFlags::MAP_HOST);
+        assert_eq!(result, Err(CudaError::InvalidValue));
+    });
+}
+
+#[test]
+fn into_raw_and_from_raw_move_the_share() {
+    run_alone(|| {
+        let primary = retain();
+        let handle = primary.get_unowned();
+        let raw = primary.into_raw();
+        assert!(active() && handle.is_alive());
+        // SAFETY: the share given away above.
+        let primary = unsafe { PrimaryContext::from_raw(raw, device()) }.unwrap();
+        assert_eq!(primary.get_unowned(), handle);
+        drop(primary);
+        assert!(!active());
+        // SAFETY: null is allowed.
+        let error = unsafe { PrimaryContext::from_raw(null_mut(), device()) }.err();
+        assert_eq!(error, Some(CudaError::InvalidContext));
+    });
+}
+
+#[test]
+fn a_reset_ends_the_context_and_keeps_the_shares() {
+    run_alone(|| {
+        let primary = retain();
+        // SAFETY: nothing else in this process uses it now, and nothing uses it until it is retained again.
+        unsafe { PrimaryContext::reset(device()) }.unwrap();
+        assert!(!active());
+        drop(primary);
+    });
+}
+
+#[test]
+fn sixteen_threads_retain_use_and_release() {
+    run_alone(|| {
+        let keep = parked();
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let primary = retain();
+                        let handle = primary.clone().get_unowned();
+                        primary.synchronize().unwrap();
+                        drop(primary);
+                        // Another thread may have a share of the same life or of the next.
+                        let _ = handle.synchronize();
+                    }
+                });
+            }
+        });
+        assert!(!active());
+        keep.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn memory_of_an_earlier_life_leaves_a_held_entry_of_a_later_one_alone_where_a_call_fails() {
+    run_alone(|| {
+        for when in [When::Before, When::After] {
+            let first = PrimaryContext::retain(device()).unwrap();
+            let buffer = first.scoped(|_| DeviceBuffer::from_slice(&[1u32])).unwrap();
+            drop(first);
+            let second = PrimaryContext::retain(device()).unwrap();
+            let handle = second.get_unowned();
+            let guard = handle.enter().unwrap();
+            let kept = DeviceBuffer::from_slice(&[2u32]).unwrap();
+            drop(second);
+            instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 1, when);
+            drop(buffer);
+            assert!(!instrument::disarm());
+            assert_eq!(drain(), [handle.as_raw()], "{when:?}");
+            drop((guard, kept));
+        }
+    });
+}
+
+#[test]
+fn a_context_taken_over_by_its_raw_handle_while_memory_keeps_it_lets_its_streams_go() {
+    run_alone(|| {
+        let objects = sim::objects();
+        let one = retain();
+        let (stream, buffer) = one
+            .scoped(|_| {
+                Ok((Stream::new(StreamFlags::NON_BLOCKING, None)?, DeviceBuffer::from_slice(&[1u8])?))
+            })
+            .unwrap();
+        let raw = one.as_raw();
+        drop(one);
+        other_retains();
+        // SAFETY: the share retained above.
+        let again = unsafe { UnownedContext::from_raw(raw) };
+        drop(buffer);
+        drop(stream);
+        if is_simulated() {
+            assert_eq!(sim::objects(), objects, "the driver has the same context");
+        }
+        again.synchronize().unwrap();
+        other_releases();
+        assert!(!active());
+    });
+}

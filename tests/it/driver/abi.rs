@@ -1,0 +1,271 @@
+//! The C interface: the table and the structs are what NVIDIA's header says, function by function and field by field.
+//!
+//! `abi/cuda.txt` has what a `cuda.h` declares, as classes: `u32` for an enum as for an `unsigned int`, pointers with
+//! what they lead to, handles and structs by name. It is made by [`record`], which needs the header and a C compiler;
+//! the tests need the file alone. The texts of `table.rs` and `ffi.rs` are compared with it, and the structs as the
+//! Rust compiler lays them out.
+
+#![cfg(all(target_pointer_width = "64", target_endian = "little"))]
+
+mod record;
+
+use custack::driver::ffi;
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::mem::{align_of, offset_of, size_of};
+use std::os::raw::{c_char, c_int, c_uint, c_ulonglong};
+
+const TABLE: &str = include_str!("../../../src/driver/table.rs");
+const FFI: &str = include_str!("../../../src/driver/ffi.rs");
+const HEADER: &str = include_str!("abi/cuda.txt");
+
+/// The lines of one kind in the recorded file, by name; of several headers the first, newest one counts.
+fn declared(kind: &str) -> BTreeMap<&'static str, &'static str> {
+    let mut found = BTreeMap::new();
+    for line in HEADER.lines() {
+        let Some(rest) = line.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' ')) else { continue };
+        let rest = rest.split(" @").next().unwrap();
+        let name = rest.split(['(', ' ']).next().unwrap();
+        found.entry(name).or_insert(rest);
+    }
+    assert!(!found.is_empty(), "no lines of the kind {kind}");
+    found
+}
+
+/// The arguments in a list, as a name and a type each.
+fn arguments(list: &str) -> Vec<(String, String)> {
+    let whole = list.split_whitespace().collect::<Vec<_>>().join(" ");
+    let split = |argument: &str| {
+        let (name, ty) = argument.split_once(':').unwrap_or_else(|| panic!("no type: {argument}"));
+        (name.trim().to_owned(), ty.trim().to_owned())
+    };
+    whole.split(',').filter(|argument| !argument.trim().is_empty()).map(split).collect()
+}
+
+/// The class of a Rust type, as the recorded file has it.
+fn class(ty: &str) -> String {
+    for pointer in ["*mut ", "*const "] {
+        if let Some(to) = ty.strip_prefix(pointer) {
+            return format!("{pointer}{}", class(to));
+        }
+    }
+    match ty {
+        "c_uint" | "CUresult" => "u32",
+        "c_int" | "CUdevice" => "i32",
+        "c_ulonglong" | "CUdeviceptr" => "u64",
+        "c_char" => "char",
+        "c_void" => "void",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// Whether we lead to `void` where the header leads to a struct that `ffi.rs` does not have.
+fn is_opaque(ours: &str, theirs: &str) -> bool {
+    let known = |to: &str| !to.starts_with("CU") || FFI.contains(to);
+    ["*mut ", "*const "].iter().any(|level| {
+        ours.strip_prefix(level) == Some("void") && !theirs.strip_prefix(level).is_none_or(known)
+    })
+}
+
+/// What differs between a function of ours and the header's line.
+fn differences(name: &str, ours: &[(String, String)], line: &str) -> Vec<String> {
+    let list = line.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap();
+    let theirs: Vec<_> = list.split(", ").filter(|class| !class.is_empty()).collect();
+    if ours.len() != theirs.len() {
+        return vec![format!(
+            "{name} has {} arguments, and in the header {}: {line}",
+            ours.len(),
+            theirs.len()
+        )];
+    }
+    let differ = |(at, ((argument, ty), theirs)): (usize, (&(String, String), &&str))| {
+        let ours = class(ty);
+        (ours != **theirs && !is_opaque(&ours, theirs)).then(|| {
+            format!("{name}, argument {} ({argument}): {ty} is {ours}, and in the header {theirs}", at + 1)
+        })
+    };
+    ours.iter().zip(&theirs).enumerate().filter_map(differ).collect()
+}
+
+/// The functions in the text of the table, with their arguments.
+fn table() -> Vec<(&'static str, Vec<(String, String)>)> {
+    let list = TABLE.split("macro_rules! define").next().unwrap();
+    let function = |rest: &'static str| {
+        let (name, rest) = rest.split_once('(').unwrap();
+        (name, arguments(rest.split_once(')').unwrap().0))
+    };
+    list.split(" fn ").skip(1).map(function).collect()
+}
+
+#[test]
+fn every_function_of_the_table_is_as_the_header_declares_it() {
+    let header = declared("fn");
+    let table = table();
+    let names: Vec<_> = table.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, custack::driver::FUNCTIONS, "the table's text, as it is read here");
+    let mut wrong = Vec::new();
+    for (name, ours) in &table {
+        match header.get(name) {
+            Some(line) => wrong.extend(differences(name, ours, line)),
+            None => wrong.push(format!("{name} is in no header that was recorded")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_callback_is_as_the_header_declares_it() {
+    let header = declared("callback");
+    let text = FFI.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut seen = 0;
+    for part in text.split("pub type ").skip(1) {
+        let (name, rest) = part.split_once(" = ").unwrap();
+        let Some(rest) = rest.strip_prefix("Option<unsafe extern \"C\" fn(") else { continue };
+        let ours = arguments(rest.split_once(')').unwrap().0);
+        let line = header.get(name).unwrap_or_else(|| panic!("{name} is in no header that was recorded"));
+        assert_eq!(differences(name, &ours, line), Vec::<String>::new());
+        seen += 1;
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
+/// The classes that [`class`] gives to names are what the names stand for.
+#[test]
+fn numbers_are_as_wide_as_the_header_has_them() {
+    let same = [
+        ("CUresult", TypeId::of::<ffi::CUresult>(), TypeId::of::<u32>()),
+        ("CUdevice", TypeId::of::<ffi::CUdevice>(), TypeId::of::<i32>()),
+        ("CUdeviceptr", TypeId::of::<ffi::CUdeviceptr>(), TypeId::of::<u64>()),
+        ("c_uint", TypeId::of::<c_uint>(), TypeId::of::<u32>()),
+        ("c_int", TypeId::of::<c_int>(), TypeId::of::<i32>()),
+        ("c_ulonglong", TypeId::of::<c_ulonglong>(), TypeId::of::<u64>()),
+    ];
+    for (name, ours, wanted) in same {
+        assert_eq!(ours, wanted, "{name}");
+    }
+    assert_eq!((size_of::<c_char>(), size_of::<usize>()), (1, 8));
+    let pointer = size_of::<usize>();
+    let handles = declared("handle");
+    let sizes = [
+        ("CUcontext", size_of::<ffi::CUcontext>()),
+        ("CUstream", size_of::<ffi::CUstream>()),
+        ("CUevent", size_of::<ffi::CUevent>()),
+        ("CUmodule", size_of::<ffi::CUmodule>()),
+        ("CUfunction", size_of::<ffi::CUfunction>()),
+        ("CUarray", size_of::<ffi::CUarray>()),
+        ("CUmemoryPool", size_of::<ffi::CUmemoryPool>()),
+        ("CUgreenCtx", size_of::<ffi::CUgreenCtx>()),
+        ("CUasyncCallbackHandle", size_of::<ffi::CUasyncCallbackHandle>()),
+    ];
+    for (name, size) in sizes {
+        assert!(handles.contains_key(name), "{name} is no handle in the header");
+        assert_eq!(size, pointer, "{name}");
+    }
+}
+
+/// A struct of ours: its name, size and alignment, and of each field its name, the header's name, offset and size.
+struct Layout {
+    name: &'static str,
+    size: usize,
+    align: usize,
+    fields: Vec<(&'static str, &'static str, usize, usize)>,
+}
+
+fn size_behind<S, T>(_: fn(&S) -> &T) -> usize {
+    size_of::<T>()
+}
+
+macro_rules! layouts {
+    ($($name:ident { $($field:ident = $theirs:literal),* $(,)? })*) => {
+        vec![$(Layout {
+            name: stringify!($name),
+            size: size_of::<ffi::$name>(),
+            align: align_of::<ffi::$name>(),
+            fields: vec![$((
+                stringify!($field),
+                $theirs,
+                offset_of!(ffi::$name, $field),
+                size_behind(|whole: &ffi::$name| &whole.$field),
+            )),*],
+        }),*]
+    };
+}
+
+/// Every struct of `ffi.rs`, with the header's name for each field. With a `+` at its end only the offset counts, as the
+/// header has more there; empty where the header has no such field.
+fn layouts() -> Vec<Layout> {
+    layouts! {
+        CUDA_ARRAY3D_DESCRIPTOR {
+            Width = "Width",
+            Height = "Height",
+            Depth = "Depth",
+            Format = "Format",
+            NumChannels = "NumChannels",
+            Flags = "Flags",
+        }
+        CUexecAffinityParam { kind = "type", sm_count = "param.smCount" }
+        CUctxCreateParams {
+            exec_affinity_params = "execAffinityParams",
+            num_exec_affinity_params = "numExecAffinityParams",
+            cig_params = "cigParams",
+        }
+        CUdevResource { kind = "type", internal = "_internal_padding", sm = "sm+", reserved = "" }
+        CUuuid { bytes = "bytes" }
+        CUdevprop {
+            maxThreadsPerBlock = "maxThreadsPerBlock",
+            maxThreadsDim = "maxThreadsDim",
+            maxGridSize = "maxGridSize",
+            sharedMemPerBlock = "sharedMemPerBlock",
+            totalConstantMemory = "totalConstantMemory",
+            SIMDWidth = "SIMDWidth",
+            memPitch = "memPitch",
+            regsPerBlock = "regsPerBlock",
+            clockRate = "clockRate",
+            textureAlign = "textureAlign",
+        }
+    }
+}
+
+#[test]
+fn every_struct_is_laid_out_as_the_header_lays_it_out() {
+    let header = declared("struct");
+    let mut wrong = Vec::new();
+    for layout in layouts() {
+        let line = header.get(layout.name).unwrap_or_else(|| panic!("{} is not recorded", layout.name));
+        let (head, fields) = line.split_once(": ").unwrap();
+        let ours = format!("{} size {} align {}", layout.name, layout.size, layout.align);
+        if head != ours {
+            wrong.push(format!("{ours}, and in the header {head}"));
+        }
+        for (field, theirs, offset, size) in layout.fields.into_iter().filter(|field| !field.1.is_empty()) {
+            let name = theirs.trim_end_matches('+');
+            let wanted = fields.split(", ").find_map(|field| field.strip_prefix(name)?.strip_prefix(' '));
+            let is_there = wanted.is_some_and(|wanted| match theirs.ends_with('+') {
+                true => wanted.starts_with(&format!("{offset}+")),
+                false => wanted == format!("{offset}+{size}"),
+            });
+            if !is_there {
+                wrong.push(format!(
+                    "{}, {field}: {size} bytes at {offset}, and in the header {theirs} {wanted:?}",
+                    layout.name
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_struct_and_field_is_in_the_list() {
+    let layouts = layouts();
+    for part in FFI.split("pub struct ").skip(1) {
+        let (name, rest) = part.split_once(" {").unwrap();
+        let body = rest.split_once("\n}").unwrap().0;
+        let fields = body.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next());
+        let listed = layouts.iter().find(|layout| layout.name == name);
+        let listed = listed.unwrap_or_else(|| panic!("{name} is not among the layouts above"));
+        let names: Vec<_> = listed.fields.iter().map(|field| field.0).collect();
+        assert_eq!(fields.collect::<Vec<_>>(), names, "{name}");
+    }
+}

@@ -1,0 +1,373 @@
+//! What takes a process of its own: how the driver is chosen, and what ends badly on purpose.
+//!
+//! A test here starts this binary again with one scenario of `in_a_process_of_its_own`, and reads what it prints.
+
+// One scenario plays a C program with wild handles.
+#![allow(unsafe_code)]
+
+use crate::harness::{OnReport, is_simulated, run, skip};
+use custack::context::{
+    Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, wait_until_retired,
+};
+use custack::device::Device;
+use custack::driver::{self, Choice, instrument};
+use custack::error::{CudaError, DriverError};
+use custack::memory::{DeviceBuffer, DevicePointer};
+use custack::sim;
+use custack::stream::{Stream, StreamFlags};
+use std::ffi::OsStr;
+use std::process::{Command, ExitStatus};
+
+/// Runs a scenario with these environment variables; gives its end, and all that it printed.
+pub(crate) fn child(scenario: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
+    run_child(command(scenario).envs(variables.iter().copied()))
+}
+
+/// As [`child`], with one variable that need not be text.
+pub(crate) fn child_with(scenario: &str, variable: &str, value: &OsStr) -> (ExitStatus, String) {
+    run_child(command(scenario).env(variable, value))
+}
+
+fn command(scenario: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "--ignored",
+            "--exact",
+            "driver::process::in_a_process_of_its_own",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env("CUSTACK_TEST_SCENARIO", scenario)
+        .env_remove("CUSTACK_LIBCUDA");
+    command
+}
+
+fn run_child(command: &mut Command) -> (ExitStatus, String) {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (output.status, text.concat())
+}
+
+#[track_caller]
+pub(crate) fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> String {
+    let (status, text) = child(scenario, variables);
+    assert!(status.success() && text.contains("scenario done"), "{scenario}: {text}");
+    text
+}
+
+#[test]
+#[ignore = "started by the other tests of this file, each time in a process of its own"]
+fn in_a_process_of_its_own() {
+    match std::env::var("CUSTACK_TEST_SCENARIO").as_deref() {
+        Ok("misuse") => misuse(),
+        Ok("say why") => say_why(),
+        Ok("which driver") => println!("driver: {}", driver::current().unwrap()),
+        Ok("not initialised") => not_initialised(),
+        Ok("choose twice") => choose_twice(),
+        Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
+        Ok("owner gone") => owner_gone(),
+        Ok("no device") => no_device(),
+        Ok("strange driver") => crate::driver::strange_driver::scenario(),
+        Ok("failing kernel") => crate::function::launch::failing_kernel(),
+        Ok("sandboxed") => sandboxed(),
+        Ok("fixed after a failure") => fixed_after_a_failure(),
+        Ok("waits in a report") => waits_in_a_report(),
+        other => panic!("no such scenario: {other:?}"),
+    }
+    println!("scenario done");
+}
+
+fn count_devices() -> Result<u32, CudaError> {
+    custack::init(custack::CudaFlags::empty())?;
+    let count = Device::num_devices()?;
+    println!("count: {count}");
+    Ok(count)
+}
+
+fn misuse() {
+    let table = driver::choose(Choice::Sim).unwrap().table();
+    let mut a = std::ptr::null_mut();
+    // SAFETY: the simulated driver answers wild handles, which is what is tested.
+    unsafe {
+        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(&mut 0), 3);
+        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 3);
+        assert_eq!((table.cuInit)(0), 0);
+        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 1);
+        assert_eq!((table.cuCtxCreate_v2)(&mut a, 0, 0), 0);
+        assert_eq!((table.cuCtxDestroy_v2)(a), 0);
+        assert_eq!((table.cuCtxPushCurrent_v2)(a), 201);
+        assert_eq!((table.cuCtxSetCurrent)(a), 201);
+        assert_eq!((table.cuCtxPushCurrent_v2)(0x1234_5670 as _), 201);
+        assert_eq!((table.cuCtxGetDevice_v2)(&mut 0, a), 201);
+    }
+    assert_eq!((sim::misuses(), sim::depth()), (5, 0));
+}
+
+/// Prints the error of a program's first call, as `main` would and as a log would.
+fn say_why() {
+    let error = custack::init(custack::CudaFlags::empty()).unwrap_err();
+    println!("debug: {error:?}\ndisplay: {error}\ncode: {}", error.code());
+    assert!(matches!(error, CudaError::NoDriver(_)));
+    assert_eq!(custack::quick_init().err(), Some(error), "the same again, not another");
+    assert!(driver::current().is_err());
+}
+
+fn not_initialised() {
+    let expected = Some(CudaError::NotInitialized);
+    assert_eq!(Device::num_devices().err(), expected);
+    assert_eq!(Device::get_device(0).err(), expected);
+    assert_eq!(CurrentContext::get_current().err(), expected);
+    assert_eq!(CurrentContext::synchronize().err(), expected);
+    assert_eq!(ContextStack::pop().err(), expected);
+    assert!(custack::CudaApiVersion::get().is_ok());
+    assert!(driver::current().unwrap().version().is_ok());
+    custack::init(custack::CudaFlags::empty()).unwrap();
+    assert!(Device::num_devices().is_ok());
+}
+
+fn choose_twice() {
+    driver::choose(Choice::Sim).unwrap();
+    driver::choose(Choice::Sim).unwrap();
+    driver::choose(Choice::Auto).unwrap();
+    let error = driver::choose(Choice::Cuda).unwrap_err();
+    assert!(matches!(error, DriverError::AlreadyRunning { .. }));
+    println!("{error}");
+}
+
+fn fixed_after_a_failure() {
+    assert!(matches!(driver::current(), Err(DriverError::LibraryNotFound { .. })));
+    assert!(driver::choose(Choice::Sim).unwrap().is_simulated());
+    assert_eq!(custack::init(custack::CudaFlags::empty()), Ok(()));
+}
+
+/// What counts calls counts those of the driver that is chosen in the end.
+fn no_device() {
+    instrument::enable();
+    let driver = driver::current().unwrap();
+    let (result, calls) = instrument::during(|| custack::init(custack::CudaFlags::empty()));
+    println!("{driver}: {result:?} by {calls}");
+    if driver.is_simulated() {
+        let ctx = custack::quick_init().unwrap();
+        assert_eq!((instrument::contexts_alive(), sim::contexts_alive()), (1, 1));
+        drop(ctx);
+        assert_eq!((instrument::contexts_alive(), sim::contexts_alive()), (0, 0));
+    }
+}
+
+/// The safe program that ends in SIGSEGV where handles are raw pointers.
+fn owner_gone() {
+    custack::init(custack::CudaFlags::empty()).unwrap();
+    let device = Device::get_device(0).unwrap();
+    let use_it = |handle: &custack::context::UnownedContext| {
+        let gone = Some(CudaError::ContextIsDestroyed);
+        assert_eq!(ContextStack::push(handle).err(), gone);
+        assert_eq!(CurrentContext::set_current(handle).err(), gone);
+        assert_eq!(handle.enter().err(), gone);
+        assert_eq!(handle.synchronize().err(), gone);
+        assert_eq!(handle.get_api_version().err(), gone);
+        assert_eq!(handle.flags().err(), gone);
+        assert_eq!(handle.set_flags(ContextFlags::SCHED_AUTO).err(), gone);
+        assert!(CurrentContext::get_current().unwrap().is_null());
+        assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
+    };
+    for _ in 0..3 {
+        let owner = Context::create_and_push(ContextFlags::SCHED_AUTO, device).unwrap();
+        let handle = owner.get_unowned();
+        drop(owner);
+        use_it(&handle);
+        std::thread::spawn(move || use_it(&handle)).join().unwrap();
+
+        let primary = PrimaryContext::retain(device).unwrap();
+        let handle = primary.get_unowned();
+        drop(primary);
+        use_it(&handle);
+        std::thread::spawn(move || use_it(&handle)).join().unwrap();
+    }
+    println!("every call was refused");
+}
+
+#[test]
+fn a_handle_whose_owner_is_gone_is_answered_not_crashed_on() {
+    run(|| {
+        let name = if is_simulated() { "sim" } else { "cuda" };
+        let text = child_succeeds("owner gone", &[("CUSTACK_DRIVER", name)]);
+        assert!(text.contains("every call was refused"), "{text}");
+    });
+}
+
+#[test]
+fn a_missing_library_says_what_was_tried_and_what_to_do() {
+    let text =
+        child_succeeds("say why", &[("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")]);
+    for part in ["/no/such/libcuda.so", "Install the NVIDIA driver", "CUSTACK_DRIVER=sim", "code: 100201"] {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+    // What `main` prints, and what a log prints.
+    assert_eq!(text.matches("Install the NVIDIA driver").count(), 2, "{text}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_library_that_is_no_driver_is_named_with_the_symbol_it_lacks() {
+    let text = child_succeeds("say why", &[("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "libc.so.6")]);
+    assert!(text.contains("libc.so.6 is no CUDA driver: it has no cuInit"), "{text}");
+}
+
+#[test]
+fn a_choice_of_nothing_is_as_none_and_capitals_do_not_matter() {
+    let text = child_succeeds("which driver", &[("CUSTACK_DRIVER", "SIM")]);
+    assert!(text.contains("simulated"), "{text}");
+    let missing = ("CUSTACK_LIBCUDA", "/no/such/libcuda.so");
+    let text = child_succeeds("say why", &[("CUSTACK_DRIVER", ""), missing]);
+    assert!(text.contains("/no/such/libcuda.so"), "the NVIDIA driver is asked for: {text}");
+}
+
+#[test]
+fn a_nonsense_choice_is_named() {
+    let text = child_succeeds("say why", &[("CUSTACK_DRIVER", "nonsense")]);
+    assert!(text.contains("CUSTACK_DRIVER=nonsense: expected `cuda`, `sim` or `auto`"), "{text}");
+}
+
+#[test]
+fn auto_falls_back_to_the_simulated_driver() {
+    let text = child_succeeds(
+        "which driver",
+        &[("CUSTACK_DRIVER", "auto"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")],
+    );
+    assert!(text.contains("driver: the simulated driver, CUDA 13.0"), "{text}");
+}
+
+#[test]
+fn a_failure_to_load_is_not_kept() {
+    let missing = [("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")];
+    child_succeeds("fixed after a failure", &missing);
+}
+
+#[test]
+fn calls_before_init_are_refused_and_harmless() {
+    child_succeeds("not initialised", &[]);
+}
+
+#[test]
+fn a_second_choice_is_refused_unless_it_is_the_same() {
+    let text = child_succeeds("choose twice", &[]);
+    assert!(text.contains("the NVIDIA driver was chosen after the simulated driver had been used"), "{text}");
+}
+
+#[test]
+fn the_simulated_machine_has_as_many_devices_as_it_is_told() {
+    for (asked, count) in [("1", "1"), ("4", "4"), ("64", "64"), ("65", "1"), ("many", "1"), ("-1", "1")] {
+        let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", asked)]);
+        assert!(text.contains(&format!("count: {count}\n")), "{asked}: {text}");
+    }
+}
+
+#[test]
+fn a_machine_without_devices_says_so() {
+    let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", "0")]);
+    assert!(!text.contains("count:"), "{text}");
+}
+
+#[test]
+fn the_nvidia_driver_names_its_library() {
+    if is_simulated() {
+        return skip("the_nvidia_driver_names_its_library", "no NVIDIA driver runs here");
+    }
+    let text = child_succeeds("which driver", &[("CUSTACK_DRIVER", "cuda")]);
+    assert!(text.contains("the NVIDIA driver, CUDA ") && text.contains("libcuda.so"), "{text}");
+}
+
+/// The process loses a system call that it has used before, as in a sandbox that is entered late.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn sandboxed() {
+    use std::os::raw::{c_int, c_long, c_ulong, c_void};
+
+    #[repr(C)]
+    struct Filter {
+        code: u16,
+        jump_true: u8,
+        jump_false: u8,
+        k: u32,
+    }
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        filters: *const Filter,
+    }
+    unsafe extern "C" {
+        fn prctl(option: c_int, ...) -> c_int;
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    const MEMBARRIER: u32 = if cfg!(target_arch = "x86_64") { 324 } else { 283 };
+    let [no_new_privileges, set_seccomp]: [c_int; 2] = [38, 22];
+
+    custack::init(custack::CudaFlags::empty()).unwrap();
+    let create = || {
+        let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0).unwrap()).unwrap();
+        ContextStack::pop().unwrap();
+        ctx
+    };
+    drop(create());
+    // Load the number of the call; if it is this one answer EPERM, else allow it.
+    let filters = [
+        Filter { code: 0x20, jump_true: 0, jump_false: 0, k: 0 },
+        Filter { code: 0x15, jump_true: 0, jump_false: 1, k: MEMBARRIER },
+        Filter { code: 0x06, jump_true: 0, jump_false: 0, k: 0x0005_0001 },
+        Filter { code: 0x06, jump_true: 0, jump_false: 0, k: 0x7fff_0000 },
+    ];
+    let program = Program { length: 4, filters: filters.as_ptr() };
+    let zero: c_ulong = 0;
+    // SAFETY: numbers, and a program that lives as long as the call.
+    let filtered = unsafe {
+        prctl(no_new_privileges, 1 as c_ulong, zero, zero, zero) == 0
+            && prctl(set_seccomp, 2 as c_ulong, std::ptr::from_ref(&program).cast::<c_void>(), zero, zero)
+                == 0
+    };
+    assert!(filtered, "the sandbox could not be made");
+    // SAFETY: the call takes three numbers.
+    assert_eq!(unsafe { syscall(MEMBARRIER as c_long, 0 as c_int, 0 as c_int, 0 as c_int) }, -1);
+    for _ in 0..3 {
+        let ctx = create();
+        let handle = ctx.get_unowned();
+        let entered = handle.clone();
+        std::thread::spawn(move || entered.scoped(|current| current.synchronize())).join().unwrap().unwrap();
+        drop(ctx);
+        assert!(!handle.is_alive());
+    }
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn sandboxed() {}
+
+#[test]
+fn destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away() {
+    if !cfg!(target_os = "linux") {
+        return skip("destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away", "it is about Linux");
+    }
+    child_succeeds("sandboxed", &[]);
+}
+
+#[test]
+fn a_subscriber_may_wait_for_what_is_retired() {
+    child_succeeds("waits in a report", &[("CUSTACK_DRIVER", "sim")]);
+}
+
+/// What is retired cannot be destroyed, and the subscriber that is told so waits for it.
+fn waits_in_a_report() {
+    use std::sync::Mutex;
+    static ANSWERS: Mutex<Vec<Result<(), CudaError>>> = Mutex::new(Vec::new());
+    let waits = |_: &tracing::Event<'_>| ANSWERS.lock().unwrap().push(wait_until_retired());
+    tracing::subscriber::set_global_default(OnReport(waits)).unwrap();
+    crate::harness::within(20, || {
+        let ctx = custack::quick_init().unwrap();
+        // SAFETY: memory that does not exist; nothing uses it, and the simulated driver refuses to free it.
+        let wild = unsafe { DeviceBuffer::<u8>::from_raw_parts(DevicePointer::wrap(256 as *mut u8), 1) };
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        stream.add_callback(Box::new(move |_| drop(wild))).unwrap();
+        stream.synchronize().unwrap();
+        wait_until_retired().unwrap();
+        drop((stream, ctx));
+    });
+    assert_eq!(*ANSWERS.lock().unwrap(), [Err(CudaError::NotPermitted)]);
+}

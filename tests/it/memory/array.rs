@@ -1,0 +1,75 @@
+//! Arrays and their descriptors.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+use crate::harness::{pushed, run};
+use custack::error::CudaError;
+use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject, ArrayObjectFlags};
+
+#[test]
+fn arrays_are_what_was_asked_for() {
+    run(|| {
+        assert_eq!(ArrayObject::new_1d(8, ArrayFormat::Float, 1).unwrap_err(), CudaError::InvalidContext);
+        let ctx = pushed();
+        let arrays = [
+            (ArrayObject::new([8, 4, 2], ArrayFormat::Float, 1), [8, 4, 2], ArrayObjectFlags::empty()),
+            (ArrayObject::new_1d(8, ArrayFormat::SignedInt16, 2), [8, 0, 0], ArrayObjectFlags::empty()),
+            (ArrayObject::new_2d([8, 4], ArrayFormat::UnsignedInt8, 4), [8, 4, 0], ArrayObjectFlags::empty()),
+            (ArrayObject::new_layered([8, 4], 3, ArrayFormat::Half, 1), [8, 4, 3], ArrayObjectFlags::LAYERED),
+            (ArrayObject::new_layered_1d(8, 3, ArrayFormat::Float, 1), [8, 0, 3], ArrayObjectFlags::LAYERED),
+            (ArrayObject::new_cubemap(8, ArrayFormat::Float, 1), [8, 8, 6], ArrayObjectFlags::CUBEMAP),
+            (
+                ArrayObject::new_layered_cubemap(8, 2, ArrayFormat::Float, 1),
+                [8, 8, 12],
+                ArrayObjectFlags::CUBEMAP | ArrayObjectFlags::LAYERED,
+            ),
+        ];
+        for (array, dims, flags) in arrays {
+            let array = array.unwrap();
+            let descriptor = array.descriptor().unwrap();
+            assert_eq!((descriptor.dims(), descriptor.flags()), (dims, flags));
+            assert!(format!("{array:?}").contains("dims"));
+            assert_eq!(array.context(), &ctx.get_unowned());
+            assert!(ArrayObject::drop(array).is_ok());
+        }
+        let array = ArrayObject::new_1d(8, ArrayFormat::Float, 1).unwrap();
+        drop(ctx);
+        assert_eq!(array.descriptor().unwrap_err(), CudaError::ContextIsDestroyed);
+    });
+}
+
+#[test]
+fn descriptors_that_are_none_are_refused_before_the_driver_is_asked() {
+    use custack::driver::instrument::during;
+    run(|| {
+        let _ctx = pushed();
+        let cases = [
+            ([0, 0, 0], 1, ArrayObjectFlags::empty()),
+            ([8, 0, 3], 1, ArrayObjectFlags::empty()),
+            ([8, 4, 6], 1, ArrayObjectFlags::CUBEMAP),
+            ([8, 8, 5], 1, ArrayObjectFlags::CUBEMAP),
+            ([8, 8, 7], 1, ArrayObjectFlags::CUBEMAP | ArrayObjectFlags::LAYERED),
+            ([8, 0, 0], 3, ArrayObjectFlags::empty()),
+        ];
+        for (dims, channels, flags) in cases {
+            let descriptor = ArrayDescriptor::new(dims, ArrayFormat::Float, channels, flags);
+            let (result, calls) = during(|| ArrayObject::from_descriptor(&descriptor));
+            assert_eq!((result.unwrap_err(), calls.total()), (CudaError::InvalidValue, 0), "{descriptor:?}");
+        }
+        let mut descriptor = ArrayDescriptor::from_dims_format([1, 0, 0], ArrayFormat::Half);
+        descriptor.set_width(4);
+        descriptor.set_height(5);
+        descriptor.set_depth(6);
+        descriptor.set_format(ArrayFormat::Float);
+        descriptor.set_num_channels(2);
+        descriptor.set_flags(ArrayObjectFlags::SURFACE_LDST);
+        assert_eq!((descriptor.width(), descriptor.height(), descriptor.depth()), (4, 5, 6));
+        assert_eq!((descriptor.format(), descriptor.num_channels()), (ArrayFormat::Float, 2));
+        descriptor.set_dims([7, 7, 0]);
+        ArrayObject::from_descriptor(&descriptor).unwrap();
+        for format in [ArrayFormat::UnsignedInt8, ArrayFormat::SignedInt32, ArrayFormat::Half] {
+            assert_eq!(ArrayFormat::from_raw(format.to_raw()), format);
+        }
+    });
+}

@@ -1,0 +1,51 @@
+//! Memory of all kinds.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+mod allocation;
+mod array;
+mod copies;
+mod device_buffer;
+mod malloc;
+mod unified;
+
+use crate::harness::{pushed, run};
+use custack::context::UnownedContext;
+use custack::memory::array::ArrayObject;
+use custack::memory::*;
+use custack::stream::Stream;
+
+#[test]
+fn values_without_a_size_have_no_memory() {
+    run(|| {
+        let _ctx = pushed();
+        let mut boxed = DeviceBox::new(&()).unwrap();
+        assert!(boxed.as_device_ptr().is_null());
+        boxed.copy_to(&mut ()).unwrap();
+        let buffer = DeviceBuffer::from_slice(&[(); 7]).unwrap();
+        assert_eq!((buffer.len(), buffer[2..5].len()), (7, 3));
+        let unified = UnifiedBox::new(()).unwrap();
+        assert_eq!(*unified, ());
+        assert_eq!(UnifiedBuffer::from_slice(&[(); 3]).unwrap().len(), 3);
+        assert!(LockedBuffer::from_slice(&[] as &[u32]).unwrap().is_empty());
+        assert!(DeviceBuffer::from_slice(&[] as &[u32]).unwrap().is_empty());
+        assert!(DeviceBuffer::drop(buffer).is_ok() && UnifiedBox::drop(unified).is_ok());
+    });
+}
+
+#[test]
+fn what_may_go_to_other_threads_and_be_shared() {
+    static_assertions::assert_impl_all!(DeviceBuffer<u32>: Send, Sync);
+    static_assertions::assert_impl_all!(DeviceBox<u32>: Send, Sync);
+    static_assertions::assert_impl_all!(DeviceSlice<u32>: Send, Sync);
+    static_assertions::assert_impl_all!(UnifiedBuffer<u32>: Send, Sync);
+    static_assertions::assert_impl_all!(UnifiedBox<u32>: Send, Sync);
+    static_assertions::assert_impl_all!(LockedBuffer<u32>: Send, Sync);
+    static_assertions::assert_impl_all!(ArrayObject: Send, Sync);
+    static_assertions::assert_impl_all!(Stream: Send, Sync);
+    static_assertions::assert_impl_all!(custack::event::Event: Send, Sync);
+    static_assertions::assert_impl_all!(custack::module::Module: Send, Sync);
+    static_assertions::assert_impl_all!(custack::function::Function<'static>: Send, Sync);
+    static_assertions::assert_impl_all!(UnownedContext: Send, Sync);
+}

@@ -1,0 +1,128 @@
+//! Modules and their variables.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+mod image;
+
+use crate::harness::{is_simulated, pushed, run};
+use custack::error::CudaError;
+use custack::function::FunctionAttribute;
+use custack::launch;
+use custack::memory::CopyDestination;
+use custack::module::Module;
+use custack::sim;
+use custack::stream::{Stream, StreamFlags};
+use std::ffi::CString;
+use std::num::NonZeroU32;
+
+fn module() -> Module {
+    Module::load_from_bytes(KERNELS.as_bytes()).unwrap()
+}
+
+fn stream() -> Stream {
+    Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()
+}
+
+pub(crate) const KERNELS: &str = include_str!("kernels.ptx");
+
+#[test]
+fn modules_come_from_files_texts_and_bytes() {
+    run(|| {
+        assert_eq!(Module::load_from_bytes(KERNELS.as_bytes()).unwrap_err(), CudaError::InvalidContext);
+        let ctx = pushed();
+        let file = std::env::temp_dir().join(format!("custack-{}.ptx", std::process::id()));
+        std::fs::write(&file, KERNELS).unwrap();
+        let name = CString::new(file.to_str().unwrap()).unwrap();
+        let text = CString::new(KERNELS).unwrap();
+        let modules = [
+            Module::load_from_file(&name),
+            Module::load_from_string(&text),
+            Module::load_from_bytes(KERNELS.as_bytes()),
+            Module::load_from_bytes(text.as_bytes_with_nul()),
+        ];
+        std::fs::remove_file(&file).unwrap();
+        for module in modules {
+            let module = module.unwrap();
+            module.get_function(c"sum").unwrap();
+            assert_eq!(module.context(), &ctx.get_unowned());
+            assert!(Module::drop(module).is_ok());
+        }
+    });
+}
+
+#[test]
+fn what_is_no_module_is_refused() {
+    run(|| {
+        let _ctx = pushed();
+        assert_eq!(Module::load_from_file(c"/nowhere/at.all").unwrap_err(), CudaError::FileNotFound);
+        for garbage in [&b""[..], b"hello", &[1, 2, 3], b"\0"] {
+            assert_eq!(Module::load_from_bytes(garbage).unwrap_err(), CudaError::InvalidImage, "{garbage:?}");
+        }
+        let broken = KERNELS.replace("mad.lo.s32 %r5, %r2, %r3, %r4;", "mad.lo.s32 %r5, %r2;");
+        assert_eq!(Module::load_from_bytes(broken.as_bytes()).unwrap_err(), CudaError::InvalidPtx);
+        let newer = KERNELS.replace(".version 7.0", ".version 19.0");
+        assert_eq!(Module::load_from_bytes(newer.as_bytes()).unwrap_err(), CudaError::UnsupportedPtxVersion);
+        // Machine code that ends before it says.
+        for cut in [&b"\x7fELF"[..], &[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 255, 0, 0, 0, 0, 0, 0, 0]] {
+            assert_eq!(Module::load_from_bytes(cut).unwrap_err(), CudaError::InvalidImage);
+        }
+    });
+}
+
+#[test]
+fn an_instruction_that_is_not_simulated_is_named() {
+    if !is_simulated() {
+        return crate::harness::skip("an_instruction_that_is_not_simulated_is_named", "a GPU knows them all");
+    }
+    run(|| {
+        let _ctx = pushed();
+        let text = KERNELS.replace("add.rn.f32 %f3, %f1, %f2;", "tanh.approx.f32 %f3, %f1;");
+        assert_eq!(Module::load_from_bytes(text.as_bytes()).unwrap_err(), CudaError::NotSupported);
+        let why = sim::log().pop().unwrap();
+        assert!(why.contains("tanh.approx.f32") && why.contains("kernel sum"), "{why}");
+    });
+}
+
+#[test]
+fn variables_begin_as_they_say_and_can_be_written() {
+    run(|| {
+        let _ctx = pushed();
+        let module = module();
+        let mut answer = module.get_global::<u32>(c"answer").unwrap();
+        let mut value = 0;
+        answer.copy_to(&mut value).unwrap();
+        assert_eq!(value, 42);
+        answer.copy_from(&43).unwrap();
+        answer.copy_to(&mut value).unwrap();
+        assert_eq!(value, 43);
+        // It can be written as a type that it cannot be read as.
+        module.get_global::<NonZeroU32>(c"answer").unwrap().copy_from(&NonZeroU32::MAX).unwrap();
+        module.get_global::<char>(c"answer").unwrap().copy_from(&'x').unwrap();
+        answer.copy_to(&mut value).unwrap();
+        assert_eq!(value, 'x'.into());
+        let mut table = [0u32; 4];
+        module.get_global::<[u32; 4]>(c"table").unwrap().copy_to(&mut table).unwrap();
+        assert_eq!(table, [1, 2, 3, 4]);
+        assert_eq!(module.get_global::<u32>(c"nothing").unwrap_err(), CudaError::NotFound);
+        assert_eq!(module.get_global::<u64>(c"answer").unwrap_err(), CudaError::InvalidValue);
+        assert_eq!(module.get_function(c"nothing").unwrap_err(), CudaError::NotFound);
+    });
+}
+
+#[test]
+fn a_module_that_outlives_its_context_is_inert() {
+    run(|| {
+        let ctx = pushed();
+        let (module, stream) = (module(), stream());
+        let function = module.get_function(c"trapped").unwrap();
+        drop(ctx);
+        assert_eq!(unsafe { launch!(function<<<1, 1, 0, stream>>>()) }, Err(CudaError::ContextIsDestroyed));
+        assert_eq!(module.get_function(c"sum").unwrap_err(), CudaError::ContextIsDestroyed);
+        assert_eq!(
+            function.get_attribute(FunctionAttribute::NumRegisters),
+            Err(CudaError::ContextIsDestroyed)
+        );
+        assert!(Module::drop(module).is_ok());
+    });
+}

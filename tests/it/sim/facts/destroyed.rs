@@ -1,0 +1,141 @@
+//! Contexts that are destroyed while they are current somewhere.
+
+// The tests are calls of the table.
+#![allow(unsafe_code)]
+
+use super::{api_version, dead_current, flags, id, limit};
+use crate::harness::{current, drain, other, run, table};
+use custack::driver::ffi::{CUcontext, CUexecAffinityParam};
+use std::ptr::null_mut;
+use std::sync::mpsc::channel;
+
+#[test]
+fn a_destroyed_context_that_lies_below_comes_back_to_the_top() {
+    run(|| {
+        let a = other::create();
+        let b = other::create();
+        other::destroy(a);
+        assert_eq!(current(), b);
+        assert_eq!(other::pop(), Ok(b));
+        assert_eq!(current(), a);
+        assert_eq!(drain(), [a]);
+        other::destroy(b);
+    });
+}
+
+#[test]
+fn destroying_what_is_current_here_pops_it_once() {
+    run(|| {
+        let a = other::create();
+        let b = other::create();
+        other::destroy(b);
+        assert_eq!(current(), a);
+        other::push(a);
+        other::push(a);
+        other::destroy(a);
+        assert_eq!(api_version(null_mut()).0, 709);
+        assert_eq!(drain(), [a, a]);
+    });
+}
+
+#[test]
+fn on_a_destroyed_current_context_device_and_flags_succeed() {
+    run(|| {
+        dead_current();
+        let mut device = 7777;
+        assert_eq!((call!(cuCtxGetDevice(&mut device)), device), (0, 0));
+        assert_eq!(flags(), (0, 0));
+        drain();
+    });
+}
+
+#[test]
+fn on_a_destroyed_current_context_the_rest_is_709() {
+    run(|| {
+        let a = dead_current();
+        let (mut n, mut affinity) = (0, CUexecAffinityParam::default());
+        let mut out = null_mut();
+        assert_eq!(limit(0), (709, 7777));
+        assert_eq!(limit(99), (709, 7777));
+        assert_eq!(api_version(null_mut()), (709, 7777));
+        assert_eq!(api_version(a), (201, 7777), "by its name the answer is another");
+        assert_eq!(id(null_mut()), (709, 7777));
+        assert_eq!(id(a), (709, 7777));
+        assert_eq!(call!(cuCtxSynchronize()), 709);
+        assert_eq!(call!(cuCtxSynchronize_v2(a)), 709);
+        assert_eq!(call!(cuCtxSetLimit(0, 2048)), 709);
+        assert_eq!(call!(cuCtxSetLimit(99, 2048)), 709);
+        assert_eq!(call!(cuCtxGetCacheConfig(&mut n)), 709);
+        assert_eq!(call!(cuCtxGetCacheConfig(null_mut())), 709);
+        assert_eq!(call!(cuCtxSetCacheConfig(1)), 709);
+        assert_eq!(call!(cuCtxSetCacheConfig(9)), 709);
+        assert_eq!(call!(cuCtxGetSharedMemConfig(&mut n)), 709);
+        assert_eq!(call!(cuCtxSetSharedMemConfig(1)), 709);
+        assert_eq!(call!(cuCtxGetStreamPriorityRange(null_mut(), null_mut())), 709);
+        assert_eq!(call!(cuCtxResetPersistingL2Cache()), 709);
+        assert_eq!(call!(cuCtxGetExecAffinity(&mut affinity, 0)), 709);
+        assert_eq!(call!(cuCtxGetExecAffinity(&mut affinity, 7)), 709);
+        assert_eq!(call!(cuCtxAttach(&mut out, 0)), 709);
+        assert_eq!(call!(cuCtxDetach(a)), 709);
+        assert_eq!(call!(cuCtxRecordEvent(a, null_mut())), 709);
+        assert_eq!(call!(cuCtxWaitEvent(a, null_mut())), 709);
+        assert_eq!(call!(cuCtxEnablePeerAccess(a, 0)), 709);
+        assert_eq!(call!(cuCtxEnablePeerAccess(null_mut(), 0)), 709);
+        assert_eq!(call!(cuCtxDisablePeerAccess(a)), 709);
+        assert_eq!(call!(cuCtxDestroy_v2(a)), 709);
+        // Some look at their pointer first, here too.
+        assert_eq!(call!(cuCtxGetApiVersion(a, null_mut())), 1);
+        assert_eq!(call!(cuCtxGetFlags(null_mut())), 1);
+        drain();
+    });
+}
+
+#[test]
+fn a_destroyed_handle_that_a_stack_holds_can_be_pushed_and_set() {
+    run(|| {
+        let a = dead_current();
+        other::push(a);
+        other::set(a);
+        assert_eq!(api_version(null_mut()).0, 709);
+        assert_eq!(drain(), [a, a]);
+    });
+}
+
+#[test]
+fn a_context_destroyed_by_another_thread_stays_current_here() {
+    run(|| {
+        let a = other::create();
+        let raw = a.addr();
+        std::thread::spawn(move || other::destroy(raw as CUcontext)).join().unwrap();
+        assert_eq!(current(), a);
+        assert_eq!(call!(cuCtxSynchronize()), 709);
+        assert_eq!(drain(), [a]);
+    });
+}
+
+#[test]
+fn threads_that_synchronise_while_the_context_is_destroyed_get_709() {
+    run(|| {
+        let a = other::parked();
+        let raw = a.addr();
+        let (ready, all_ready) = channel();
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let ready = ready.clone();
+                std::thread::spawn(move || {
+                    other::push(raw as CUcontext);
+                    ready.send(()).unwrap();
+                    let last =
+                        std::iter::repeat_with(|| call!(cuCtxSynchronize())).find(|status| *status != 0);
+                    assert_eq!(last, Some(709));
+                    drain();
+                })
+            })
+            .collect();
+        for _ in 0..4 {
+            all_ready.recv().unwrap();
+        }
+        other::destroy(a);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}

@@ -1,0 +1,6 @@
+//! The simulated driver: its own controls, and whether it answers as a real one does.
+
+mod controls;
+mod facts;
+mod ptx;
+mod trace;

@@ -1,0 +1,217 @@
+//! Traces: what threads do to the driver's context chapter, played on a driver and written down step by step.
+//!
+//! [`language`] says what a step is, [`generate`] makes traces from seeds, [`play`] plays one on any table with real
+//! threads in the trace's total order. `tests/README.md` tells what was compared with a real driver, and how to do it
+//! again.
+
+mod corpus;
+mod generate;
+mod language;
+mod play;
+mod shrink;
+
+use crate::harness::{is_simulated, run_alone, start};
+use custack::driver::Table;
+use custack::sim;
+use generate::generate;
+use language::Trace;
+use play::{Outcome, play};
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+/// The simulated driver's table, ready to be called whichever driver the tests run on.
+fn simulated() -> Table {
+    let table = sim::table();
+    #[allow(unsafe_code)]
+    // SAFETY: no pointers.
+    let status = unsafe { (table.cuInit)(0) };
+    assert_eq!(status, 0);
+    table
+}
+
+/// The first step at which two playings differ.
+fn divergence(one: &[Outcome], other: &[Outcome]) -> Option<usize> {
+    (0..one.len().max(other.len())).find(|at| one.get(*at) != other.get(*at))
+}
+
+/// A number from the environment, for the runs that are started by hand.
+fn asked(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn a_trace_is_written_and_read_back() {
+    for seed in 0..50 {
+        let trace = generate(seed, 40);
+        let again = Trace::parse(&trace.to_string()).unwrap();
+        assert_eq!(again, trace);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_each_time() {
+    assert_eq!(generate(7, 100), generate(7, 100));
+    assert_ne!(generate(7, 100), generate(8, 100));
+}
+
+#[test]
+fn generated_traces_are_safe_and_repeat_on_the_simulated_driver() {
+    run_alone(|| {
+        let table = simulated();
+        for seed in 0..60 {
+            let trace = generate(seed, 120);
+            assert!(generate::is_safe(&trace));
+            let first = play(&trace, &table);
+            assert_eq!(divergence(&first, &play(&trace, &table)), None, "seed {seed}");
+        }
+    });
+}
+
+#[test]
+fn the_generator_reaches_every_function_of_the_chapter() {
+    let mut unreached: Vec<_> = custack::driver::FUNCTIONS
+        .iter()
+        .filter(|name| name.starts_with("cuCtx") || name.starts_with("cuDevicePrimaryCtx"))
+        .collect();
+    for seed in 0..40 {
+        let trace = generate(seed, 200);
+        unreached.retain(|name| !trace.steps.iter().any(|step| step.call.function() == **name));
+    }
+    assert_eq!(unreached, Vec::<&&str>::new());
+}
+
+#[test]
+fn the_simulated_driver_answers_what_the_h200_answered() {
+    run_alone(|| {
+        let table = simulated();
+        let (mut traces, mut steps) = (0, 0);
+        let mut differing = Vec::new();
+        for recorded in corpus::read() {
+            let outcomes = play(&recorded.trace, &table);
+            if let Some(at) = divergence(&outcomes, &recorded.outcomes) {
+                let steps = corpus::around(&recorded, &outcomes, at);
+                differing.push(format!("{} differs at its step {at}:\n{steps}", recorded.name));
+            }
+            traces += 1;
+            steps += outcomes.len();
+        }
+        assert!(differing.is_empty(), "{} of {traces} traces:\n{}", differing.len(), differing.join("\n"));
+        assert!(traces >= 200, "{traces} traces, {steps} steps");
+    });
+}
+
+/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds: in several processes, so that a
+/// driver's state starts fresh, and a crash costs one of them.
+#[test]
+#[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
+fn compare() {
+    let (first, processes) = (asked("CUSTACK_TRACE_SEED", 1000), asked("CUSTACK_TRACE_PROCESSES", 8));
+    let batches: Vec<_> =
+        (0..processes).map(|batch| std::thread::spawn(move || run_batch(first + 1000 * batch))).collect();
+    let batches: Vec<_> = batches.into_iter().map(|batch| batch.join().unwrap()).collect();
+    let total = |at: usize| batches.iter().flatten().map(|counts| counts[at]).sum::<u64>();
+    let crashed = batches.iter().filter(|counts| counts.is_none()).count();
+    println!(
+        "compared in all: {processes} processes, {} traces, {} calls, {} divergences, {crashed} crashes",
+        total(0),
+        total(1),
+        total(2)
+    );
+    assert_eq!((total(2), crashed), (0, 0));
+}
+
+/// Runs one process of the comparison and prints what it says; gives its traces, calls and divergences.
+fn run_batch(seed: u64) -> Option<[u64; 3]> {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "sim::trace::compare_batch"])
+        .env("CUSTACK_TRACE_SEED", seed.to_string())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = child.stdout.take().expect("its output is piped");
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    let mut last = None;
+    for line in lines.filter(|line| line.contains("seed")) {
+        println!("{line}");
+        last = line.strip_prefix("compared: ").map(str::to_owned).or(last);
+    }
+    child.wait().unwrap();
+    let number_before = |what: &str| -> Option<u64> {
+        let words: Vec<_> = last.as_deref()?.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        words.iter().position(|word| *word == what).and_then(|at| words[at - 1].parse().ok())
+    };
+    Some([number_before("traces")?, number_before("calls")?, number_before("divergences")?])
+}
+
+/// One process of [`compare`].
+#[test]
+#[ignore = "started by `compare`"]
+fn compare_batch() {
+    assert!(!is_simulated(), "set CUSTACK_DRIVER=cuda on a machine with a GPU");
+    let (first, count) = (asked("CUSTACK_TRACE_SEED", 1), asked("CUSTACK_TRACE_COUNT", 9));
+    let length = asked("CUSTACK_TRACE_LENGTH", 10_000) as usize;
+    let until = Instant::now() + Duration::from_secs(asked("CUSTACK_TRACE_SECONDS", 300));
+    let (real, simulated) = (start().table(), simulated());
+    let (mut traces, mut calls, mut divergences) = (0, 0, 0);
+    for seed in first..first + count {
+        if Instant::now() > until {
+            println!("seeds {first}..{seed}: stopped by the clock");
+            break;
+        }
+        let trace = generate(seed, length);
+        let (on_real, on_sim) = (play(&trace, real), play(&trace, &simulated));
+        traces += 1;
+        // Each step is a call and the question what is current after it.
+        calls += 2 * on_real.len();
+        if let Some(at) = divergence(&on_real, &on_sim) {
+            divergences += 1;
+            println!(
+                "seed {seed} differs at step {at}: {:?}\n  real {:?}\n  sim  {:?}",
+                trace.steps.get(at),
+                on_real.get(at),
+                on_sim.get(at)
+            );
+            // Takes many playings, each with contexts to be made.
+            if asked("CUSTACK_TRACE_SHRINK", 0) == 1 {
+                let mut start = trace.clone();
+                start.steps.truncate(at + 1);
+                let small = shrink::shrink(&start, |trace| {
+                    Instant::now() < until
+                        && divergence(&play(trace, real), &play(trace, &simulated)).is_some()
+                });
+                println!("shrunk to:\n{}", corpus::write("counter-example", &small, &play(&small, real)));
+            }
+        }
+        if traces % 5 == 0 {
+            println!("seed {seed}: {traces} traces, {calls} calls, {divergences} divergences");
+        }
+    }
+    println!(
+        "compared: seeds {first}..{}, {traces} traces of {length} steps, {calls} calls, {divergences} divergences",
+        first + count
+    );
+    assert_eq!(divergences, 0);
+}
+
+/// Plays the corpus's traces, or those of new seeds, on the driver that runs, and prints what it answered.
+#[test]
+#[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
+fn record() {
+    start();
+    let table = crate::harness::table();
+    let path = std::env::var("CUSTACK_TRACE_FILE").expect("CUSTACK_TRACE_FILE names the file to write");
+    let (part, parts) = (asked("CUSTACK_TRACE_PART", 0), asked("CUSTACK_TRACE_PARTS", 1));
+    let chosen = corpus::choose(asked("CUSTACK_TRACE_COUNT", 237) as usize);
+    let mut text = String::new();
+    let mut count = 0;
+    let mine = chosen.iter().enumerate().filter(|(at, _)| *at as u64 % parts == part);
+    for (_, (name, trace)) in mine {
+        text.push_str(&corpus::write(name, trace, &play(trace, table)));
+        count += 1;
+        if count % 20 == 0 {
+            println!("{count} traces recorded");
+        }
+    }
+    std::fs::write(&path, text).unwrap();
+    println!("recorded: {count} traces on {}", start());
+}
