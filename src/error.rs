@@ -11,7 +11,8 @@
 //!
 //! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that
 //! failed. They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
-//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error.
+//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error. `Debug` gives the
+//! same sentence: it is what a `main` that returns an error prints.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags, ContextStack};
@@ -39,11 +40,9 @@
 //! A destructor returns nothing. What it meets is reported through `tracing` (target `custack`), if the feature is on.
 
 mod no_driver;
+mod note;
 
 pub use no_driver::{Attempt, DriverError};
-
-use std::cell::RefCell;
-use std::fmt;
 
 /// The result of a call that may fail.
 pub type CudaResult<T> = Result<T, CudaError>;
@@ -66,7 +65,7 @@ macro_rules! errors {
         /// assert_eq!(CudaError::from_code(4711), Some(CudaError::Unrecognized(4711)));
         /// assert!(CudaError::ContextIsDestroyed.to_string().contains("CUDA_ERROR_CONTEXT_IS_DESTROYED"));
         /// ```
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Clone, Copy, PartialEq, Eq)]
         pub enum CudaError {
             $(#[doc = concat!("`CUDA_ERROR_", $symbol, "` (", stringify!($code), "): ", $text, ".")] $name,)*
             /// A memory size overflows or is zero (100100, RustaCUDA's own number).
@@ -94,7 +93,7 @@ macro_rules! errors {
 }
 
 errors! {
-    InvalidValue = 1, "INVALID_VALUE", "an argument is outside what the function takes";
+    InvalidValue = 1, "INVALID_VALUE", "an argument has a value that the driver does not take";
     OutOfMemory = 2, "OUT_OF_MEMORY", "the device or the host has not enough memory left";
     NotInitialized = 3, "NOT_INITIALIZED", "the driver is not initialised; call custack::init first";
     Deinitialized = 4, "DEINITIALIZED", "the driver is shutting down, as it does when the process ends";
@@ -150,7 +149,7 @@ errors! {
     PeerAccessAlreadyEnabled = 704, "PEER_ACCESS_ALREADY_ENABLED", "access to this peer is enabled already";
     PeerAccessNotEnabled = 705, "PEER_ACCESS_NOT_ENABLED", "access to this peer is not enabled";
     PrimaryContextActive = 708, "PRIMARY_CONTEXT_ACTIVE", "the primary context is active already";
-    ContextIsDestroyed = 709, "CONTEXT_IS_DESTROYED", "the context that was asked for is destroyed";
+    ContextIsDestroyed = 709, "CONTEXT_IS_DESTROYED", "the context is destroyed";
     AssertError = 710, "ASSERT", "a device-side assertion failed";
     TooManyPeers = 711, "TOO_MANY_PEERS", "no more peers can be enabled";
     HostMemoryAlreadyRegistered = 712, "HOST_MEMORY_ALREADY_REGISTERED", "the host memory is registered already";
@@ -163,8 +162,8 @@ errors! {
     LaunchFailed = 719, "LAUNCH_FAILED", "a kernel failed while it ran";
     CooperativeLaunchTooLarge = 720, "COOPERATIVE_LAUNCH_TOO_LARGE", "the cooperative launch has more blocks than fit at once";
     TensorMemoryLeak = 721, "TENSOR_MEMORY_LEAK", "a kernel ended without freeing its tensor memory";
-    NotPermitted = 800, "NOT_PERMITTED", "the operation is not permitted here";
-    NotSupported = 801, "NOT_SUPPORTED", "the operation is not supported on this system or device";
+    NotPermitted = 800, "NOT_PERMITTED", "the driver does not permit this here";
+    NotSupported = 801, "NOT_SUPPORTED", "the driver or the device does not support this";
     SystemNotReady = 802, "SYSTEM_NOT_READY", "a system service that the driver needs is not ready";
     SystemDriverMismatch = 803, "SYSTEM_DRIVER_MISMATCH", "the display driver and the CUDA driver are of different versions";
     CompatNotSupportedOnDevice = 804, "COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility is not supported on this device";
@@ -219,81 +218,12 @@ impl CudaError {
         }
     }
 
-    /// What this thread asked for when it last met this error, and what was wrong with it.
-    ///
-    /// The note is the thread's, not the error's: an error that was kept while another of its kind came up shows
-    /// the later one's. `None` when this thread's last failure was another error.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), custack::error::CudaError> {
-    /// use custack::device::Device;
-    ///
-    /// custack::init(custack::CudaFlags::empty())?;
-    /// let error = Device::get_device(99).unwrap_err();
-    /// assert!(error.detail().unwrap().contains("device 99"));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn detail(self) -> Option<String> {
-        let read = |note: &RefCell<Option<(CudaError, String)>>| {
-            let note = note.try_borrow().ok()?;
-            note.as_ref().filter(|(error, _)| *error == self).map(|(_, text)| text.clone())
-        };
-        NOTE.try_with(read).ok().flatten()
-    }
-
-    /// Writes this thread's note, and hands the error on.
-    #[cold]
-    pub(crate) fn note(self, detail: fmt::Arguments<'_>) -> CudaError {
-        let write = |note: &RefCell<Option<(CudaError, String)>>| {
-            if let Ok(mut note) = note.try_borrow_mut() {
-                *note = Some((self, detail.to_string()));
-            }
-        };
-        // A thread that is ending has no note any more; the error itself is still right.
-        let _ = NOTE.try_with(write);
-        self
+    /// What the driver's number means; empty for custack's own.
+    pub(crate) fn text(self) -> &'static str {
+        self.row().map_or("", |row| row.3)
     }
 
     fn row(self) -> Option<&'static (CudaError, u32, &'static str, &'static str)> {
         TABLE.iter().find(|row| row.0 == self)
-    }
-}
-
-thread_local! {
-    static NOTE: RefCell<Option<(CudaError, String)>> = const { RefCell::new(None) };
-}
-
-impl std::error::Error for CudaError {}
-
-// The text of an error: from the table, never from the driver. Not by thiserror's derive, which writes an arm for each of
-// a hundred variants, all with the same text: that was a twelfth of the whole crate's code before optimisation.
-impl fmt::Display for CudaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            CudaError::InvalidMemoryAllocation => {
-                f.write_str("the size of the allocation is zero or overflows")?
-            }
-            CudaError::HeldByGuard => {
-                f.write_str("the entry of the context stack is held by a guard that is still alive")?;
-            }
-            CudaError::NoDriver(reason) => return write!(f, "{reason}"),
-            CudaError::UnexpectedValue { function, value } => {
-                return write!(f, "{function} answered {value}, which custack has no name for");
-            }
-            CudaError::Unrecognized(code) => {
-                write!(f, "the driver answered error {code}, which is newer than custack")?;
-            }
-            CudaError::__Nonexhaustive => f.write_str("not an error")?,
-            driver => {
-                if let Some((_, code, symbol, text)) = driver.row() {
-                    write!(f, "{text} (CUDA_ERROR_{symbol}, {code})")?;
-                }
-            }
-        }
-        match self.detail() {
-            Some(detail) => write!(f, "; last asked on this thread: {detail}"),
-            None => Ok(()),
-        }
     }
 }

@@ -47,7 +47,7 @@ impl ContextFlags {
     pub(super) fn refuse_two_schedules(self) -> CudaResult<()> {
         if (self.bits & SCHEDULES).count_ones() > 1 {
             return Err(
-                CudaError::InvalidValue.note(format_args!("more than one scheduling flag in {self:?}"))
+                CudaError::InvalidValue.note(format_args!("to set more than one scheduling flag: {self:?}"))
             );
         }
         Ok(())

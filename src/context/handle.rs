@@ -220,7 +220,7 @@ impl UnownedContext {
 #[cold]
 fn unusable(current: Handle) -> CudaError {
     if current.is_none() {
-        return CudaError::InvalidContext.note(format_args!("no context is current on this thread"));
+        return CudaError::InvalidContext.note(format_args!("to work in the current context"));
     }
     stack_ops::refusal(current)
 }

@@ -42,7 +42,7 @@ impl ResourceLimit {
         if self != ResourceLimit::__Nonexhaustive {
             return Ok(());
         }
-        Err(CudaError::InvalidValue.note(format_args!("{self:?} is no limit")))
+        Err(CudaError::InvalidValue.note(format_args!("to use {self:?}, which is no limit")))
     }
 
     fn set_failed(self, limit: usize) -> impl FnOnce(CudaError) -> CudaError {
@@ -50,7 +50,7 @@ impl ResourceLimit {
     }
 
     fn get_failed(self) -> impl FnOnce(CudaError) -> CudaError {
-        move |error| error.note(format_args!("the limit {self:?}"))
+        move |error| error.note(format_args!("to get the limit {self:?}"))
     }
 }
 

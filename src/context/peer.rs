@@ -59,6 +59,6 @@ impl UnownedContext {
     }
 
     fn peer_failed(&self, error: CudaError, peer: &UnownedContext) -> CudaError {
-        error.note(format_args!("access from {self} to {peer}"))
+        error.note(format_args!("to change access from {self} to {peer}"))
     }
 }

@@ -123,7 +123,7 @@ impl PrimaryContext {
         flags.refuse_two_schedules()?;
         driver()?
             .primary_ctx_set_flags(device.as_raw(), flags.bits())
-            .map_err(|error| error.note(format_args!("{flags:?} for the primary context")))
+            .map_err(|error| error.note(format_args!("to set {flags:?} for the primary context")))
     }
 
     /// Destroys everything in the device's primary context, whoever made it, and the context with it; the shares

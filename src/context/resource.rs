@@ -221,7 +221,8 @@ impl<H: Copy + 'static> Resource<H> {
 
 #[cold]
 fn spent() -> CudaError {
-    CudaError::InvalidHandle.note(format_args!("destroying it failed, and may have taken effect"))
+    CudaError::InvalidHandle
+        .note(format_args!("to use what could not be destroyed, and may be destroyed all the same"))
 }
 
 impl<H: Copy + 'static> Drop for Resource<H> {

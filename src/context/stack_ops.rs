@@ -63,9 +63,10 @@ pub(super) fn push_leased(
 #[cold]
 pub(super) fn refusal(context: Handle) -> CudaError {
     if context.is_none() {
-        return CudaError::InvalidContext.note(format_args!("a null handle, which stands for no context"));
+        return CudaError::InvalidContext
+            .note(format_args!("to use a null handle, which stands for no context"));
     }
-    CudaError::ContextIsDestroyed.note(format_args!("{context}"))
+    CudaError::ContextIsDestroyed.note(format_args!("to use {context:#}"))
 }
 
 /// `ContextStack::push`.

@@ -78,7 +78,7 @@ impl Device {
             Ok(device) => Ok(Device { device }),
             Err(error @ CudaError::InvalidDevice) => {
                 let count = driver.device_get_count().unwrap_or(0);
-                Err(error.note(format_args!("device {ordinal}, and there are {count}, numbered from 0")))
+                Err(error.note(format_args!("to get device {ordinal}; there are {count}, numbered from 0")))
             }
             Err(error) => Err(error),
         }
@@ -191,7 +191,7 @@ impl Device {
         }
         driver()?
             .device_get_attribute(attr as u32, self.device)
-            .map_err(|error| error.note(format_args!("attribute {attr:?} of device {}", self.device)))
+            .map_err(|error| error.note(format_args!("to get attribute {attr:?} of device {}", self.device)))
     }
 
     /// The compute capability, as major and minor number.
@@ -230,7 +230,8 @@ impl Device {
     /// ```
     #[doc(alias = "cuDeviceGetByPCIBusId")]
     pub fn by_pci_bus_id(address: &str) -> CudaResult<Device> {
-        let refused = |error: CudaError| error.note(format_args!("a device at PCI address {address:?}"));
+        let refused =
+            |error: CudaError| error.note(format_args!("to find a device at PCI address {address:?}"));
         let text = CString::new(address).map_err(|_| refused(CudaError::InvalidValue))?;
         let device = driver()?.device_get_by_pci_bus_id(&text).map_err(refused)?;
         Ok(Device { device })

@@ -59,8 +59,8 @@ impl Device {
     #[doc(alias = "cuDeviceGetP2PAttribute")]
     pub fn peer_attribute(self, attribute: PeerAttribute, peer: Device) -> CudaResult<i32> {
         let (here, there) = (self.as_raw(), peer.as_raw());
-        driver()?
-            .device_get_p2p_attribute(attribute as u32, here, there)
-            .map_err(|error| error.note(format_args!("{attribute:?} between devices {here} and {there}")))
+        driver()?.device_get_p2p_attribute(attribute as u32, here, there).map_err(|error| {
+            error.note(format_args!("to get {attribute:?} between devices {here} and {there}"))
+        })
     }
 }

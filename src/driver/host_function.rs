@@ -30,5 +30,6 @@ pub(crate) fn refuse_in_host_function() -> CudaResult<()> {
     if !in_host_function() {
         return Ok(());
     }
-    Err(CudaError::NotPermitted.note(format_args!("in a host function, where the driver refuses every call")))
+    Err(CudaError::NotPermitted
+        .note(format_args!("to call the driver in a host function, where it refuses every call")))
 }

@@ -20,6 +20,7 @@ mod handles;
 mod host_function;
 #[cfg(feature = "sim")]
 pub mod instrument;
+mod last_kernel;
 mod native;
 mod select;
 mod stack_top;
@@ -29,6 +30,7 @@ mod version;
 pub(crate) use calls::{Order, RELAXED, Shape};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
+pub(crate) use last_kernel::KernelName;
 pub use select::{Choice, choose, current};
 pub(crate) use select::{driver, running};
 #[cfg(feature = "sim")]
@@ -46,6 +48,8 @@ pub struct Driver {
     table: Table,
     simulated: bool,
     library: String,
+    /// Why the simulated driver refused this thread's last call with this status, in a sentence.
+    explain: Option<fn(CUresult) -> Option<String>>,
 }
 
 impl Driver {
@@ -112,7 +116,16 @@ fn check(function: &'static str, status: CUresult) -> CudaResult<()> {
 #[cold]
 fn failed(function: &'static str, status: CUresult) -> CudaError {
     let error = CudaError::from_code(status).unwrap_or(CudaError::UnknownError);
-    error.note(format_args!("{function} answered {status}"))
+    let explained = running().and_then(|driver| driver.explain?(status));
+    if let Some(why) = explained.filter(|why| !error.text().contains(&**why)) {
+        return error.note(format_args!("to call {function}: {why}"));
+    }
+    match last_kernel::blamed_for(status) {
+        Some(kernel) => {
+            error.note(format_args!("to call {function}; the last kernel it launched is {kernel}"))
+        }
+        None => error.note(format_args!("to call {function}")),
+    }
 }
 
 /// A status that is no success, before it is an error. An error has room for what to say and is eight times as large;

@@ -125,12 +125,13 @@ fn native_driver() -> Result<Driver, DriverError> {
         Ok(name) => native::load_any(&[&name])?,
         Err(_) => native::load()?,
     };
-    Ok(Driver { table, simulated: false, library })
+    Ok(Driver { table, simulated: false, library, explain: None })
 }
 
 #[cfg(feature = "sim")]
 fn simulated_driver() -> Result<Driver, DriverError> {
-    Ok(Driver { table: sim::table(), simulated: true, library: "simulated".to_owned() })
+    let library = "simulated".to_owned();
+    Ok(Driver { table: sim::table(), simulated: true, library, explain: Some(sim::why_refused) })
 }
 
 #[cfg(not(feature = "sim"))]

@@ -137,14 +137,17 @@ macro_rules! for_each_function {
             // Modules and functions
             2000 fn cuModuleLoad(module: *mut CUmodule, file: *const c_char);
             2000 fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void);
+            2010 fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
             2000 fn cuModuleUnload(module: CUmodule);
             2000 fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
             3020 fn cuModuleGetGlobal_v2(address: *mut CUdeviceptr, size: *mut usize, module: CUmodule, name: *const c_char);
             2020 fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
             9000 fn cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
+            12040 fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize);
             3000 fn cuFuncSetCacheConfig(function: CUfunction, config: c_uint);
             4020 fn cuFuncSetSharedMemConfig(function: CUfunction, config: c_uint);
             4000 fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void);
+            6050 fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize);
             9000 fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void);
         }
     };

@@ -3,19 +3,24 @@
 // A launch hands pointers to the kernel's parameters to the driver.
 #![allow(unsafe_code)]
 
-use super::{BlockSize, Function, GridSize};
+use super::{Argument, BlockSize, Function, GridSize};
 use crate::driver::{Held, Shape};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Stream;
 use std::os::raw::c_void;
+use std::ptr;
+
+/// So many arguments are passed on without an allocation.
+const FEW: usize = 16;
 
 impl Stream {
-    /// What [`launch!`](crate::launch) does.
+    /// Launches a kernel with pointers to its arguments; [`launch!`](crate::launch) makes them of values.
     ///
     /// # Errors
     ///
     /// [`InvalidHandle`](CudaError::InvalidHandle) if kernel and stream are of different contexts;
-    /// [`InvalidValue`](CudaError::InvalidValue) for a size that the device cannot have.
+    /// [`InvalidValue`](CudaError::InvalidValue) for a size that the device cannot have, and for another number of arguments
+    /// than the kernel has parameters, where the driver tells (CUDA 12.4 and later).
     ///
     /// # Safety
     ///
@@ -35,9 +40,48 @@ impl Stream {
         G: Into<GridSize>,
         B: Into<BlockSize>,
     {
+        func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
         // SAFETY: the caller's promise.
         unsafe { self.launch_as(func, shape, args) }
+    }
+
+    /// What [`launch!`](crate::launch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of a launch.
+    ///
+    /// # Safety
+    ///
+    /// The values that the arguments stand for have the types of the kernel's parameters; and what the kernel does with
+    /// them is right.
+    #[doc(hidden)]
+    pub unsafe fn launch_with<G, B>(
+        &self,
+        func: &Function<'_>,
+        grid_size: G,
+        block_size: B,
+        shared_mem_bytes: u32,
+        args: &[Argument],
+    ) -> CudaResult<()>
+    where
+        G: Into<GridSize>,
+        B: Into<BlockSize>,
+    {
+        func.refuse_other_arguments(args.iter().map(|argument| argument.size))?;
+        let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
+        let mut few = [ptr::null_mut(); FEW];
+        let many: Vec<_>;
+        let pointers = if let Some(few) = few.get_mut(..args.len()) {
+            few.iter_mut().zip(args).for_each(|(to, argument)| *to = argument.pointer);
+            &*few
+        } else {
+            many = args.iter().map(|argument| argument.pointer).collect();
+            &many[..]
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_as(func, shape, pointers) }
     }
 
     /// Launches a kernel whose blocks all run at once and may wait for each other (CUDA 9.0 and later).
@@ -64,6 +108,7 @@ impl Stream {
         G: Into<GridSize>,
         B: Into<BlockSize>,
     {
+        func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
         // SAFETY: the caller's promise.
         unsafe { self.launch_as(func, Shape { cooperative: true, ..shape }, args) }
@@ -77,12 +122,14 @@ impl Stream {
         if func.module.context() != self.context() {
             let (kernel, here) = (func.module.context(), self.context());
             return Err(CudaError::InvalidHandle
-                .note(format_args!("to launch a kernel of {kernel} in a stream of {here}")));
+                .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.name)));
         }
         self.inner().with_current(|driver, stream| {
-            // SAFETY: the function's module is borrowed, and its context is the stream's, which is held; the rest is the
-            // caller's promise.
-            unsafe { driver.launch_kernel(Held::new(func.inner), shape, stream, args) }
+            // SAFETY: the function's module is borrowed, and its context is the stream's, which is held.
+            let function = unsafe { Held::new(func.inner) };
+            // SAFETY: the caller's promise.
+            let launched = unsafe { driver.launch_kernel(function, func.name, shape, stream, args) };
+            launched.map_err(|error| func.refused(driver, function, shape, error))
         })
     }
 }
@@ -95,9 +142,10 @@ fn shape(grid: &GridSize, block: &BlockSize, shared: u32) -> Shape {
 /// [`Function`](crate::function::Function) in place of `module.kernel`.
 ///
 /// Grid and block are numbers, pairs, triples, or [`GridSize`](crate::function::GridSize) and [`BlockSize`](crate::function::BlockSize). The kernel runs while the program goes
-/// on; `stream.synchronize()` waits for it. The result is a [`CudaResult`](crate::error::CudaResult). The call is unsafe: the kernel's parameters
-/// must have the arguments' types, which nothing checks, and what it does with them must be right. Arguments are values
-/// that can be copied to the device (`DeviceCopy`).
+/// on; `stream.synchronize()` waits for it. The result is a [`CudaResult`](crate::error::CudaResult): too few, too many and wrong-sized arguments
+/// are [`InvalidValue`](crate::error::CudaError::InvalidValue), where the driver can tell (CUDA 12.4 and later). The call is unsafe: the kernel's
+/// parameters must have the arguments' types, of which only the size is checked, and what it does with them must be
+/// right. Arguments are values that can be copied to the device (`DeviceCopy`).
 #[macro_export]
 macro_rules! launch {
     ($module:ident . $function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
@@ -114,20 +162,8 @@ macro_rules! launch {
     };
     ($function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
         {
-            fn assert_impl_devicecopy<T: $crate::memory::DeviceCopy>(_val: T) {}
-            if false {
-                $(
-                    assert_impl_devicecopy($arg);
-                )*
-            };
-
-            $stream.launch(&$function, $grid, $block, $shared,
-                &[
-                    $(
-                        &$arg as *const _ as *mut ::std::ffi::c_void,
-                    )*
-                ]
-            )
+            $stream.launch_with(&$function, $grid, $block, $shared,
+                &[ $( $crate::function::Argument::of(&$arg) ),* ])
         }
     };
 }

@@ -32,16 +32,21 @@
 // The handle of a function is good as long as its module, which each call vouches for.
 #![allow(unsafe_code)]
 
+mod argument;
 mod attribute;
 mod launch;
+mod occupancy;
+mod refused;
 mod size;
 
+#[doc(hidden)]
+pub use argument::Argument;
 pub use attribute::{FunctionAttribute, SettableAttribute};
 pub use size::{BlockSize, GridSize};
 
 use crate::context::{CacheConfig, SharedMemoryConfig};
-use crate::driver::ffi::CUfunction;
-use crate::driver::{Driver, Held};
+use crate::driver::ffi::{CUfunction, CUmodule};
+use crate::driver::{Driver, Held, KernelName};
 use crate::error::CudaResult;
 use crate::module::Module;
 use std::ffi::CStr;
@@ -51,6 +56,9 @@ use std::ffi::CStr;
 pub struct Function<'a> {
     inner: CUfunction,
     module: &'a Module,
+    name: KernelName,
+    /// The sizes of its parameters, where the driver tells them.
+    parameters: Option<&'a [usize]>,
 }
 
 // SAFETY: the driver's functions may be called on any thread.
@@ -64,13 +72,18 @@ impl Module {
     /// # Errors
     ///
     /// [`NotFound`](crate::error::CudaError::NotFound).
-    #[doc(alias = "cuModuleGetFunction")]
+    #[doc(alias("cuModuleGetFunction", "cuFuncGetParamInfo"))]
     pub fn get_function<'a>(&'a self, name: &CStr) -> CudaResult<Function<'a>> {
-        let found = self.inner().with(|driver, module| driver.module_get_function(module, name));
-        let inner = found.inspect_err(|error| {
-            let _ = error.note(format_args!("to find the kernel {name:?}"));
-        })?;
-        Ok(Function { inner, module: self })
+        let find = |driver: &Driver, module: Held<'_, CUmodule>| {
+            let inner = driver.module_get_function(module, name)?;
+            // SAFETY: a function lives as long as its module.
+            let function = unsafe { Held::new(inner) };
+            let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function))?;
+            Ok(Function { inner, module: self, name: KernelName::new(name), parameters })
+        };
+        self.inner().with(find).inspect_err(|error| {
+            error.note_before(format_args!("to find the kernel {name:?}"));
+        })
     }
 }
 

@@ -227,7 +227,7 @@ impl Handle {
 }
 
 impl fmt::Display for Handle {
-    /// Such as `context 3 on device 0`, with what is special about it.
+    /// Such as `context 3 on device 0`, with what is special about it; `{:#}` leaves out whether it is destroyed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_none() {
             return f.write_str("no context");
@@ -240,7 +240,7 @@ impl fmt::Display for Handle {
         if let Some(device) = self.device() {
             write!(f, " on device {device}")?;
         }
-        if self.is_alive() { Ok(()) } else { f.write_str(", destroyed") }
+        if f.alternate() || self.is_alive() { Ok(()) } else { f.write_str(", destroyed") }
     }
 }
 

@@ -66,9 +66,8 @@ pub(crate) fn wait() -> CudaResult<()> {
     driver::refuse_in_host_function()?;
     if IS_WORKER.get() {
         // A report runs code of the program's here, and would wait for the very job that it is about.
-        return Err(
-            CudaError::NotPermitted.note(format_args!("on the thread that destroys what was retired"))
-        );
+        return Err(CudaError::NotPermitted
+            .note(format_args!("to wait on the thread that destroys what was retired")));
     }
     while !QUEUE.wait() {
         if !start() {

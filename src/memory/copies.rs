@@ -111,7 +111,7 @@ impl<T> DeviceSpan<T> {
     fn usable(&self) -> CudaResult<()> {
         if self.spent {
             return Err(CudaError::InvalidHandle
-                .note(format_args!("freeing the memory failed, and may have taken effect")));
+                .note(format_args!("to use memory that could not be freed, and may be freed all the same")));
         }
         if self.context.is_null() { Ok(()) } else { self.context.usable() }
     }

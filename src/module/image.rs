@@ -1,6 +1,6 @@
 //! What may reach the driver as an image.
 //!
-//! `cuModuleLoadData` is given an address and no length: it reads a text to its NUL, and machine code as far as the
+//! `cuModuleLoadDataEx` is given an address and no length: it reads a text to its NUL, and machine code as far as the
 //! numbers in it say. So an image from safe code is copied to where a NUL follows, and machine code is looked through
 //! first, whether each part that the driver finds by a number in the image is within the image. What the parts mean is
 //! the driver's business.
@@ -24,8 +24,9 @@ const ROOM: usize = 64;
 /// [`InvalidImage`](CudaError::InvalidImage), with a note that says what is wrong.
 pub(super) fn checked(image: &[u8]) -> CudaResult<Vec<u8>> {
     let length = image.len();
-    let kept = kept(image)
-        .map_err(|why| CudaError::InvalidImage.note(format_args!("an image of {length} bytes: {why}")))?;
+    let kept = kept(image).map_err(|why| {
+        CudaError::InvalidImage.note(format_args!("to load an image of {length} bytes: {why}"))
+    })?;
     let mut bytes = Vec::with_capacity(kept.len() + ROOM);
     bytes.extend_from_slice(kept);
     bytes.resize(kept.len() + ROOM, 0);
@@ -36,7 +37,7 @@ pub(super) fn checked(image: &[u8]) -> CudaResult<Vec<u8>> {
 pub(super) fn checked_text(text: &[u8]) -> CudaResult<Vec<u8>> {
     if text.starts_with(ELF) || text.starts_with(FATBIN) {
         return Err(CudaError::InvalidImage.note(format_args!(
-            "a text of {} bytes: it begins as machine code, which no text holds",
+            "to load a text of {} bytes that begins as machine code, which no text holds",
             text.len()
         )));
     }

@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 mod image;
+mod parameters;
 mod patterns;
 
 use crate::context::{Resource, UnownedContext};
@@ -25,6 +26,7 @@ use crate::driver::ffi::CUmodule;
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
 use crate::sealed::Sealed;
+use parameters::Parameters;
 use std::ffi::CStr;
 use std::fmt;
 use std::io;
@@ -39,6 +41,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct Module {
     inner: Resource<CUmodule>,
+    parameters: Parameters,
 }
 
 impl Module {
@@ -50,7 +53,7 @@ impl Module {
     ///
     /// [`FileNotFound`](CudaError::FileNotFound), for a file that cannot be read too, with the reason; those of
     /// [`load_from_bytes`](Self::load_from_bytes).
-    #[doc(alias("cuModuleLoad", "cuModuleLoadData"))]
+    #[doc(alias("cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_file(filename: &CStr) -> CudaResult<Module> {
         let bytes = path(filename).and_then(std::fs::read);
         let bytes = bytes.map_err(|reason| {
@@ -65,7 +68,7 @@ impl Module {
     ///
     /// Those of [`load_from_bytes`](Self::load_from_bytes); [`InvalidImage`](CudaError::InvalidImage) for a text that
     /// begins as machine code, which is cut off where it has its first zero.
-    #[doc(alias = "cuModuleLoadData")]
+    #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_string(image: &CStr) -> CudaResult<Module> {
         Module::load(&image::checked_text(image.to_bytes())?)
     }
@@ -79,7 +82,7 @@ impl Module {
     /// [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
     /// [`NoBinaryForGpu`](CudaError::NoBinaryForGpu) for another device's machine code;
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
-    #[doc(alias = "cuModuleLoadData")]
+    #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_bytes(image: &[u8]) -> CudaResult<Module> {
         Module::load(&image::checked(image)?)
     }
@@ -88,7 +91,11 @@ impl Module {
     fn load(image: &[u8]) -> CudaResult<Module> {
         // SAFETY: `image::checked` gave it: a text with its NUL, or machine code that is as long as it says.
         let make = |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) };
-        Ok(Module { inner: Resource::make(make, Driver::module_unload)? })
+        Resource::make(make, Driver::module_unload).map(Module::of)
+    }
+
+    fn of(inner: Resource<CUmodule>) -> Module {
+        Module { inner, parameters: Parameters::default() }
     }
 
     /// A variable of the module.
@@ -99,11 +106,14 @@ impl Module {
     /// where RustaCUDA panics.
     #[doc(alias("cuModuleGetGlobal", "cuModuleGetGlobal_v2"))]
     pub fn get_global<'a, T: DeviceCopy>(&'a self, name: &CStr) -> CudaResult<Symbol<'a, T>> {
-        let (address, size) = self.inner.with(|driver, module| driver.module_get_global(module, name))?;
+        let found = self.inner.with(|driver, module| driver.module_get_global(module, name));
+        let (address, size) = found.inspect_err(|error| {
+            error.note_before(format_args!("to find the variable {name:?}"));
+        })?;
         let wanted = mem::size_of::<T>();
         if size != wanted {
             return Err(CudaError::InvalidValue
-                .note(format_args!("{name:?} has {size} bytes, and was asked for as {wanted}")));
+                .note(format_args!("to use the variable {name:?} of {size} bytes as one of {wanted}")));
         }
         // SAFETY: an address of the device's.
         let ptr = unsafe { DevicePointer::wrap(address as *mut T) };
@@ -137,7 +147,7 @@ impl Module {
     pub unsafe fn from_raw(raw: CUmodule) -> CudaResult<Module> {
         let context = UnownedContext::of_this_thread()?;
         // SAFETY: the caller vouches for it.
-        Ok(Module { inner: unsafe { Resource::new(raw, context, Driver::module_unload) } })
+        Ok(Module::of(unsafe { Resource::new(raw, context, Driver::module_unload) }))
     }
 
     /// Unloads the module, and gives it back with the error if that fails.
@@ -147,11 +157,15 @@ impl Module {
     /// What the driver answers.
     #[doc(alias = "cuModuleUnload")]
     pub fn drop(module: Module) -> DropResult<Module> {
-        module.inner.drop().map_err(|(error, inner)| (error, Module { inner }))
+        module.inner.drop().map_err(|(error, inner)| (error, Module::of(inner)))
     }
 
     pub(crate) fn inner(&self) -> &Resource<CUmodule> {
         &self.inner
+    }
+
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 }
 

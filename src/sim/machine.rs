@@ -64,6 +64,9 @@ pub(super) struct Thread {
     /// Which calls of this thread's a capture forbids; 0 is the mode in which a capture of any thread does.
     capture_mode: u32,
     pub(super) log: VecDeque<String>,
+    /// The last refusal, until somebody asks for its reason.
+    refusal: Option<(CUresult, String)>,
+    pub(super) compiler_log: String,
 }
 
 lazy_static! {
@@ -152,12 +155,20 @@ impl Machine {
 
     /// Refuses a call: the status, and a sentence in this thread's log.
     pub(super) fn refuse<T>(&mut self, status: CUresult, why: impl fmt::Display) -> Answer<T> {
-        let log = &mut self.thread().log;
-        if log.len() == LOG_LENGTH {
-            log.pop_front();
+        let thread = self.thread();
+        if thread.log.len() == LOG_LENGTH {
+            thread.log.pop_front();
         }
-        log.push_back(why.to_string());
+        let why = why.to_string();
+        thread.log.push_back(why.clone());
+        thread.refusal = Some((status, why));
         Err(status)
+    }
+
+    /// Why this thread's last refused call was refused, if it was with this status; told once.
+    pub(super) fn why_refused(&mut self, status: CUresult) -> Option<String> {
+        let refusal = self.threads[NUMBER.get()?].refusal.take();
+        refusal.filter(|(of, _)| *of == status).map(|(_, why)| why)
     }
 
     /// Refuses a call that would have crashed the NVIDIA driver, aloud.

@@ -171,6 +171,11 @@ pub fn misuses() -> u64 {
     machine::lock().misuses
 }
 
+/// Why this thread's last refused call was refused, if it was with this status.
+pub(crate) fn why_refused(status: crate::driver::ffi::CUresult) -> Option<String> {
+    machine::lock().why_refused(status)
+}
+
 /// The last sentences about calls of this thread that were refused, the oldest first; 64 at most.
 ///
 /// ```

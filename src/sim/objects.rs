@@ -66,12 +66,6 @@ impl Objects {
         })
     }
 
-    /// The handles of functions of a module.
-    pub(super) fn functions_of(&self, module: usize) -> Vec<usize> {
-        let of = |object: &Object| matches!(object, Object::Function(function) if function.module == module);
-        self.by_handle.iter().filter(|(_, object)| of(object)).map(|(handle, _)| *handle).collect()
-    }
-
     /// The context is gone; what it made stays as something that no context has.
     pub(super) fn orphan(&mut self, context: Handle) {
         for object in self.by_handle.values_mut() {

@@ -169,3 +169,80 @@ fn driver_errors_say_what_was_tried() {
     assert!(text.contains("tried libcuda.so.1 (not there), tried libcuda.so (not there)"), "{text}");
     assert!(DriverError::SimulatorNotBuilt.to_string().contains("feature `sim`"));
 }
+
+#[test]
+fn what_a_failing_main_prints_is_the_sentence() {
+    run(|| {
+        let error = Device::get_device(99).unwrap_err();
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(format!("{error:?}").contains("to get device 99; there are"), "{error:?}");
+        assert_eq!(
+            CudaError::InvalidImage.to_string(),
+            "the module image is not one that the driver can read (CUDA_ERROR_INVALID_IMAGE, 200)"
+        );
+    });
+}
+
+#[test]
+fn every_note_completes_the_sentence_and_repeats_nothing() {
+    run(|| {
+        let dead = crate::harness::parked().get_unowned();
+        let errors = [
+            dead.synchronize().unwrap_err(),
+            Device::get_device(99).unwrap_err(),
+            CurrentContext::synchronize().unwrap_err(),
+            custack::module::Module::load_from_bytes(&[1]).unwrap_err(),
+        ];
+        // Each is the last of its kind on this thread, but only the last has its note still.
+        assert_eq!(errors.iter().filter(|error| error.detail().is_some()).count(), 1);
+        for ask in [
+            &|| dead.synchronize() as custack::error::CudaResult<()>,
+            &|| CurrentContext::synchronize(),
+            &|| Device::get_device(99).map(drop),
+        ] as [&dyn Fn() -> custack::error::CudaResult<()>; 3]
+        {
+            let error = ask().unwrap_err();
+            let text = error.to_string();
+            let (before, after) = text.split_once("; this thread last met it when asked to ").unwrap();
+            assert!(
+                !before.is_empty() && !after.contains("answered") && !after.contains("destroyed"),
+                "{text}"
+            );
+        }
+    });
+}
+
+#[test]
+fn the_simulated_driver_says_in_the_error_why_it_refused() {
+    if !crate::harness::is_simulated() {
+        return crate::harness::skip(
+            "the_simulated_driver_says_in_the_error_why_it_refused",
+            "the driver is real",
+        );
+    }
+    run(|| {
+        let error = CurrentContext::synchronize().unwrap_err();
+        assert!(
+            error.to_string().ends_with("to call cuCtxSynchronize"),
+            "it is in the text already: {error}"
+        );
+        let ctx = crate::harness::pushed();
+        let module = custack::module::Module::load_from_bytes(crate::module::KERNELS.as_bytes()).unwrap();
+        let kernel = module.get_function(c"sum").unwrap();
+        let attribute = custack::function::SettableAttribute::MaxDynamicSharedSizeBytes;
+        assert!(kernel.max_active_blocks_per_multiprocessor(0, 0).is_err());
+        let mut kernel = kernel;
+        let error = kernel.set(attribute, 1 << 30).unwrap_err();
+        let text = "to call cuFuncSetAttribute: attribute 8 of a function cannot be 1073741824";
+        assert!(error.to_string().ends_with(text), "{error}");
+        // A failure that is injected has no reason, and gets none of an earlier call.
+        custack::driver::instrument::fail(
+            Some("cuCtxGetCacheConfig"),
+            1,
+            1,
+            custack::driver::instrument::When::Before,
+        );
+        let error = ctx.cache_config().unwrap_err();
+        assert!(error.to_string().ends_with("to call cuCtxGetCacheConfig"), "{error}");
+    });
+}

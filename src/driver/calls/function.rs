@@ -5,13 +5,14 @@
 
 use super::ask;
 use crate::driver::ffi::*;
+use crate::driver::last_kernel::{self, KernelName};
 use crate::driver::{Driver, Held};
-use crate::error::CudaResult;
+use crate::error::{CudaError, CudaResult};
 use std::os::raw::c_void;
 use std::ptr;
 
 /// How a kernel is launched.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
@@ -55,6 +56,40 @@ impl Driver {
         ask!(self.cuFuncSetSharedMemConfig(function.raw(), config))
     }
 
+    /// The size of each parameter of a kernel, in bytes; `None` if the driver is too old to tell.
+    pub(crate) fn func_get_param_sizes(
+        &self,
+        function: Held<'_, CUfunction>,
+    ) -> CudaResult<Option<Box<[usize]>>> {
+        let mut sizes = Vec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            match ask!(self.cuFuncGetParamInfo(function.raw(), sizes.len(), &mut offset, &mut size)) {
+                Ok(()) => sizes.push(size),
+                // The driver has no other way to say how many there are.
+                Err(CudaError::InvalidValue) => return Ok(Some(sizes.into())),
+                Err(CudaError::CallRequiresNewerDriver) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) fn occupancy_max_active_blocks_per_multiprocessor(
+        &self,
+        function: Held<'_, CUfunction>,
+        block_size: i32,
+        shared: usize,
+    ) -> CudaResult<i32> {
+        let mut blocks = 0;
+        ask!(self.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &mut blocks,
+            function.raw(),
+            block_size,
+            shared
+        ))?;
+        Ok(blocks)
+    }
+
     /// # Safety
     ///
     /// There is a pointer for each of the kernel's parameters, to a value of its type; what the kernel does with them
@@ -62,10 +97,12 @@ impl Driver {
     pub(crate) unsafe fn launch_kernel(
         &self,
         function: Held<'_, CUfunction>,
+        name: KernelName,
         shape: Shape,
         stream: Held<'_, CUstream>,
         parameters: &[*mut c_void],
     ) -> CudaResult<()> {
+        last_kernel::launched(name);
         let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative } = shape;
         let (function, stream) = (function.raw(), stream.raw());
         let parameters = parameters.as_ptr().cast_mut();

@@ -5,7 +5,7 @@
 
 use super::launch::Asked;
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give_first};
+use crate::sim::abi::{c_abi, call, give_first, put};
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_void};
 
@@ -38,6 +38,23 @@ c_abi! {
     fn cuFuncSetCacheConfig(function: CUfunction, config: c_uint) { call(|m| m.set_function_cache(function.addr(), config)) }
     fn cuFuncSetSharedMemConfig(function: CUfunction, config: c_uint) {
         call(|m| m.set_function_banks(function.addr(), config))
+    }
+    fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
+        call(|m| {
+            let found = m.parameters(function.addr())?.get(index).copied();
+            let Some((at, bytes)) = found else {
+                return m.refuse(INVALID_VALUE, format_args!("the kernel has no parameter {index}"));
+            };
+            if offset.is_null() {
+                return m.refuse(INVALID_VALUE, "the offset needs a pointer, and got NULL");
+            }
+            put(offset, at);
+            put(size, bytes);
+            Ok(())
+        })
+    }
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize) {
+        give_first(blocks, |m| m.occupancy(function.addr(), block_size, shared))
     }
     fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
         call(|m| {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 const MOST_THREADS: u64 = 1024;
 const MOST_SHARED: usize = 232_448;
+const SHARED_PER_PROCESSOR: usize = 233_472;
 
 pub(super) struct Function {
     pub(super) context: Handle,
@@ -28,9 +29,14 @@ impl Machine {
         let Some(entry) = found.program.entries.iter().position(|entry| entry.name == name) else {
             return self.refuse(NOT_FOUND, format_args!("the module has no kernel {name}"));
         };
+        if let Some(handle) = found.functions.get(&entry) {
+            return Ok(*handle);
+        }
         let dynamic_limit = SHARED_PER_BLOCK;
         let function = Function { context, module, entry, dynamic_limit, cache_config: 0 };
-        Ok(self.objects.add(Object::Function(function)))
+        let handle = self.objects.add(Object::Function(function));
+        self.module(module)?.functions.insert(entry, handle);
+        Ok(handle)
     }
 
     fn function(&mut self, handle: usize) -> Answer<&mut Function> {
@@ -79,6 +85,21 @@ impl Machine {
                 return self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a function"));
             }
         })
+    }
+
+    /// How many blocks of so many threads run at once on a multiprocessor, by threads, shared memory and the number of
+    /// blocks that one can have. Registers are a compiler's, and are not counted.
+    pub(super) fn occupancy(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
+        let (program, _, entry) = self.program_of(function)?;
+        let fixed = program.entries[entry].body.shared;
+        let Some(threads) = usize::try_from(block_size).ok().filter(|size| *size > 0) else {
+            return self.refuse(INVALID_VALUE, format_args!("a block of {block_size} threads"));
+        };
+        let by_threads =
+            if threads > MOST_THREADS as usize { 0 } else { 2048 / threads.next_multiple_of(32) };
+        // A kilobyte of each block's shared memory is the system's.
+        let by_shared = SHARED_PER_PROCESSOR / (fixed + shared + 1024);
+        Ok(by_threads.min(by_shared).min(32) as i32)
     }
 
     pub(super) fn set_function_attribute(

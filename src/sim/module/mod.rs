@@ -6,6 +6,7 @@ use super::machine::*;
 use super::memory::{self, Kind};
 use super::ptx::{INVALID_IMAGE, Program, read};
 use crate::driver::ffi::CUresult;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const NO_BINARY_FOR_GPU: CUresult = 209;
@@ -16,6 +17,8 @@ pub(super) struct Module {
     pub(super) context: Handle,
     pub(super) program: Arc<Program>,
     pub(super) variables: Arc<Vec<u64>>,
+    /// The handle of each kernel that was asked for: the driver gives the same one each time.
+    pub(super) functions: BTreeMap<usize, usize>,
 }
 
 impl Machine {
@@ -30,7 +33,10 @@ impl Machine {
         };
         let program = match read(text) {
             Ok(program) => program,
-            Err(refusal) => return self.refuse(refusal.status, refusal.why),
+            Err(refusal) => {
+                self.thread().compiler_log = refusal.compiler_log();
+                return self.refuse(refusal.status, refusal);
+            }
         };
         let mut variables = Vec::new();
         for variable in &program.variables {
@@ -45,8 +51,14 @@ impl Machine {
             };
             variables.push(address);
         }
-        let module = Module { context, program: Arc::new(program), variables: Arc::new(variables) };
+        let (program, variables) = (Arc::new(program), Arc::new(variables));
+        let module = Module { context, program, variables, functions: BTreeMap::new() };
         Ok(self.objects.add(Object::Module(module)))
+    }
+
+    /// What the compiler said about the last program that it refused on this thread; told once.
+    pub(super) fn compiler_log(&mut self) -> String {
+        std::mem::take(&mut self.thread().compiler_log)
     }
 
     pub(super) fn load_file(&mut self, name: &str) -> Answer<usize> {
@@ -57,25 +69,26 @@ impl Machine {
         }
     }
 
-    pub(super) fn module(&mut self, handle: usize) -> Answer<&Module> {
+    pub(super) fn module(&mut self, handle: usize) -> Answer<&mut Module> {
         self.ready()?;
         let context = match self.objects.get(handle) {
             Some(Object::Module(module)) => module.context,
             _ => return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no module")),
         };
         self.healthy(context)?;
-        match self.objects.get(handle) {
+        match self.objects.get_mut(handle) {
             Some(Object::Module(module)) => Ok(module),
             _ => Err(INVALID_HANDLE),
         }
     }
 
     pub(super) fn unload_module(&mut self, handle: usize) -> Answer<()> {
-        let variables = Arc::clone(&self.module(handle)?.variables);
-        variables.iter().for_each(|address| memory::lock().free(*address));
-        for function in self.objects.functions_of(handle) {
+        let module = self.module(handle)?;
+        let variables = Arc::clone(&module.variables);
+        for function in std::mem::take(&mut module.functions).into_values() {
             self.objects.remove(function);
         }
+        variables.iter().for_each(|address| memory::lock().free(*address));
         self.objects.remove(handle);
         Ok(())
     }

@@ -115,6 +115,8 @@ pub(super) struct Inst {
 #[derive(Debug)]
 pub(in crate::sim) struct Body {
     pub(super) code: Vec<Inst>,
+    /// The line and the opcode that each instruction was written with.
+    pub(super) written: Vec<(u32, String)>,
     pub(super) registers: usize,
     /// Bytes of static shared memory; what a launch adds begins behind it.
     pub(in crate::sim) shared: usize,
@@ -133,12 +135,13 @@ struct Statement<'a> {
     guard: Option<(&'a str, bool)>,
     opcode: &'a str,
     operands: Vec<&'a [Token]>,
+    line: u32,
 }
 
-pub(super) fn decode(
-    body: &[Token],
+pub(super) fn decode<'a>(
+    mut reader: Reader<'a>,
     parameters: &[Parameter],
-    variables: &[Variable],
+    variables: &'a [Variable],
     headers: &[Declared],
 ) -> Result<Body, Refusal> {
     let mut names =
@@ -151,8 +154,34 @@ pub(super) fn decode(
     for declared in headers {
         lay_out(declared, &mut names, &mut shared, &mut dynamic);
     }
+    let statements = statements(&mut reader, &mut names, &mut shared, &mut local, &mut dynamic);
+    let statements = statements.map_err(|refusal| refusal.at(reader.line()))?;
+    if shared > MOST_SPACE || local > MOST_SPACE {
+        return Err(wrong(format!("{shared} bytes of shared memory, and {local} of local")));
+    }
+    let shared = shared.next_multiple_of(16);
+    for name in dynamic {
+        names.offsets.insert(name, shared as u64);
+    }
+    let mut code = Vec::with_capacity(statements.len() + 1);
+    for statement in &statements {
+        code.push(names.instruction(statement).map_err(|refusal| refusal.at(statement.line))?);
+    }
+    code.push(Inst { guard: None, op: Op::Exit, to: NOWHERE, from: [Operand::None; 4], offset: 0 });
+    let mut written: Vec<_> = statements.iter().map(|it| (it.line, it.opcode.to_owned())).collect();
+    written.push((reader.line(), "ret".to_owned()));
+    Ok(Body { code, written, registers: names.registers.len(), shared, local })
+}
+
+/// Enters the declarations and the labels, and gives the instructions.
+fn statements<'a>(
+    reader: &mut Reader<'a>,
+    names: &mut Names<'a>,
+    shared: &mut usize,
+    local: &mut usize,
+    dynamic: &mut Vec<String>,
+) -> Result<Vec<Statement<'a>>, Refusal> {
     let mut statements = Vec::new();
-    let mut reader = Reader::new(body);
     while let Some(token) = reader.peek() {
         if reader.takes('{') || reader.takes('}') || reader.takes(';') {
             continue;
@@ -165,27 +194,18 @@ pub(super) fn decode(
         };
         let word = reader.word().map_err(|_| wrong(format!("{token:?} begins no instruction")))?;
         match word {
-            ".reg" => registers(&mut reader, &mut names)?,
-            ".shared" => lay_out(&reader.declared()?, &mut names, &mut shared, &mut dynamic),
-            ".local" => lay_out(&reader.declared()?, &mut names, &mut local, &mut dynamic),
+            ".reg" => registers(reader, names)?,
+            ".shared" => lay_out(&reader.declared()?, names, shared, dynamic),
+            ".local" => lay_out(&reader.declared()?, names, local, dynamic),
             ".pragma" => drop(reader.until(';')?),
             label if reader.takes(':') => drop(names.labels.insert(label, statements.len())),
-            opcode => statements.push(Statement { guard, opcode, operands: split(reader.until(';')?) }),
+            opcode => {
+                let line = reader.line();
+                statements.push(Statement { guard, opcode, operands: split(reader.until(';')?), line });
+            }
         }
     }
-    if shared > MOST_SPACE || local > MOST_SPACE {
-        return Err(wrong(format!("{shared} bytes of shared memory, and {local} of local")));
-    }
-    let shared = shared.next_multiple_of(16);
-    for name in dynamic {
-        names.offsets.insert(name, shared as u64);
-    }
-    let mut code = Vec::with_capacity(statements.len() + 1);
-    for statement in &statements {
-        code.push(names.instruction(statement)?);
-    }
-    code.push(Inst { guard: None, op: Op::Exit, to: NOWHERE, from: [Operand::None; 4], offset: 0 });
-    Ok(Body { code, registers: names.registers.len(), shared, local })
+    Ok(statements)
 }
 
 /// Gives a variable its offset; one without a size has it behind all others.
@@ -314,10 +334,8 @@ impl Names<'_> {
         };
         let mut inst = Inst { guard, op: Op::Nothing, to: NOWHERE, from: [Operand::None; 4], offset: 0 };
         let parts: Vec<&str> = statement.opcode.split('.').collect();
-        self.fill(&mut inst, &parts, &statement.operands).map_err(|refusal| Refusal {
-            why: format!("{}: {}", statement.opcode, refusal.why),
-            ..refusal
-        })?;
+        let filled = self.fill(&mut inst, &parts, &statement.operands);
+        filled.map_err(|refusal| refusal.within(statement.opcode))?;
         Ok(inst)
     }
 }

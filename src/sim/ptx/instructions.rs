@@ -22,7 +22,7 @@ impl Names<'_> {
     pub(super) fn fill(&self, inst: &mut Inst, parts: &[&str], operands: &[&[Token]]) -> Result<(), Refusal> {
         let has = |part: &str| parts.contains(&part);
         let ty = parts.iter().rev().find_map(|part| Type::named(part));
-        let typed = || ty.ok_or_else(|| unknown("an instruction without a type that is known"));
+        let typed = || ty.ok_or_else(|| unknown("an instruction of this type"));
         if has("wide") && ty.is_some_and(|ty| ty.is_float() || ty.size() > 4) {
             return Err(unknown("a product wider than 64 bits"));
         }
@@ -143,7 +143,7 @@ impl Names<'_> {
                 }
                 Ok(())
             }
-            _ => Err(unknown("the simulated driver does not know this instruction")),
+            _ => Err(unknown("this instruction")),
         }
     }
 

@@ -21,21 +21,51 @@ use read::Entry;
 
 use super::machine::NOT_SUPPORTED;
 use crate::driver::ffi::CUresult;
+use std::fmt;
 
 pub(super) const INVALID_IMAGE: CUresult = 200;
 pub(super) const INVALID_PTX: CUresult = 218;
 
-/// Why a text is no program: the status, and a sentence for the log.
+/// Why a text is no program: the status, the line if it is known, and a sentence for the log.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: CUresult,
+    pub(super) line: Option<u32>,
     pub(super) why: String,
 }
 
-fn wrong(why: impl Into<String>) -> Refusal {
-    Refusal { status: INVALID_PTX, why: why.into() }
+impl Refusal {
+    /// With this line, unless a nearer one is known.
+    fn at(self, line: u32) -> Refusal {
+        Refusal { line: self.line.or(Some(line)), ..self }
+    }
+
+    fn within(self, what: impl fmt::Display) -> Refusal {
+        Refusal { why: format!("{what}: {}", self.why), ..self }
+    }
+
+    /// In the words of the compiler in the NVIDIA driver, for the error log of a program that asks for it.
+    pub(super) fn compiler_log(&self) -> String {
+        let line = self.line.map_or_else(String::new, |line| format!("application ptx input, line {line}; "));
+        let text = &self.why;
+        format!("ptxas {line}error   : {text}\nptxas fatal   : Ptx assembly aborted due to errors\n")
+    }
 }
 
-fn unknown(why: impl Into<String>) -> Refusal {
-    Refusal { status: NOT_SUPPORTED, why: why.into() }
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
+}
+
+fn wrong(why: impl Into<String>) -> Refusal {
+    Refusal { status: INVALID_PTX, line: None, why: why.into() }
+}
+
+fn unknown(what: impl fmt::Display) -> Refusal {
+    let why = format!("the simulated driver does not know {what}");
+    Refusal { status: NOT_SUPPORTED, line: None, why }
 }

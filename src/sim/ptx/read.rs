@@ -59,12 +59,18 @@ pub(super) struct Declared {
 
 pub(super) struct Reader<'a> {
     tokens: &'a [Token],
+    lines: &'a [u32],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(tokens: &'a [Token]) -> Reader<'a> {
-        Reader { tokens, at: 0 }
+    fn new(tokens: &'a [Token], lines: &'a [u32]) -> Reader<'a> {
+        Reader { tokens, lines, at: 0 }
+    }
+
+    /// The line of the token that was taken last.
+    pub(super) fn line(&self) -> u32 {
+        self.lines.get(self.at.saturating_sub(1)).or(self.lines.last()).copied().unwrap_or(1)
     }
 
     pub(super) fn peek(&self) -> Option<&'a Token> {
@@ -114,7 +120,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The tokens between braces, the first of which is taken already.
-    fn block(&mut self) -> Result<&'a [Token], Refusal> {
+    fn block(&mut self) -> Result<Reader<'a>, Refusal> {
         let start = self.at;
         let mut depth = 1i64;
         while depth > 0 {
@@ -124,7 +130,8 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        Ok(&self.tokens[start..self.at - 1])
+        let within = start..self.at - 1;
+        Ok(Reader::new(&self.tokens[within.clone()], &self.lines[within]))
     }
 
     /// `[.align N] .type name[N] = {...};` after the word for its space.
@@ -188,15 +195,17 @@ impl<'a> Reader<'a> {
 /// Reads a text; one that is not PTX at all is no image.
 pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
     let tokens = tokens(text);
-    let begins = tokens.as_ref().is_ok_and(|tokens| tokens.iter().any(|t| t.word() == Some(".version")));
+    let begins = tokens.as_ref().is_ok_and(|(tokens, _)| tokens.iter().any(|t| t.word() == Some(".version")));
     if !begins {
-        return Err(Refusal {
-            status: INVALID_IMAGE,
-            why: "the image is no PTX: it has no .version".to_owned(),
-        });
+        let why = "the image is no PTX: it has no .version".to_owned();
+        return Err(Refusal { status: INVALID_IMAGE, line: None, why });
     }
-    let tokens = tokens?;
-    let mut reader = Reader::new(&tokens);
+    let (tokens, lines) = tokens?;
+    let mut reader = Reader::new(&tokens, &lines);
+    program(&mut reader).map_err(|refusal| refusal.at(reader.line()))
+}
+
+fn program(reader: &mut Reader<'_>) -> Result<Program, Refusal> {
     let mut program = Program { version: 0, entries: Vec::new(), variables: Vec::new() };
     let mut headers = Vec::new();
     let mut constants = 0;
@@ -227,10 +236,9 @@ pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
             }
             ".shared" => headers.push(reader.declared()?),
             ".entry" => {
-                let (name, parameters, body) = entry(&mut reader, program.version)?;
-                let body = decode(body, &parameters, &program.variables, &headers).map_err(|refusal| {
-                    Refusal { why: format!("kernel {name}: {}", refusal.why), ..refusal }
-                })?;
+                let (name, parameters, body) = entry(reader, program.version)?;
+                let body = decode(body, &parameters, &program.variables, &headers)
+                    .map_err(|refusal| refusal.within(format_args!("kernel {name}")))?;
                 program.entries.push(Entry { name, parameters, body });
             }
             ".pragma" => {
@@ -249,12 +257,12 @@ fn version(token: &Token) -> Result<u32, Refusal> {
     };
     if value > NEWEST {
         let why = format!("PTX {value} is newer than {NEWEST}, the newest that this driver knows");
-        return Err(Refusal { status: UNSUPPORTED_PTX_VERSION, why });
+        return Err(Refusal { status: UNSUPPORTED_PTX_VERSION, line: None, why });
     }
     Ok((value * 10.0).round() as u32)
 }
 
-type Head<'a> = (String, Vec<Parameter>, &'a [Token]);
+type Head<'a> = (String, Vec<Parameter>, Reader<'a>);
 
 fn entry<'a>(reader: &mut Reader<'a>, version: u32) -> Result<Head<'a>, Refusal> {
     let name = reader.word()?.to_owned();

@@ -93,7 +93,7 @@ impl Launch {
                 memory: &mut memory,
             };
             let name = &self.entry().name;
-            block.run().map_err(|fault| Fault { why: format!("kernel {name}: {}", fault.why), ..fault })?;
+            block.run().map_err(|fault| Fault { why: format!("kernel {name}, {}", fault.why), ..fault })?;
         }
         Ok(())
     }
@@ -117,7 +117,11 @@ impl Block<'_> {
                     thread.state = State::Running;
                 }
                 while thread.state == State::Running {
-                    self.step(thread)?;
+                    let at = thread.at;
+                    self.step(thread).map_err(|fault| {
+                        let (line, opcode) = &self.body.written[at];
+                        Fault { why: format!("line {line}, {opcode}: {}", fault.why), ..fault }
+                    })?;
                 }
             }
         }

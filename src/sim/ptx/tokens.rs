@@ -1,4 +1,4 @@
-//! Cuts PTX into words, numbers and signs.
+//! Cuts PTX into words, numbers and signs, and knows on which line each is.
 
 use super::{Refusal, wrong};
 
@@ -50,41 +50,50 @@ fn without_comments(text: &str) -> Result<String, Refusal> {
         out.push_str(&rest[..at]);
         out.push(' ');
         let end = rest[at..].find("*/").ok_or_else(|| wrong("a comment does not end"))?;
+        out.extend(rest[at..at + end].chars().filter(|c| *c == '\n'));
         rest = &rest[at + end + 2..];
     }
     out.push_str(rest);
     let lines = out.lines().map(|line| line.split("//").next().unwrap_or(""));
-    let kept = lines
-        .filter(|line| !line.trim_start().starts_with(".loc") && !line.trim_start().starts_with(".file"));
+    let kept = lines.map(|line| {
+        let only_for_debuggers = [".loc", ".file"].iter().any(|word| line.trim_start().starts_with(word));
+        if only_for_debuggers { "" } else { line }
+    });
     Ok(kept.collect::<Vec<_>>().join("\n"))
 }
 
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Refusal> {
+/// The tokens, and the line of each.
+pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
     let text = without_comments(text)?;
     let mut rest = text.trim_start();
-    let mut tokens = Vec::new();
+    let (mut tokens, mut lines) = (Vec::new(), Vec::new());
+    let (mut line, mut counted) = (1, text.len());
     while let Some(c) = rest.chars().next() {
+        let passed = &text[text.len() - counted..text.len() - rest.len()];
+        line += passed.bytes().filter(|byte| *byte == b'\n').count() as u32;
+        counted = rest.len();
+        lines.push(line);
         let length = if is_start(c) {
             let length = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
             tokens.push(Token::Word(rest[..length].to_owned()));
             length
         } else if c.is_ascii_digit() {
             let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
-            tokens.push(number(&rest[..length])?);
+            tokens.push(number(&rest[..length]).map_err(|refusal| refusal.at(line))?);
             length
         } else if c == '"' {
-            let length = rest[1..].find('"').ok_or_else(|| wrong("a text does not end"))? + 2;
+            let length = rest[1..].find('"').ok_or_else(|| wrong("a text does not end").at(line))? + 2;
             tokens.push(Token::Text(rest[1..length - 1].to_owned()));
             length
         } else if c.is_ascii() {
             tokens.push(Token::Sign(c));
             1
         } else {
-            return Err(wrong(format!("{c:?} is no character of PTX")));
+            return Err(wrong(format!("{c:?} is no character of PTX")).at(line));
         };
         rest = rest[length..].trim_start();
     }
-    Ok(tokens)
+    Ok((tokens, lines))
 }
 
 fn number(text: &str) -> Result<Token, Refusal> {

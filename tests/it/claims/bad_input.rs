@@ -78,7 +78,7 @@ fn rows<'a>(
             "set dead",
             Box::new(|| CurrentContext::set_current(dead)),
             CudaError::ContextIsDestroyed,
-            "on device 0, destroyed",
+            "on device 0",
             0,
         ),
         ("enter dead", Box::new(|| dead.enter().map(drop)), CudaError::ContextIsDestroyed, "destroyed", 0),

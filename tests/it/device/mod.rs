@@ -27,10 +27,7 @@ fn an_ordinal_beyond_the_devices_is_named() {
         for ordinal in [count, 99, 65_535, i32::MAX as u32, u32::MAX] {
             let error = Device::get_device(ordinal).unwrap_err();
             assert_eq!(error, CudaError::InvalidDevice);
-            assert!(
-                error.to_string().contains(&format!("device {ordinal}, and there are {count}")),
-                "{error}"
-            );
+            assert!(error.to_string().contains(&format!("device {ordinal}; there are {count}")), "{error}");
         }
     });
 }

@@ -132,7 +132,10 @@ fn a_driver_without_a_device_gives_way_to_the_simulated_one_that_counts() {
     };
     for (choice, expected) in [
         ("auto", "the simulated driver, CUDA 13.0: Ok(()) by cuInit"),
-        ("cuda", "libnodevice.so: Err(NoDevice) by cuInit"),
+        (
+            "cuda",
+            "libnodevice.so: Err(the driver finds no CUDA device (CUDA_ERROR_NO_DEVICE, 100)) by cuInit",
+        ),
     ] {
         let variables = [("CUSTACK_DRIVER", choice), ("CUSTACK_LIBCUDA", library.to_str().unwrap())];
         let (status, text) = child("no device", &variables);

@@ -9,6 +9,7 @@ use custack::context::{Context, ContextFlags};
 use custack::error::CudaError;
 use custack::launch;
 use custack::memory::{CopyDestination, DeviceBuffer};
+use custack::module::Module;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::CString;
 
@@ -89,8 +90,19 @@ fn fails(kernel: &str, far: u64, status: CudaError) {
         let mut to = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
         let function = module.get_function(&CString::new(kernel).unwrap()).unwrap();
         let pointer = to.as_device_ptr();
-        unsafe { launch!(function<<<1, 1, 0, stream>>>(pointer, far)) }.unwrap();
+        let launched = match kernel {
+            "misaligned" => unsafe { launch!(function<<<1, 1, 0, stream>>>(pointer)) },
+            "trapped" => unsafe { launch!(function<<<1, 1, 0, stream>>>()) },
+            _ => unsafe { launch!(function<<<1, 1, 0, stream>>>(pointer, far)) },
+        };
+        launched.unwrap();
         assert_eq!(stream.synchronize(), Err(status), "{kernel}");
+        let said = status.to_string();
+        assert!(said.contains(kernel), "{said}");
+        if is_simulated() {
+            // The instruction with its line, and the address.
+            assert!(said.contains(", line ") && (said.contains("0x") || said.contains("trap:")), "{said}");
+        }
         assert_eq!(stream.synchronize(), Err(status));
         assert_eq!(ctx.synchronize(), Err(status));
         assert_eq!(to.copy_from(&[1; 4]), Err(status));
@@ -128,4 +140,138 @@ pub(crate) fn failing_kernel() {
     let number: usize = std::env::var("CUSTACK_TEST_KERNEL").unwrap().parse().unwrap();
     let (kernel, far, status) = FAILING[number];
     fails(kernel, far, status);
+}
+
+/// The sentence of the launch that fails.
+fn sentence(result: Result<(), CudaError>, expected: CudaError) -> String {
+    assert_eq!(result, Err(expected));
+    expected.to_string()
+}
+
+#[test]
+fn a_refused_launch_says_which_size_is_outside_what_and_of_which_kernel() {
+    run(|| {
+        let _ctx = pushed();
+        let (module, stream) = (module(), stream());
+        let value = 1u32;
+        let launch = |grid: (u32, u32, u32), block: (u32, u32, u32), shared: u32| unsafe {
+            launch!(module.count_up<<<grid, block, shared, stream>>>(value))
+        };
+        let cases = [
+            (((0, 1, 1), (1, 1, 1), 0), "grid.x is 0, and may be 1 to 2147483647"),
+            (((1, 70_000, 1), (1, 1, 1), 0), "grid.y is 70000, and may be 1 to 65535"),
+            (((1, 1, 1), (1, 0, 1), 0), "block.y is 0, and may be 1 to 1024"),
+            (((1, 1, 1), (1, 1, 65), 0), "block.z is 65, and may be 1 to 64"),
+            (((1, 1, 1), (1025, 1, 1), 0), "block.x is 1025, and may be 1 to 1024"),
+            (((1, 1, 1), (32, 32, 2), 0), "a block has 2048 threads, and may have 1024 of this kernel"),
+            (((1, 1, 1), (1, 1, 1), 50_000), "50000 bytes of dynamic shared memory, and there may be 49152"),
+        ];
+        for ((grid, block, shared), text) in cases {
+            let said = sentence(launch(grid, block, shared), CudaError::InvalidValue);
+            assert!(said.contains("to launch `count_up`: ") && said.contains(text), "{said}");
+        }
+        let kernel = module.get_function(c"count_up").unwrap();
+        let args = [std::ptr::from_ref(&value).cast_mut().cast()];
+        let result = unsafe { stream.launch_cooperative(&kernel, 1_000_000, 32, 0, &args) };
+        let said = sentence(result, CudaError::CooperativeLaunchTooLarge);
+        assert!(
+            said.contains("`count_up`: 1000000 blocks, of which ") && said.contains(" run at once"),
+            "{said}"
+        );
+    });
+}
+
+#[test]
+fn arguments_that_are_too_few_too_many_or_of_another_size_are_refused_with_the_numbers() {
+    use custack::driver::instrument::during;
+    run(|| {
+        let ctx = pushed();
+        let version = custack::CudaApiVersion::get().unwrap();
+        if (version.major(), version.minor()) < (12, 4) {
+            let test = "arguments_that_are_too_few_too_many_or_of_another_size_are_refused_with_the_numbers";
+            return crate::harness::skip(test, "the driver is older than CUDA 12.4");
+        }
+        let (module, stream) = (module(), stream());
+        let mut number = DeviceBuffer::from_slice(&[27u32]).unwrap();
+        let pointer = number.as_device_ptr();
+        let collatz = module.get_function(c"collatz").unwrap();
+        let check = |result: Result<(), CudaError>, text: &str| {
+            let said = sentence(result, CudaError::InvalidValue);
+            assert!(said.contains("to launch `collatz` with ") && said.contains(text), "{said}");
+        };
+        let ((), calls) = during(|| unsafe {
+            check(launch!(collatz<<<1, 1, 0, stream>>>()), "0 arguments; it takes 2");
+            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer)), "1 arguments; it takes 2");
+            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u32, 2u32)), "3 arguments; it takes 2");
+            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u64)), "8 bytes for its parameter 1");
+            check(launch!(collatz<<<1, 1, 0, stream>>>(1u32, 1u32)), "4 bytes for its parameter 0");
+            let args = [std::ptr::from_ref(&pointer).cast_mut().cast()];
+            check(stream.launch(&collatz, 1, 1, 0, &args), "1 arguments; it takes 2");
+            check(stream.launch_cooperative(&collatz, 1, 1, 0, &args), "1 arguments; it takes 2");
+        });
+        assert_eq!(calls.total(), 0, "{calls}");
+        unsafe { launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }.unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(read(&number), [111]);
+        drop(ctx);
+    });
+}
+
+#[test]
+fn the_parameters_of_a_kernel_are_asked_for_once_by_however_many_threads() {
+    use custack::driver::instrument::during;
+    run(|| {
+        let _ctx = pushed();
+        let module = module();
+        let (_, first) = during(|| module.get_function(c"collatz").unwrap());
+        let (_, again) = during(|| module.get_function(c"collatz").unwrap());
+        assert_eq!((first.of("cuFuncGetParamInfo"), again.of("cuFuncGetParamInfo")), (3, 0));
+        let names =
+            [c"sum", c"saxpy", c"daxpy", c"reduce", c"histogram", c"strided", c"collatz", c"count_up"];
+        std::thread::scope(|scope| {
+            for start in 0..8 {
+                let module = &module;
+                scope.spawn(move || {
+                    for at in 0..64 {
+                        let name = names[(start + at) % names.len()];
+                        assert!(
+                            format!("{:?}", module.get_function(name).unwrap()).contains("parameters: Some")
+                        );
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn a_launch_passes_on_any_number_of_arguments_and_reads_each_once() {
+    run(|| {
+        let _ctx = pushed();
+        let parameters: Vec<_> = (0..20).map(|at| format!(".param .u32 p{at}")).collect();
+        let text = format!(
+            ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry last(.param .u64 to, {})\n{{\n\
+             .reg .b64 %rd<3>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [to];\ncvta.to.global.u64 %rd2, %rd1;\n\
+             ld.param.u32 %r1, [p19];\nst.global.u32 [%rd2], %r1;\nret;\n}}\n",
+            parameters.join(", ")
+        );
+        let module = Module::load_from_bytes(text.as_bytes()).unwrap();
+        let stream = stream();
+        let mut to = DeviceBuffer::from_slice(&[0u32]).unwrap();
+        let mut counted = 0;
+        let mut next = || {
+            counted += 1;
+            counted
+        };
+        let pointer = to.as_device_ptr();
+        unsafe {
+            launch!(module.last<<<1, 1, 0, stream>>>(
+                pointer, next(), next(), next(), next(), next(), next(), next(), next(), next(), next(),
+                next(), next(), next(), next(), next(), next(), next(), next(), next(), next()
+            ))
+        }
+        .unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!((read(&to), counted), (vec![20u32], 20));
+    });
 }

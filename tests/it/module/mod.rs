@@ -126,3 +126,66 @@ fn a_module_that_outlives_its_context_is_inert() {
         assert!(Module::drop(module).is_ok());
     });
 }
+
+/// A module with this kernel, whose body begins on line 5.
+fn with_body(body: &str) -> String {
+    format!(
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p) {{\n{body}\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn ptx_that_does_not_compile_names_its_line_and_what_is_wrong() {
+    run(|| {
+        let _ctx = pushed();
+        let cases = [
+            (with_body(".reg .b32 %r<3>;\nadd.u32 %r1, %r7, 2;"), "line 6", "%r7"),
+            (
+                with_body("/* a\n comment */ .reg .b32 %r<3>;\n// another\nadd.u32 %r1, %r9, 2;"),
+                "line 8",
+                "%r9",
+            ),
+            (with_body(".reg .b32 %r<3>;\n.loc 1 2 3\nadd.u32 %r1, %r8, 2;"), "line 7", "%r8"),
+        ];
+        for (text, line, what) in cases {
+            let error = Module::load_from_bytes(text.as_bytes()).unwrap_err();
+            assert_eq!(error, CudaError::InvalidPtx, "{text}");
+            let said = error.to_string();
+            assert!(said.contains(line) && said.contains(what) && !said.contains("aborted"), "{said}");
+        }
+    });
+}
+
+#[test]
+fn what_the_interpreter_lacks_is_said_to_be_its_lack() {
+    if !is_simulated() {
+        return crate::harness::skip(
+            "what_the_interpreter_lacks_is_said_to_be_its_lack",
+            "the driver is real",
+        );
+    }
+    run(|| {
+        let _ctx = pushed();
+        let text = with_body(".reg .b32 %r<3>;\nmma.sync.aligned %r1, %r2;");
+        let error = Module::load_from_bytes(text.as_bytes()).unwrap_err();
+        assert_eq!(error, CudaError::NotSupported);
+        let said = error.to_string();
+        assert!(said.contains("line 6") && said.contains("mma.sync.aligned"), "{said}");
+        assert!(said.contains("the simulated driver does not know") && !said.contains("system"), "{said}");
+    });
+}
+
+#[test]
+fn a_variable_that_is_not_found_or_does_not_fit_is_named() {
+    run(|| {
+        let _ctx = pushed();
+        let module = module();
+        let error = module.get_global::<u32>(c"nowhere").unwrap_err();
+        assert!(
+            error == CudaError::NotFound && error.to_string().contains("variable \"nowhere\""),
+            "{error}"
+        );
+        let error = module.get_function(c"nobody").unwrap_err();
+        assert!(error == CudaError::NotFound && error.to_string().contains("kernel \"nobody\""), "{error}");
+    });
+}

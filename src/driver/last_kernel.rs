@@ -1,0 +1,57 @@
+//! Which kernel a thread launched last: a driver that reports a fault does not say which kernel it was in.
+
+use super::ffi::CUresult;
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::fmt;
+
+const LENGTH: usize = 63;
+
+/// The name of a kernel, kept where it costs no allocation; what does not fit is cut off.
+#[derive(Clone, Copy)]
+pub(crate) struct KernelName {
+    length: u8,
+    bytes: [u8; LENGTH],
+}
+
+impl KernelName {
+    #[inline]
+    pub(crate) fn new(name: &CStr) -> KernelName {
+        let name = name.to_bytes();
+        let length = name.len().min(LENGTH);
+        let mut bytes = [0; LENGTH];
+        bytes[..length].copy_from_slice(&name[..length]);
+        KernelName { length: length as u8, bytes }
+    }
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = String::from_utf8_lossy(&self.bytes[..self.length.into()]);
+        let cut = if usize::from(self.length) == LENGTH { "..." } else { "" };
+        write!(f, "`{name}{cut}`")
+    }
+}
+
+impl fmt::Debug for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+thread_local! {
+    static LAST: Cell<Option<KernelName>> = const { Cell::new(None) };
+}
+
+/// Remembers what this thread launches.
+#[inline]
+pub(in crate::driver) fn launched(kernel: KernelName) {
+    LAST.set(Some(kernel));
+}
+
+/// The last kernel of this thread, for an error that a kernel leaves.
+pub(super) fn blamed_for(status: CUresult) -> Option<KernelName> {
+    const FAULTS: [CUresult; 8] = [700, 702, 710, 714, 715, 716, 717, 718];
+    const LAUNCH_FAILED: CUresult = 719;
+    if FAULTS.contains(&status) || status == LAUNCH_FAILED { LAST.get() } else { None }
+}

@@ -1,0 +1,98 @@
+//! What an error says: its text, and the note of what was asked that each thread keeps beside it.
+
+use super::CudaError;
+use std::cell::RefCell;
+use std::fmt;
+
+type Note = RefCell<Option<(CudaError, String)>>;
+
+thread_local! {
+    static NOTE: Note = const { RefCell::new(None) };
+}
+
+impl CudaError {
+    /// What this thread asked for when it last met this error, and what was wrong with it: "to ...".
+    ///
+    /// The note is the thread's, not the error's: an error that was kept while another of its kind came up shows
+    /// the later one's. `None` when this thread's last failure was another error.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), custack::error::CudaError> {
+    /// use custack::device::Device;
+    ///
+    /// custack::init(custack::CudaFlags::empty())?;
+    /// let error = Device::get_device(99).unwrap_err();
+    /// assert!(error.detail().unwrap().contains("device 99"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn detail(self) -> Option<String> {
+        let read = |note: &Note| {
+            let note = note.try_borrow().ok()?;
+            note.as_ref().filter(|(error, _)| *error == self).map(|(_, text)| text.clone())
+        };
+        NOTE.try_with(read).ok().flatten()
+    }
+
+    /// Writes this thread's note, which begins with "to", and returns the error.
+    #[cold]
+    pub(crate) fn note(self, detail: fmt::Arguments<'_>) -> CudaError {
+        let write = |note: &Note| {
+            if let Ok(mut note) = note.try_borrow_mut() {
+                *note = Some((self, detail.to_string()));
+            }
+        };
+        // A thread that is ending has no note any more; the error itself is still right.
+        let _ = NOTE.try_with(write);
+        self
+    }
+
+    /// As [`note`](Self::note), with what the note says so far behind it, such as which driver call it was.
+    #[cold]
+    pub(crate) fn note_before(self, detail: fmt::Arguments<'_>) -> CudaError {
+        match self.detail().as_deref().map(|inner| inner.strip_prefix("to ").unwrap_or(inner)) {
+            Some(inner) => self.note(format_args!("{detail}: {inner}")),
+            None => self.note(detail),
+        }
+    }
+}
+
+impl std::error::Error for CudaError {}
+
+// From the table, never from the driver. Not by thiserror's derive, which writes an arm for each of a hundred variants, all
+// with the same text: that was a twelfth of the whole crate's code before optimisation.
+impl fmt::Display for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            CudaError::InvalidMemoryAllocation => {
+                f.write_str("the size of the allocation is zero or overflows")?
+            }
+            CudaError::HeldByGuard => {
+                f.write_str("the entry of the context stack is held by a guard that is still alive")?;
+            }
+            CudaError::NoDriver(reason) => return write!(f, "{reason}"),
+            CudaError::UnexpectedValue { function, value } => {
+                return write!(f, "{function} answered {value}, which custack has no name for");
+            }
+            CudaError::Unrecognized(code) => {
+                write!(f, "the driver answered error {code}, which is newer than custack")?;
+            }
+            CudaError::__Nonexhaustive => f.write_str("not an error")?,
+            driver => {
+                if let Some((_, code, symbol, text)) = driver.row() {
+                    write!(f, "{text} (CUDA_ERROR_{symbol}, {code})")?;
+                }
+            }
+        }
+        match self.detail() {
+            Some(detail) => write!(f, "; this thread last met it when asked {detail}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
