@@ -18,7 +18,8 @@ const LOG_SIZE: usize = 4096;
 fn compiler_says(log: &[u8]) -> Option<String> {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let log = String::from_utf8_lossy(&log[..end]);
-    let lines = log.lines().filter(|line| !line.contains("Ptx assembly aborted due to errors"));
+    let says_nothing = ["Ptx assembly aborted due to errors", "Binary format for key="];
+    let lines = log.lines().filter(|line| !says_nothing.iter().any(|text| line.contains(text)));
     let lines = lines.map(|line| {
         let line = line.trim_start_matches("ptxas").trim_start().trim_start_matches("application ptx input,");
         line.split_whitespace().collect::<Vec<_>>().join(" ").replace(" : ", ": ")

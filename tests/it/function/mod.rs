@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 pub(crate) mod launch;
+mod occupancy;
 mod results;
 
 use crate::harness::{pushed, run};
