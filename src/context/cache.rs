@@ -2,80 +2,34 @@
 
 use super::current::CurrentContext;
 use super::handle::UnownedContext;
-use crate::driver::driver;
-use crate::error::{CudaError, CudaResult};
+use crate::driver::{Numbered, driver, numbered};
+use crate::error::CudaResult;
 
-/// How a multiprocessor divides one memory between L1 cache and shared memory; a preference only.
-#[repr(u32)]
-#[derive(Debug, Copy, Clone, Hash, Eq, PartialEq)]
-pub enum CacheConfig {
-    /// No preference.
-    PreferNone = 0,
-    /// More shared memory.
-    PreferShared = 1,
-    /// More L1 cache.
-    PreferL1 = 2,
-    /// As much of the one as of the other.
-    PreferEqual = 3,
-    #[doc(hidden)]
-    __Nonexhaustive = 4,
-}
-
-/// How wide the banks of shared memory are. Devices of compute capability 5.0 and later have four bytes and ignore
-/// what is set.
-#[repr(u32)]
-#[derive(Debug, Copy, Clone, Hash, Eq, PartialEq)]
-pub enum SharedMemoryConfig {
-    /// What the device is made for.
-    DefaultBankSize = 0,
-    /// Four bytes.
-    FourByteBankSize = 1,
-    /// Eight bytes.
-    EightByteBankSize = 2,
-    #[doc(hidden)]
-    __Nonexhaustive = 3,
-}
-
-impl CacheConfig {
-    fn from_driver(value: u32) -> CudaResult<CacheConfig> {
-        Ok(match value {
-            0 => CacheConfig::PreferNone,
-            1 => CacheConfig::PreferShared,
-            2 => CacheConfig::PreferL1,
-            3 => CacheConfig::PreferEqual,
-            _ => return Err(unexpected("cuCtxGetCacheConfig", value)),
-        })
-    }
-
-    pub(crate) fn refuse_unnamed(self) -> CudaResult<()> {
-        if self != CacheConfig::__Nonexhaustive {
-            return Ok(());
-        }
-        Err(CudaError::InvalidValue.note(format_args!("to set {self:?}, which is no configuration")))
+numbered! {
+    /// How a multiprocessor divides one memory between L1 cache and shared memory; a preference only.
+    pub enum CacheConfig refuses(__Nonexhaustive = 4) {
+        /// No preference.
+        PreferNone = 0,
+        /// More shared memory.
+        PreferShared = 1,
+        /// More L1 cache.
+        PreferL1 = 2,
+        /// As much of the one as of the other.
+        PreferEqual = 3,
     }
 }
 
-impl SharedMemoryConfig {
-    fn from_driver(value: u32) -> CudaResult<SharedMemoryConfig> {
-        Ok(match value {
-            0 => SharedMemoryConfig::DefaultBankSize,
-            1 => SharedMemoryConfig::FourByteBankSize,
-            2 => SharedMemoryConfig::EightByteBankSize,
-            _ => return Err(unexpected("cuCtxGetSharedMemConfig", value)),
-        })
+numbered! {
+    /// How wide the banks of shared memory are. Devices of compute capability 5.0 and later have four bytes and ignore
+    /// what is set.
+    pub enum SharedMemoryConfig refuses(__Nonexhaustive = 3) {
+        /// What the device is made for.
+        DefaultBankSize = 0,
+        /// Four bytes.
+        FourByteBankSize = 1,
+        /// Eight bytes.
+        EightByteBankSize = 2,
     }
-
-    pub(crate) fn refuse_unnamed(self) -> CudaResult<()> {
-        if self != SharedMemoryConfig::__Nonexhaustive {
-            return Ok(());
-        }
-        Err(CudaError::InvalidValue.note(format_args!("to set {self:?}, which is no configuration")))
-    }
-}
-
-#[cold]
-fn unexpected(function: &'static str, value: u32) -> CudaError {
-    CudaError::UnexpectedValue { function, value: value.into() }
 }
 
 impl UnownedContext {
@@ -98,7 +52,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetCacheConfig")]
     pub fn cache_config(&self) -> CudaResult<CacheConfig> {
         let _current = self.enter()?;
-        driver()?.ctx_get_cache_config().and_then(CacheConfig::from_driver)
+        driver()?.ctx_get_cache_config().and_then(|n| CacheConfig::named("cuCtxGetCacheConfig", n))
     }
 
     /// Sets how the context prefers to divide L1 cache and shared memory.
@@ -120,9 +74,9 @@ impl UnownedContext {
     /// ```
     #[doc(alias = "cuCtxSetCacheConfig")]
     pub fn set_cache_config(&self, cfg: CacheConfig) -> CudaResult<()> {
-        cfg.refuse_unnamed()?;
+        let number = cfg.number()?;
         let _current = self.enter()?;
-        driver()?.ctx_set_cache_config(cfg as u32)
+        driver()?.ctx_set_cache_config(number)
     }
 
     /// How wide the banks of shared memory are.
@@ -144,7 +98,9 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetSharedMemConfig")]
     pub fn shared_memory_config(&self) -> CudaResult<SharedMemoryConfig> {
         let _current = self.enter()?;
-        driver()?.ctx_get_shared_mem_config().and_then(SharedMemoryConfig::from_driver)
+        driver()?
+            .ctx_get_shared_mem_config()
+            .and_then(|n| SharedMemoryConfig::named("cuCtxGetSharedMemConfig", n))
     }
 
     /// Sets how wide the banks of shared memory are, where the device can change it.
@@ -165,9 +121,9 @@ impl UnownedContext {
     /// ```
     #[doc(alias = "cuCtxSetSharedMemConfig")]
     pub fn set_shared_memory_config(&self, cfg: SharedMemoryConfig) -> CudaResult<()> {
-        cfg.refuse_unnamed()?;
+        let number = cfg.number()?;
         let _current = self.enter()?;
-        driver()?.ctx_set_shared_mem_config(cfg as u32)
+        driver()?.ctx_set_shared_mem_config(number)
     }
 }
 
@@ -190,7 +146,7 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxGetCacheConfig")]
     pub fn get_cache_config() -> CudaResult<CacheConfig> {
-        driver()?.ctx_get_cache_config().and_then(CacheConfig::from_driver)
+        driver()?.ctx_get_cache_config().and_then(|n| CacheConfig::named("cuCtxGetCacheConfig", n))
     }
 
     /// Sets how the current context prefers to divide L1 cache and shared memory.
@@ -212,8 +168,8 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxSetCacheConfig")]
     pub fn set_cache_config(cfg: CacheConfig) -> CudaResult<()> {
-        cfg.refuse_unnamed()?;
-        driver()?.ctx_set_cache_config(cfg as u32)
+        let number = cfg.number()?;
+        driver()?.ctx_set_cache_config(number)
     }
 
     /// How wide the banks of shared memory of the current context are.
@@ -234,7 +190,9 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxGetSharedMemConfig")]
     pub fn get_shared_memory_config() -> CudaResult<SharedMemoryConfig> {
-        driver()?.ctx_get_shared_mem_config().and_then(SharedMemoryConfig::from_driver)
+        driver()?
+            .ctx_get_shared_mem_config()
+            .and_then(|n| SharedMemoryConfig::named("cuCtxGetSharedMemConfig", n))
     }
 
     /// Sets how wide the banks of shared memory of the current context are, where the device can change it.
@@ -256,7 +214,7 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxSetSharedMemConfig")]
     pub fn set_shared_memory_config(cfg: SharedMemoryConfig) -> CudaResult<()> {
-        cfg.refuse_unnamed()?;
-        driver()?.ctx_set_shared_mem_config(cfg as u32)
+        let number = cfg.number()?;
+        driver()?.ctx_set_shared_mem_config(number)
     }
 }

@@ -2,49 +2,40 @@
 
 use super::current::CurrentContext;
 use super::handle::UnownedContext;
-use crate::driver::driver;
+use crate::driver::{Numbered, driver, numbered};
 use crate::error::{CudaError, CudaResult};
 
-/// A resource of a context whose size can be asked for and, for most, set.
-///
-/// What is set is a request: the driver may clamp and round it, so ask what it made of it. The figures are those of
-/// an H200 with driver 580.
-#[repr(u32)]
-#[derive(Debug, Copy, Clone, Hash, Eq, PartialEq)]
-pub enum ResourceLimit {
-    /// The stack of each device thread, in bytes: 1024 at first, rounded up to 16.
-    StackSize = 0,
-    /// The buffer of the device's `printf`, in bytes. Must be set before a kernel that prints is launched.
-    PrintfFifoSize = 1,
-    /// The heap of the device's `malloc`, in bytes. Must be set before a kernel that allocates is launched.
-    MallocHeapSize = 2,
-    /// How deep grids launched from the device may wait for each other, at most 24. Devices of compute capability
-    /// 9.0 and later do not have it.
-    DeviceRuntimeSynchronizeDepth = 3,
-    /// How many launches from the device may be outstanding: 2048 at first.
-    DeviceRuntimePendingLaunchCount = 4,
-    /// How many bytes the L2 cache fetches at once, from 0 to 128; a hint.
-    MaxL2FetchGranularity = 5,
-    /// How many bytes of the L2 cache are set aside for data that is to stay.
-    PersistingL2CacheSize = 6,
-    /// The shared memory that kernels of a context that shares a graphics queue may use, in bytes; to ask only.
-    ShmemSize = 7,
-    /// Whether the context shares a graphics queue: not 0 if it does; to ask only.
-    CigEnabled = 8,
-    /// Whether a kernel that needs more shared memory than a shared graphics queue leaves may run all the same.
-    CigShmemFallbackEnabled = 9,
-    #[doc(hidden)]
-    __Nonexhaustive = u32::MAX,
+numbered! {
+    /// A resource of a context whose size can be asked for and, for most, set.
+    ///
+    /// What is set is a request: the driver may clamp and round it, so ask what it made of it. The figures are those of
+    /// an H200 with driver 580.
+    pub enum ResourceLimit refuses(__Nonexhaustive = u32::MAX) {
+        /// The stack of each device thread, in bytes: 1024 at first, rounded up to 16.
+        StackSize = 0,
+        /// The buffer of the device's `printf`, in bytes. Must be set before a kernel that prints is launched.
+        PrintfFifoSize = 1,
+        /// The heap of the device's `malloc`, in bytes. Must be set before a kernel that allocates is launched.
+        MallocHeapSize = 2,
+        /// How deep grids launched from the device may wait for each other, at most 24. Devices of compute capability
+        /// 9.0 and later do not have it.
+        DeviceRuntimeSynchronizeDepth = 3,
+        /// How many launches from the device may be outstanding: 2048 at first.
+        DeviceRuntimePendingLaunchCount = 4,
+        /// How many bytes the L2 cache fetches at once, from 0 to 128; a hint.
+        MaxL2FetchGranularity = 5,
+        /// How many bytes of the L2 cache are set aside for data that is to stay.
+        PersistingL2CacheSize = 6,
+        /// The shared memory that kernels of a context that shares a graphics queue may use, in bytes; to ask only.
+        ShmemSize = 7,
+        /// Whether the context shares a graphics queue: not 0 if it does; to ask only.
+        CigEnabled = 8,
+        /// Whether a kernel that needs more shared memory than a shared graphics queue leaves may run all the same.
+        CigShmemFallbackEnabled = 9,
+    }
 }
 
 impl ResourceLimit {
-    fn refuse_unnamed(self) -> CudaResult<()> {
-        if self != ResourceLimit::__Nonexhaustive {
-            return Ok(());
-        }
-        Err(CudaError::InvalidValue.note(format_args!("to use {self:?}, which is no limit")))
-    }
-
     fn set_failed(self, limit: usize) -> impl FnOnce(CudaError) -> CudaError {
         move |error| error.note(format_args!("to set {self:?} to {limit}"))
     }
@@ -107,9 +98,9 @@ impl UnownedContext {
     /// ```
     #[doc(alias = "cuCtxGetLimit")]
     pub fn limit(&self, resource: ResourceLimit) -> CudaResult<usize> {
-        resource.refuse_unnamed()?;
+        let number = resource.number()?;
         let _current = self.enter()?;
-        driver()?.ctx_get_limit(resource as u32).map_err(resource.get_failed())
+        driver()?.ctx_get_limit(number).map_err(resource.get_failed())
     }
 
     /// Asks for a size of one of the context's resources, in the resource's unit; the driver may clamp and round it.
@@ -134,9 +125,9 @@ impl UnownedContext {
     /// ```
     #[doc(alias = "cuCtxSetLimit")]
     pub fn set_limit(&self, resource: ResourceLimit, limit: usize) -> CudaResult<()> {
-        resource.refuse_unnamed()?;
+        let number = resource.number()?;
         let _current = self.enter()?;
-        driver()?.ctx_set_limit(resource as u32, limit).map_err(resource.set_failed(limit))
+        driver()?.ctx_set_limit(number, limit).map_err(resource.set_failed(limit))
     }
 
     /// The priorities that streams of the context can have; both 0 if the device has none.
@@ -222,8 +213,8 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxGetLimit")]
     pub fn get_resource_limit(resource: ResourceLimit) -> CudaResult<usize> {
-        resource.refuse_unnamed()?;
-        driver()?.ctx_get_limit(resource as u32).map_err(resource.get_failed())
+        let number = resource.number()?;
+        driver()?.ctx_get_limit(number).map_err(resource.get_failed())
     }
 
     /// Asks for a size of one of the current context's resources, in the resource's unit; the driver may clamp and
@@ -249,8 +240,8 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxSetLimit")]
     pub fn set_resource_limit(resource: ResourceLimit, limit: usize) -> CudaResult<()> {
-        resource.refuse_unnamed()?;
-        driver()?.ctx_set_limit(resource as u32, limit).map_err(resource.set_failed(limit))
+        let number = resource.number()?;
+        driver()?.ctx_set_limit(number, limit).map_err(resource.set_failed(limit))
     }
 
     /// The priorities that streams of the current context can have; both 0 if the device has none.

@@ -1,24 +1,24 @@
 //! What can be asked of a device, under RustaCUDA's names; what CUDA 11 to 13 added follows.
 
+use crate::driver::{Numbered, numbered};
+
 macro_rules! attributes {
     ($($name:ident = $number:literal, $symbol:literal;)*) => {
-        /// A property of a device, for [`Device::get_attribute`](super::Device::get_attribute).
-        ///
-        /// The CUDA manual describes each under the name given here. A property that the driver is too old for is
-        /// [`InvalidValue`](crate::error::CudaError::InvalidValue).
-        #[repr(u32)]
-        #[derive(Debug, Copy, Clone, PartialEq, Eq, Hash)]
-        pub enum DeviceAttribute {
-            $(#[doc = concat!("`CU_DEVICE_ATTRIBUTE_", $symbol, "` (", stringify!($number), ").")] $name = $number,)*
-            #[doc(hidden)]
-            __NonExhaustive = u32::MAX,
-        }
-
-        impl DeviceAttribute {
-            /// Every attribute, in the order of its number.
-            pub const ALL: &'static [DeviceAttribute] = &[$(DeviceAttribute::$name),*];
+        numbered! {
+            /// A property of a device, for [`Device::get_attribute`](super::Device::get_attribute).
+            ///
+            /// The CUDA manual describes each under the name given here. A property that the driver is too old for
+            /// is [`InvalidValue`](crate::error::CudaError::InvalidValue).
+            pub enum DeviceAttribute refuses(__NonExhaustive = u32::MAX) {
+                $(#[doc = concat!("`CU_DEVICE_ATTRIBUTE_", $symbol, "` (", stringify!($number), ").")] $name = $number,)*
+            }
         }
     };
+}
+
+impl DeviceAttribute {
+    /// Every attribute, in the order of its number.
+    pub const ALL: &'static [DeviceAttribute] = <DeviceAttribute as Numbered>::ALL;
 }
 
 attributes! {

@@ -21,8 +21,8 @@ mod peer;
 pub use attribute::DeviceAttribute;
 pub use peer::PeerAttribute;
 
-use crate::driver::driver;
 use crate::driver::ffi::CUdevice;
+use crate::driver::{Numbered, driver};
 use crate::error::{CudaError, CudaResult};
 use std::ffi::CString;
 use std::ops::Range;
@@ -186,11 +186,9 @@ impl Device {
     /// ```
     #[doc(alias = "cuDeviceGetAttribute")]
     pub fn get_attribute(self, attr: DeviceAttribute) -> CudaResult<i32> {
-        if attr == DeviceAttribute::__NonExhaustive {
-            return Err(CudaError::InvalidValue.note(format_args!("{attr:?} is not an attribute")));
-        }
+        let number = attr.number()?;
         driver()?
-            .device_get_attribute(attr as u32, self.device)
+            .device_get_attribute(number, self.device)
             .map_err(|error| error.note(format_args!("to get attribute {attr:?} of device {}", self.device)))
     }
 

@@ -1,24 +1,24 @@
 //! What two devices can do for each other.
 
 use super::Device;
-use crate::driver::driver;
+use crate::driver::{Numbered, driver, numbered};
 use crate::error::CudaResult;
 
-/// A property of the link between two devices, for [`Device::peer_attribute`].
-#[repr(u32)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PeerAttribute {
-    /// `CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK`: how the link compares with others; lower is faster.
-    PerformanceRank = 1,
-    /// `CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED`: 1 if one device can access the other's memory.
-    AccessSupported = 2,
-    /// `CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED`: 1 if all atomic operations work over the link.
-    NativeAtomicSupported = 3,
-    /// `CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED`: 1 if arrays can be accessed over the link.
-    CudaArrayAccessSupported = 4,
-    /// `CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED`: 1 if only some atomic operations work.
-    OnlyPartialNativeAtomicSupported = 5,
+numbered! {
+    /// A property of the link between two devices, for [`Device::peer_attribute`].
+    #[non_exhaustive]
+    pub enum PeerAttribute {
+        /// `CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK`: how the link compares with others; lower is faster.
+        PerformanceRank = 1,
+        /// `CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED`: 1 if one device can access the other's memory.
+        AccessSupported = 2,
+        /// `CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED`: 1 if all atomic operations work over the link.
+        NativeAtomicSupported = 3,
+        /// `CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED`: 1 if arrays can be accessed over the link.
+        CudaArrayAccessSupported = 4,
+        /// `CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED`: 1 if only some atomic operations work.
+        OnlyPartialNativeAtomicSupported = 5,
+    }
 }
 
 impl Device {
@@ -59,7 +59,7 @@ impl Device {
     #[doc(alias = "cuDeviceGetP2PAttribute")]
     pub fn peer_attribute(self, attribute: PeerAttribute, peer: Device) -> CudaResult<i32> {
         let (here, there) = (self.as_raw(), peer.as_raw());
-        driver()?.device_get_p2p_attribute(attribute as u32, here, there).map_err(|error| {
+        driver()?.device_get_p2p_attribute(attribute.number()?, here, there).map_err(|error| {
             error.note(format_args!("to get {attribute:?} between devices {here} and {there}"))
         })
     }

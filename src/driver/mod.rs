@@ -22,6 +22,7 @@ mod host_function;
 pub mod instrument;
 mod last_kernel;
 mod native;
+mod numbered;
 mod select;
 mod stack_top;
 mod table;
@@ -31,6 +32,7 @@ pub(crate) use calls::{Order, RELAXED, Shape};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;
+pub(crate) use numbered::{Numbered, numbered};
 pub use select::{Choice, choose, current};
 pub(crate) use select::{driver, running};
 #[cfg(feature = "sim")]

@@ -46,7 +46,7 @@ pub use size::{BlockSize, GridSize};
 
 use crate::context::{CacheConfig, SharedMemoryConfig};
 use crate::driver::ffi::{CUfunction, CUmodule};
-use crate::driver::{Driver, Held, KernelName};
+use crate::driver::{Driver, Held, KernelName, Numbered};
 use crate::error::CudaResult;
 use crate::module::Module;
 use std::ffi::CStr;
@@ -101,8 +101,8 @@ impl Function<'_> {
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     #[doc(alias = "cuFuncSetCacheConfig")]
     pub fn set_cache_config(&mut self, config: CacheConfig) -> CudaResult<()> {
-        config.refuse_unnamed()?;
-        self.with(|driver, function| driver.func_set_cache_config(function, config as u32))
+        let number = config.number()?;
+        self.with(|driver, function| driver.func_set_cache_config(function, number))
     }
 
     /// Sets how wide the banks of the kernel's shared memory are, where the device can change it.
@@ -112,8 +112,8 @@ impl Function<'_> {
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     #[doc(alias = "cuFuncSetSharedMemConfig")]
     pub fn set_shared_memory_config(&mut self, cfg: SharedMemoryConfig) -> CudaResult<()> {
-        cfg.refuse_unnamed()?;
-        self.with(|driver, function| driver.func_set_shared_mem_config(function, cfg as u32))
+        let number = cfg.number()?;
+        self.with(|driver, function| driver.func_set_shared_mem_config(function, number))
     }
 
     /// The driver's handle, good as long as the module.
