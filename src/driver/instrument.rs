@@ -2,7 +2,9 @@
 //! written with (cargo feature `sim`).
 //!
 //! On the simulated driver the layer is always there; on the NVIDIA driver after [`enable`], called before the
-//! first use. Counts and faults belong to the thread that makes the calls, so tests may run side by side.
+//! first use. Faults belong to the thread that makes the calls, and so do the counts of [`calls`] and [`during`]: tests
+//! that use them may run side by side. [`calls_of_all_threads`] and [`during_on_all_threads`] count every thread of the
+//! process, for a program that leaves its driver calls to workers.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags};
@@ -27,18 +29,46 @@ use std::cell::Cell;
 use std::fmt;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 const COUNT: usize = FUNCTIONS.len();
 
 static INNER: OnceLock<Table> = OnceLock::new();
 static ENABLED: AtomicBool = AtomicBool::new(false);
-static SUCCEEDED: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
+
+/// What some of the threads have done. With one of them for all, each call would wait for a cache line that every other
+/// call writes. So threads take turns at having one of several: what a thread adds stays when it has ended, and a thread
+/// more costs no memory.
+#[repr(align(128))]
+struct Shard {
+    made: [AtomicU64; COUNT],
+    succeeded: [AtomicU64; COUNT],
+}
+
+static SHARDS: [Shard; 64] = [const {
+    Shard { made: [const { AtomicU64::new(0) }; COUNT], succeeded: [const { AtomicU64::new(0) }; COUNT] }
+}; 64];
 
 // No destructor, so that calls made while the thread ends are counted too.
 thread_local! {
     static CALLS: [Cell<u64>; COUNT] = const { [const { Cell::new(0) }; COUNT] };
+    static SHARD: Cell<Option<&'static Shard>> = const { Cell::new(None) };
     static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
+}
+
+/// The shard that this thread adds to.
+fn shard() -> &'static Shard {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    SHARD.get().unwrap_or_else(|| {
+        let shard = &SHARDS[NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS.len()];
+        SHARD.set(Some(shard));
+        shard
+    })
+}
+
+/// A count over all shards. What another thread did before it told this one to look is in it.
+fn sum(count: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+    SHARDS.iter().map(|shard| count(shard).load(Ordering::Acquire)).sum()
 }
 
 /// Asks for the layer over the NVIDIA driver too; has no effect once a driver runs.
@@ -50,7 +80,10 @@ pub(super) fn is_enabled() -> bool {
     ENABLED.load(Ordering::Relaxed)
 }
 
-/// How many calls of each driver function this thread made.
+/// How many calls of each driver function were made: by this thread ([`calls`], [`during`]), or by all
+/// ([`calls_of_all_threads`], [`during_on_all_threads`]).
+///
+/// A call counts when it is made, whether it succeeds or not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Calls([u64; COUNT]);
 
@@ -68,6 +101,11 @@ impl Calls {
     /// All calls.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
+    }
+
+    /// Those that came after the earlier count.
+    fn since(&self, before: &Calls) -> Calls {
+        Calls(std::array::from_fn(|at| self.0[at] - before.0[at]))
     }
 }
 
@@ -101,8 +139,37 @@ pub fn calls() -> Calls {
 pub fn during<R>(f: impl FnOnce() -> R) -> (R, Calls) {
     let before = calls();
     let result = f();
-    let after = calls();
-    (result, Calls(std::array::from_fn(|at| after.0[at] - before.0[at])))
+    (result, calls().since(&before))
+}
+
+/// The calls that all threads have made so far, those that have ended and custack's own included.
+pub fn calls_of_all_threads() -> Calls {
+    Calls(std::array::from_fn(|at| sum(|shard| &shard.made[at])))
+}
+
+/// Runs the closure, and tells which calls were made meanwhile, on whatever thread.
+///
+/// All calls that workers made are in it if the closure has waited for the workers. So are those of other tests that
+/// run at the same time: a test that claims an exact number wants a process of its own, as each file under `tests/` has,
+/// or `--test-threads=1`.
+///
+/// ```
+/// use custack::driver::{self, Choice, instrument};
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// let ctx = custack::quick_init()?;
+/// let handle = ctx.get_unowned();
+/// let job = || std::thread::spawn(move || handle.synchronize()).join().unwrap();
+///
+/// let ((result, here), everywhere) = instrument::during_on_all_threads(|| instrument::during(job));
+/// assert_eq!((result, here.total()), (Ok(()), 0));
+/// assert_eq!(everywhere.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuCtxSynchronize");
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+pub fn during_on_all_threads<R>(f: impl FnOnce() -> R) -> (R, Calls) {
+    let before = calls_of_all_threads();
+    let result = f();
+    (result, calls_of_all_threads().since(&before))
 }
 
 /// How often the function with this C name has succeeded, on any thread.
@@ -112,7 +179,8 @@ pub fn during<R>(f: impl FnOnce() -> R) -> (R, Calls) {
 /// If there is no such driver function.
 #[track_caller]
 pub fn succeeded(function: &str) -> u64 {
-    SUCCEEDED[index(function)].load(Ordering::SeqCst)
+    let at = index(function);
+    sum(|shard| &shard.succeeded[at])
 }
 
 #[track_caller]
@@ -136,6 +204,7 @@ pub fn primary_retains() -> i64 {
 
 /// When a failing call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum When {
     /// Instead of doing its work.
     Before,
@@ -178,6 +247,7 @@ pub fn disarm() -> bool {
 /// Counts the call, and decides whether it fails.
 fn arrive(index: usize) -> Option<(CUresult, When)> {
     CALLS.with(|calls| calls[index].set(calls[index].get() + 1));
+    shard().made[index].fetch_add(1, Ordering::Release);
     let mut fault = FAULT.get()?;
     if fault.function.is_some_and(|function| function != index) {
         return None;
@@ -199,7 +269,7 @@ fn observe(index: usize, call: impl FnOnce() -> CUresult) -> CUresult {
     }
     let status = call();
     if status == CUDA_SUCCESS {
-        SUCCEEDED[index].fetch_add(1, Ordering::SeqCst);
+        shard().succeeded[index].fetch_add(1, Ordering::Release);
     }
     fault.map_or(status, |(status, _)| status)
 }

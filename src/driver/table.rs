@@ -163,6 +163,7 @@ macro_rules! define {
         /// a program reaches it with [`Driver::table`](super::Driver::table) for what they do not cover.
         #[allow(non_snake_case)]
         #[derive(Clone, Copy)]
+        #[non_exhaustive]
         pub struct Table {
             $(
                 #[doc = concat!("`", stringify!($name), "`, since CUDA ", stringify!($since), " (1000 times the major version, 10 times the minor).")]

@@ -97,6 +97,7 @@ const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in 
 
 /// One library that was tried, and why it could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attempt {
     /// The name given to the loader.
     pub library: String,

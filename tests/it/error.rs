@@ -3,7 +3,7 @@
 use crate::harness::run;
 use custack::context::{CurrentContext, ResourceLimit};
 use custack::device::Device;
-use custack::error::{Attempt, CudaError, DriverError};
+use custack::error::{CudaError, DriverError};
 
 #[test]
 fn rustacudas_variants_have_rustacudas_numbers() {
@@ -162,11 +162,7 @@ fn a_failed_limit_names_the_limit_and_the_value() {
 }
 
 #[test]
-fn driver_errors_say_what_was_tried() {
-    let attempt = |library: &str| Attempt { library: library.to_owned(), reason: "not there".to_owned() };
-    let error = DriverError::LibraryNotFound { tried: vec![attempt("libcuda.so.1"), attempt("libcuda.so")] };
-    let text = error.to_string();
-    assert!(text.contains("tried libcuda.so.1 (not there), tried libcuda.so (not there)"), "{text}");
+fn a_build_without_the_simulated_driver_says_which_feature_it_lacks() {
     assert!(DriverError::SimulatorNotBuilt.to_string().contains("feature `sim`"));
 }
 

@@ -10,12 +10,15 @@ use custack::context::{
     Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, wait_until_retired,
 };
 use custack::device::Device;
-use custack::driver::{self, Choice, instrument};
+use custack::driver::instrument::{self, When};
+use custack::driver::{self, Choice};
 use custack::error::{CudaError, DriverError};
 use custack::memory::{DeviceBuffer, DevicePointer};
 use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 /// Runs a scenario with these environment variables; gives its end, and all that it printed.
@@ -73,6 +76,8 @@ fn in_a_process_of_its_own() {
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         Ok("waits in a report") => waits_in_a_report(),
+        Ok("what is tried") => what_is_tried(),
+        Ok("all threads") => all_threads(),
         other => panic!("no such scenario: {other:?}"),
     }
     println!("scenario done");
@@ -205,6 +210,96 @@ fn a_missing_library_says_what_was_tried_and_what_to_do() {
     }
     // What `main` prints, and what a log prints.
     assert_eq!(text.matches("Install the NVIDIA driver").count(), 2, "{text}");
+}
+
+/// Prints each library that was opened in vain.
+fn what_is_tried() {
+    match driver::choose(Choice::Cuda) {
+        Ok(driver) => println!("found: {driver}"),
+        Err(DriverError::LibraryNotFound { tried }) => {
+            let said = DriverError::LibraryNotFound { tried: tried.clone() }.to_string();
+            for attempt in &tried {
+                assert!(said.contains(&format!("tried {} ({})", attempt.library, attempt.reason)), "{said}");
+            }
+            println!("tried: {:?}", tried.iter().map(|attempt| &attempt.library).collect::<Vec<_>>());
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_library_that_was_tried_is_named_with_its_reason() {
+    let text = child_succeeds("what is tried", &[]);
+    if text.contains("found: ") {
+        return skip("every_library_that_was_tried_is_named_with_its_reason", "there is a driver");
+    }
+    assert!(text.contains("tried: [\"libcuda.so.1\", \"libcuda.so\"]"), "{text}");
+}
+
+/// The examples were built if all targets were (`cargo test` does, `cargo test --test it` does not).
+#[test]
+fn every_example_returns_the_error_when_there_is_no_driver() {
+    let test = "every_example_returns_the_error_when_there_is_no_driver";
+    let Ok(sources) = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")) else {
+        return skip(test, "the source is not here");
+    };
+    let binary = std::env::current_exe().unwrap();
+    let built = binary.ancestors().nth(2).unwrap().join("examples");
+    let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
+    let mut tried = 0;
+    for source in
+        sources.map(|entry| entry.unwrap().path()).filter(|path| path.extension() == Some("rs".as_ref()))
+    {
+        let name = source.file_stem().unwrap().to_str().unwrap();
+        let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        match changed(&example) {
+            Ok(then) if then >= changed(&source).unwrap() => {}
+            _ => return skip(test, &format!("{name} is not built, or of an older source")),
+        }
+        let missing = [("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")];
+        let (status, text) = run_child(Command::new(example).envs(missing));
+        assert_eq!(status.code(), Some(1), "{name}: {text}");
+        assert!(text.contains("Error: ") && text.contains("tried /no/such/libcuda.so ("), "{name}: {text}");
+        assert!(!text.contains("panicked"), "{name}: {text}");
+        tried += 1;
+    }
+    assert!(tried > 5, "{tried} examples");
+}
+
+/// Counts exactly, as nothing else runs in this process.
+fn all_threads() {
+    instrument::enable();
+    let ctx = custack::quick_init().unwrap();
+    let worker = |fails: bool| {
+        let handle = ctx.get_unowned();
+        move || {
+            assert!(!fails || instrument::fail(Some("cuCtxSynchronize"), 1, 700, When::Before));
+            let (result, calls) = instrument::during(|| handle.synchronize());
+            assert_eq!((result.is_err(), calls.of("cuCtxSynchronize")), (fails, 1));
+        }
+    };
+    let before = instrument::calls_of_all_threads();
+    // More of them than the counts have places, some at once and some one after another.
+    let work = || {
+        (0..200).for_each(|number| std::thread::spawn(worker(number % 10 == 0)).join().unwrap());
+        std::thread::scope(|scope| (0..100).for_each(|_| drop(scope.spawn(worker(false)))));
+    };
+    let ((_, here), everywhere) = instrument::during_on_all_threads(|| instrument::during(work));
+    assert_eq!(here.total(), 0);
+    assert_eq!(
+        everywhere.to_string(),
+        "cuCtxPushCurrent_v2 x300, cuCtxPopCurrent_v2 x300, cuCtxSynchronize x300"
+    );
+    assert_eq!(instrument::succeeded("cuCtxSynchronize"), 280, "a call that fails is made all the same");
+    assert_eq!(instrument::calls_of_all_threads().total(), before.total() + everywhere.total());
+    ctx.synchronize().unwrap();
+    assert_eq!(instrument::calls_of_all_threads().of("cuCtxSynchronize"), 301, "this thread's too");
+}
+
+#[test]
+fn calls_of_all_threads_are_counted_those_that_ended_included() {
+    child_succeeds("all threads", &[]);
 }
 
 #[test]
