@@ -237,34 +237,51 @@ fn every_library_that_was_tried_is_named_with_its_reason() {
     assert!(text.contains("tried: [\"libcuda.so.1\", \"libcuda.so\"]"), "{text}");
 }
 
-/// The examples were built if all targets were (`cargo test` does, `cargo test --test it` does not).
-#[test]
-fn every_example_returns_the_error_when_there_is_no_driver() {
-    let test = "every_example_returns_the_error_when_there_is_no_driver";
-    let Ok(sources) = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")) else {
-        return skip(test, "the source is not here");
-    };
+/// Runs every example with these variables; gives its name, its end, and all that it printed. None if they are not built:
+/// `cargo test` does build them, and `cargo test --test it` does not.
+fn examples(variables: &[(&str, &str)]) -> Option<Vec<(String, ExitStatus, String)>> {
+    let sources = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).ok()?;
     let binary = std::env::current_exe().unwrap();
     let built = binary.ancestors().nth(2).unwrap().join("examples");
-    let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
-    let mut tried = 0;
-    for source in
-        sources.map(|entry| entry.unwrap().path()).filter(|path| path.extension() == Some("rs".as_ref()))
-    {
-        let name = source.file_stem().unwrap().to_str().unwrap();
-        let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        match changed(&example) {
-            Ok(then) if then >= changed(&source).unwrap() => {}
-            _ => return skip(test, &format!("{name} is not built, or of an older source")),
-        }
-        let missing = [("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")];
-        let (status, text) = run_child(Command::new(example).envs(missing));
+    let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    let sources = sources.map(|entry| entry.unwrap().path());
+    sources
+        .filter(|source| source.extension() == Some("rs".as_ref()))
+        .map(|source| {
+            let name = source.file_stem().unwrap().to_str().unwrap().to_owned();
+            let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+            if changed(&example)? < changed(&source)? {
+                return None;
+            }
+            let (status, text) = run_child(Command::new(example).envs(variables.iter().copied()));
+            Some((name, status, text))
+        })
+        .collect()
+}
+
+#[test]
+fn every_example_returns_the_error_when_there_is_no_driver() {
+    let missing = [("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")];
+    let Some(examples) = examples(&missing) else {
+        return skip("every_example_returns_the_error_when_there_is_no_driver", "the examples are not built");
+    };
+    for (name, status, text) in &examples {
         assert_eq!(status.code(), Some(1), "{name}: {text}");
         assert!(text.contains("Error: ") && text.contains("tried /no/such/libcuda.so ("), "{name}: {text}");
         assert!(!text.contains("panicked"), "{name}: {text}");
-        tried += 1;
     }
-    assert!(tried > 5, "{tried} examples");
+    assert!(examples.len() > 5);
+}
+
+#[test]
+fn every_example_runs_on_the_simulated_driver() {
+    let Some(examples) = examples(&[("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", "2")]) else {
+        return skip("every_example_runs_on_the_simulated_driver", "the examples are not built");
+    };
+    for (name, status, text) in &examples {
+        assert!(status.success() && text.contains("Running on the simulated driver"), "{name}: {text}");
+        assert!(!text.contains("wrong") && !text.contains("panicked"), "{name}: {text}");
+    }
 }
 
 /// Counts exactly, as nothing else runs in this process.

@@ -3,4 +3,5 @@
 mod controls;
 mod facts;
 mod ptx;
+mod speed;
 mod trace;
