@@ -37,8 +37,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    /// [`UnexpectedValue`](CudaError::UnexpectedValue) for an answer without a name.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for an answer without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -59,8 +59,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    /// [`InvalidValue`](CudaError::InvalidValue) for a value without a name.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -83,8 +83,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    /// [`UnexpectedValue`](CudaError::UnexpectedValue) for an answer without a name.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for an answer without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -107,8 +107,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    /// [`InvalidValue`](CudaError::InvalidValue) for a value without a name.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -132,9 +132,9 @@ impl CurrentContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current,
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if a destroyed one is.
-    /// [`UnexpectedValue`](CudaError::UnexpectedValue) for an answer without a name.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current,
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) if a destroyed one is.
+    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for an answer without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, CurrentContext};
@@ -153,9 +153,9 @@ impl CurrentContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current,
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if a destroyed one is.
-    /// [`InvalidValue`](CudaError::InvalidValue) for a value without a name.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current,
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) if a destroyed one is.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, CurrentContext};
@@ -176,9 +176,9 @@ impl CurrentContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current,
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if a destroyed one is.
-    /// [`UnexpectedValue`](CudaError::UnexpectedValue) for an answer without a name.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current,
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) if a destroyed one is.
+    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for an answer without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, CurrentContext};
@@ -199,9 +199,9 @@ impl CurrentContext<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current,
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if a destroyed one is.
-    /// [`InvalidValue`](CudaError::InvalidValue) for a value without a name.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current,
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) if a destroyed one is.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, CurrentContext};

@@ -54,7 +54,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue) for an attribute without a name.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an attribute without a name.
     #[doc(alias = "cuFuncGetAttribute")]
     pub fn get_attribute(&self, attr: FunctionAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
@@ -65,7 +65,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
     #[doc(alias = "cuFuncGetAttribute")]
     pub fn get(&self, attr: SettableAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
@@ -76,7 +76,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue) for a value that the device cannot have.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device cannot have.
     #[doc(alias = "cuFuncSetAttribute")]
     pub fn set(&mut self, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         let number = attr.number()?;
