@@ -1,44 +1,44 @@
-//! The two sides of one memory fence: nearly free for those who use contexts, expensive for those who destroy them.
+//! The two sides of an asymmetric memory fence: almost free for threads that use contexts, expensive for the one that
+//! destroys a context.
 //!
-//! Between publishing what it is about to use and looking whether that still lives, a user needs the publishing to be
-//! seen. The plain way is a full fence, and on an H200's host that alone is a quarter of a push and a pop.
-//! Contexts are used millions of times and destroyed once, in a tenth of a second. So on Linux the destroyer has the
-//! kernel put a full fence into every running thread of the process (`membarrier`, since Linux 4.14), and users only
-//! keep the compiler from swapping the two steps: the fence is *asymmetric*. Where the kernel has no such call, users
-//! fence themselves, which is what the model checker tries (`tests/it/liveness.rs`).
+//! A user publishes which context it is about to use, then checks that the context is alive; the publication must be
+//! visible before the check. A full fence there costs a quarter of a push and a pop on an H200 host. Contexts are used
+//! millions of times and destroyed once, in a tenth of a second. So on Linux the destroyer has the kernel execute a
+//! full fence on every running thread of the process (`membarrier`, since Linux 4.14), and users only stop the compiler
+//! from reordering the two steps. Where the kernel has no such call, users execute the fence themselves, which is the
+//! variant that the model checker tests (`tests/it/liveness.rs`).
 //!
 //! Registering with the kernel takes tens of milliseconds once threads run, so it is done when a driver is loaded.
 //!
-//! A sandbox may take the call away later. Then users are told to fence themselves from now on, and the destroyer waits
-//! once for what was published before: a store leaves a processor's store buffer within a microsecond or so, and it is
-//! given [`GRACE`].
+//! A sandbox may forbid the call later. Users are then told to execute the fence themselves, and the destroyer waits
+//! [`GRACE`] once for what was published before: a store leaves a processor's store buffer within about a microsecond.
 
-// Two functions of the C library, which the standard library does not have.
+// Declares a C library function that the standard library does not expose.
 #![allow(unsafe_code)]
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
-/// How long a store may take to be seen by other processors, ten thousand times over.
+/// Ten thousand times what a store needs to become visible to other processors.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// Whether users leave the fence to the destroyer. False until it is known: a user's own fence is right with either kind
-/// of destroyer.
+/// Whether users rely on the destroyer's fence. False until that is known to work; a user's own fence is correct with
+/// either kind of destroyer.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-/// Whether it once was left to the destroyer, so that some user may not have heard yet that it is no more.
+/// Whether users ever relied on the destroyer's fence. If so, some may not have seen yet that they no longer can.
 static REGISTERED_WITH_KERNEL: AtomicBool = AtomicBool::new(false);
 
-/// Publishes. What the thread reads after this, it reads after a destroyer can see what was published, or else after
-/// that destroyer's [`heavy`].
+/// Stores `what` in `cell`. Either a destroyer sees the store before the thread's later reads, or those reads see what
+/// was written before that destroyer's [`heavy`].
 #[inline]
 pub(crate) fn publish(cell: &AtomicUsize, what: usize) {
     cell.store(what, Ordering::Relaxed);
     light();
 }
 
-/// What the thread wrote before this, a destroyer can see, or else the thread reads after this what was written before
+/// Either a destroyer sees what the thread wrote before this, or the thread's later reads see what was written before
 /// that destroyer's [`heavy`].
 #[inline]
 pub(crate) fn light() {
@@ -49,14 +49,14 @@ pub(crate) fn light() {
     }
 }
 
-/// After this everything is seen that was published by a thread which has not seen what the caller wrote before.
+/// After this the caller sees everything published by threads that have not seen the caller's earlier writes.
 pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
     register();
     if !REGISTERED_WITH_KERNEL.load(Ordering::SeqCst) || kernel::fence_all_threads() {
         return;
     }
-    // Whoever destroys meanwhile waits for the same.
+    // Concurrent destroyers wait here too.
     static LOST: Once = Once::new();
     LOST.call_once(|| {
         ASYMMETRIC.store(false, Ordering::SeqCst);
@@ -65,7 +65,7 @@ pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
 }
 
-/// Asks the kernel for the asymmetric fence, once.
+/// Registers with the kernel for the asymmetric fence, once.
 pub(crate) fn register() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
@@ -86,13 +86,13 @@ mod kernel {
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
 
-    // SAFETY: the C library's own function, with its signature.
+    // SAFETY: the declaration has the C library's signature.
     unsafe extern "C" {
         fn syscall(number: c_long, ...) -> c_long;
     }
 
     fn membarrier(command: c_int) -> bool {
-        // SAFETY: the call takes three numbers, and touches no memory of the program.
+        // SAFETY: the call takes three integers and touches no memory of the process.
         unsafe { syscall(MEMBARRIER, command, 0 as c_int, 0 as c_int) == 0 }
     }
 

@@ -12,7 +12,7 @@ bitflags! {
     }
 }
 
-/// Initialises the driver, which every other call needs; may be called any number of times.
+/// Initialises the driver. Every other call needs this; it may be called any number of times.
 ///
 /// The first call loads the driver (see [`driver`](crate::driver)).
 ///
@@ -20,7 +20,7 @@ bitflags! {
 ///
 /// * [`NoDriver`](crate::error::CudaError::NoDriver): no driver could be loaded; the error says what was tried.
 /// * [`NoDevice`](crate::error::CudaError::NoDevice): the driver finds no device.
-/// * [`InvalidValue`](crate::error::CudaError::InvalidValue): a flag is set; the driver knows none.
+/// * [`InvalidValue`](crate::error::CudaError::InvalidValue): a flag is set; the driver defines none.
 ///
 /// ```
 /// custack::init(custack::CudaFlags::empty())?;

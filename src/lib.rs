@@ -3,8 +3,8 @@
 //!
 //! custack manages CUDA contexts as RustaCUDA does (an owned [`Context`](context::Context), an
 //! [`UnownedContext`](context::UnownedContext) for workers, [`ContextStack`](context::ContextStack) push and pop), has
-//! its [streams](stream), [events](event), [memory], [modules](module) and [launches](function), and makes true what
-//! RustaCUDA had to ask of the programmer: no sequence of safe calls, on any number of threads, crashes or leaves the
+//! its [streams](stream), [events](event), [memory], [modules](module) and [launches](function), and guarantees what
+//! RustaCUDA had to leave to the programmer: no sequence of safe calls, on any number of threads, crashes or leaves the
 //! wrong context current. Everything runs on the NVIDIA driver and, with the cargo feature `sim`, on a simulated one,
 //! kernels included ([`driver`] says how to choose).
 //!
@@ -44,15 +44,15 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `rustacuda` | yes | `#[derive(DeviceCopy)]` at the root, where programs written for RustaCUDA look for it |
-//! | `thiserror` | yes | its derive writes the texts of [`DriverError`](error::DriverError); without it they are the same |
-//! | `tracing` | yes | reports of what destructors cannot return, and of what other code did to the stack |
+//! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
+//! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
 //!
-//! With none of them custack builds in less time than cudarc or oxicuda-driver, and does the same.
+//! Without any of them custack builds faster than cudarc or oxicuda-driver, and has the same functions.
 //!
 //! # From RustaCUDA
 //!
-//! A program written for RustaCUDA moves over by one line of its Cargo.toml:
+//! A program written for RustaCUDA moves over by changing one line of its Cargo.toml:
 //!
 //! ```toml
 //! rustacuda = { package = "custack", version = "0.1" }

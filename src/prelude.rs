@@ -1,7 +1,7 @@
 //! The names that most programs use: `use custack::prelude::*;`.
 //!
-//! They are RustaCUDA's prelude, name for name, so that a program that moves over finds what it had and meets no name that
-//! collides with its own. So nothing is added here: [`launch!`](crate::launch), [`Event`](crate::event::Event),
+//! They are RustaCUDA's prelude, name for name, so that a program that moves over finds what it imported before and no
+//! name that collides with its own. [`launch!`](crate::launch), [`Event`](crate::event::Event),
 //! [`LockedBuffer`](crate::memory::LockedBuffer) and the rest are imported from their modules.
 //!
 //! ```

@@ -1,15 +1,15 @@
-//! The one place from which custack reports what it cannot return: what a destructor met, what foreign code did to
-//! the stack, what a thread left behind.
+//! Reports what custack cannot return: errors in destructors, changes that other code made to the stack, contexts that
+//! a thread left behind.
 //!
-//! A report never panics. It may be made in a destructor, during a panic, or while a thread ends, and a subscriber
-//! that stumbles there (over a thread-local of its own that is gone, for one) must not take the process with it.
+//! A report never panics. It may be made in a destructor, during a panic, or while a thread ends, and a subscriber that
+//! fails there (because a thread-local of its own is destroyed, for example) must not abort the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls a function of the program's, and lets no panic out of it; false if it did panic.
+/// Calls a function of the program and catches its panic; returns false if it panicked.
 pub(crate) fn contained(f: impl FnOnce()) -> bool {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { return true };
-    // What it panicked with is of the program's too, and may panic in its turn when it is dropped.
+    // The payload belongs to the program too, and its destructor may panic.
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(again);
     }
@@ -31,13 +31,13 @@ macro_rules! quietly {
     }};
 }
 
-/// Something was lost or found wrong that the program should know of.
+/// For a loss or an inconsistency that the program should know about.
 #[cold]
 pub(crate) fn warn(text: std::fmt::Arguments<'_>) {
     quietly!(warn, text);
 }
 
-/// Something that is worth seeing when one looks for a cause.
+/// For what helps to find the cause of a problem.
 #[cold]
 pub(crate) fn debug(text: std::fmt::Arguments<'_>) {
     quietly!(debug, text);

@@ -1,4 +1,4 @@
-//! What keeps other crates from implementing the traits that only this crate's types can be sound for.
+//! Keeps other crates from implementing the traits that are sound only for this crate's types.
 
 /// A supertrait that no other crate can name.
 pub trait Sealed {}

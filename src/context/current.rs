@@ -1,4 +1,4 @@
-//! [`CurrentContext`]: RustaCUDA's functions on whatever is current, and the guard of a scope.
+//! [`CurrentContext`]: RustaCUDA's functions on the current context, and the guard of a scope.
 
 use super::handle::{ContextHandle, UnownedContext};
 use super::stack_ops;
@@ -17,10 +17,10 @@ use std::ptr;
 
 /// The context on top of the calling thread's stack.
 ///
-/// As a namespace it holds the functions that ask about and change whatever is current:
-/// `CurrentContext::synchronize()`. As a value it is the guard that [`enter`](UnownedContext::enter) gives: while it
-/// lives its context is current on this thread, and when it is dropped the stack is what it was. It derefs to the
-/// handle, so `current.synchronize()` works on it. It cannot leave its thread, nor outlive the handle it came from:
+/// As a namespace it has the functions that query and change the current context, such as
+/// `CurrentContext::synchronize()`. As a value it is the guard that [`enter`](UnownedContext::enter) returns: its
+/// context is current on this thread until the guard is dropped, which restores the stack. It derefs to the handle, so
+/// `current.synchronize()` works on it. It cannot leave its thread or outlive the handle it came from:
 ///
 /// ```compile_fail
 /// # use custack::context::{Context, ContextFlags};
@@ -43,25 +43,25 @@ use std::ptr;
 /// });
 /// ```
 ///
-/// Guards may be dropped in any order. One that is dropped while a later one lives leaves that one's context
-/// current; its own entry goes when it comes to the top. Whatever a scope left on the stack above its own entry goes
-/// with it, unless a living guard stands there.
+/// Guards may be dropped in any order. If one is dropped while a later guard lives, the later guard's context stays
+/// current, and the earlier guard's entry is popped when it comes to the top. Whatever a scope left on the stack above
+/// its own entry is popped with it, unless a living guard holds it.
 #[derive(Debug)]
-#[must_use = "the context is current while the guard lives; dropped at once it does nothing"]
+#[must_use = "the context is current while the guard lives; a guard that is dropped at once has no effect"]
 pub struct CurrentContext<'a> {
     context: &'a UnownedContext,
-    /// The serial number of the entry that it stands on.
+    /// The serial number of the entry that it holds.
     serial: u64,
     made_entry: bool,
-    // A guard is about one thread's stack: neither `Send` nor `Sync`.
+    // A guard belongs to one thread's stack: neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
 impl UnownedContext {
     /// Makes the context current on the calling thread until the guard is dropped.
     ///
-    /// Costs two driver calls, a push and a pop; if the context is current already, one, which asks what is current
-    /// and touches nothing that threads share.
+    /// Costs two driver calls, a push and a pop. If the context is current already it costs one, which asks what is
+    /// current and writes nothing that threads share.
     ///
     /// # Errors
     ///
@@ -87,43 +87,44 @@ impl UnownedContext {
     pub fn enter(&self) -> CudaResult<CurrentContext<'_>> {
         if let Some(driver) = running().filter(|_| shadow_stack::is_top(self.handle()) && self.is_alive()) {
             return match driver.try_get() {
-                Ok(raw) if ptr::eq(raw, self.as_raw()) => Ok(self.stand_on_top()),
-                odd => self.enter_moved(odd, Location::caller()),
+                Ok(raw) if ptr::eq(raw, self.as_raw()) => Ok(self.guard_top()),
+                odd => self.enter_changed(odd, Location::caller()),
             };
         }
         self.switch(Location::caller())
     }
 
-    /// As [`enter`](Self::enter), for one who has a lease, also on a context that is retiring; once for all rooms and
-    /// not inlined into each of their methods, so that the crate builds faster.
+    /// Like [`enter`](Self::enter), for a caller that has a lease, also on a retiring context. It is not inlined into
+    /// the methods of all modules, which makes the crate build faster.
     #[inline(never)]
     pub(super) fn enter_leased(&self, live: Live<'_>) -> CudaResult<CurrentContext<'_>> {
         let (driver, location) = (driver()?, Location::caller());
         if shadow_stack::is_top(self.handle()) {
             if driver.is_current(self.as_raw())? {
-                // A tombstone was there before this scope and stays after it: there the guard stands nowhere.
-                return Ok(if self.is_alive() { self.stand_on_top() } else { self.stand_nowhere() });
+                // The tombstone was there before this scope and stays after it, so the guard holds no entry.
+                return Ok(if self.is_alive() { self.guard_top() } else { self.guard_no_entry() });
             }
-            self.moved();
+            self.report_change();
         }
         if self.is_found(driver, location)? {
-            return Ok(self.stand_on_top());
+            return Ok(self.guard_top());
         }
-        stack_ops::push_leased(driver, self.handle(), live, location).map(|serial| self.stand_on_own(serial))
+        stack_ops::push_leased(driver, self.handle(), live, location)
+            .map(|serial| self.guard_own_entry(serial))
     }
 
     #[inline]
-    fn stand_on_top(&self) -> CurrentContext<'_> {
-        let serial = shadow_stack::stand_on_top();
+    fn guard_top(&self) -> CurrentContext<'_> {
+        let serial = shadow_stack::hold_top();
         CurrentContext { context: self, serial, made_entry: false, thread: PhantomData }
     }
 
-    fn stand_nowhere(&self) -> CurrentContext<'_> {
+    fn guard_no_entry(&self) -> CurrentContext<'_> {
         CurrentContext { context: self, serial: 0, made_entry: false, thread: PhantomData }
     }
 
     #[inline]
-    fn stand_on_own(&self, serial: u64) -> CurrentContext<'_> {
+    fn guard_own_entry(&self, serial: u64) -> CurrentContext<'_> {
         CurrentContext { context: self, serial, made_entry: true, thread: PhantomData }
     }
 
@@ -131,23 +132,23 @@ impl UnownedContext {
     fn switch(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
         let driver = driver()?;
         if self.is_found(driver, location)? {
-            return Ok(self.stand_on_top());
+            return Ok(self.guard_top());
         }
         match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
-            Ok(serial) => Ok(self.stand_on_own(serial)),
+            Ok(serial) => Ok(self.guard_own_entry(serial)),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether other code has made the context current, where it is time to look. If so, its entry is noted, and scopes
-    /// find it on top from now on.
+    /// Whether other code has made the context current; asks the driver only if a probe is due. If so, a found entry is
+    /// added, on which later scopes find the context.
     #[inline]
     fn is_found(&self, driver: &Driver, location: &'static Location<'static>) -> CudaResult<bool> {
-        if shadow_stack::is_time_to_look() { self.look(driver, location) } else { Ok(false) }
+        if shadow_stack::should_probe() { self.probe(driver, location) } else { Ok(false) }
     }
 
     #[cold]
-    fn look(&self, driver: &Driver, location: &'static Location<'static>) -> CudaResult<bool> {
+    fn probe(&self, driver: &Driver, location: &'static Location<'static>) -> CudaResult<bool> {
         let found = self.is_alive() && driver.is_current(self.as_raw())?;
         if found {
             shadow_stack::forget_found();
@@ -156,29 +157,29 @@ impl UnownedContext {
         Ok(found)
     }
 
-    /// Enters where the driver does not say what the shadow stack says.
+    /// Enters where the driver's answer differs from the shadow stack.
     #[cold]
-    fn enter_moved(
+    fn enter_changed(
         &self,
         current: Result<CUcontext, Failed>,
         location: &'static Location<'static>,
     ) -> CudaResult<CurrentContext<'_>> {
         current.map_err(|failed| failed.of("cuCtxGetCurrent"))?;
-        self.moved();
+        self.report_change();
         self.switch(location)
     }
 
     #[cold]
-    fn moved(&self) {
+    fn report_change(&self) {
         report::debug(format_args!(
-            "{self} should be current and is not: other code moved this thread's context stack"
+            "{self} should be current and is not: other code changed this thread's context stack"
         ));
         shadow_stack::forget_found();
-        shadow_stack::look_soon();
+        shadow_stack::probe_soon();
     }
 
-    /// Runs the closure with the context current, and puts the stack back as it was: also when the closure fails
-    /// or panics, and whatever it left on the stack.
+    /// Runs the closure with the context current, and restores the stack, also if the closure fails or panics, and
+    /// whatever it left on the stack.
     ///
     /// # Errors
     ///
@@ -207,7 +208,7 @@ impl UnownedContext {
 impl Drop for CurrentContext<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.made_entry || !shadow_stack::step_off_top(self.serial) {
+        if self.made_entry || !shadow_stack::release_top(self.serial) {
             self.leave();
         }
     }
@@ -218,7 +219,7 @@ impl CurrentContext<'_> {
     fn leave(&self) {
         match self.made_entry {
             true => stack_ops::leave(self.context.handle(), self.serial),
-            false => stack_ops::step_off(self.serial, false),
+            false => stack_ops::release_guard(self.serial, false),
         }
     }
 }
@@ -233,7 +234,7 @@ impl Deref for CurrentContext<'_> {
 }
 
 impl fmt::Display for CurrentContext<'_> {
-    /// As its handle.
+    /// Like its handle.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.context.fmt(f)
     }
@@ -252,14 +253,13 @@ impl ContextHandle for CurrentContext<'_> {
     }
 }
 
-/// What RustaCUDA asks of whatever is current. Each is one driver call, and answers
-/// [`InvalidContext`](crate::error::CudaError::InvalidContext) where no context is current and
-/// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) where a destroyed one is, unless it says
-/// otherwise.
+/// RustaCUDA's functions on the current context. Each makes one driver call and, unless documented otherwise, returns
+/// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current and
+/// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) if a destroyed one is.
 impl CurrentContext<'_> {
-    /// A handle to the current context; a [null](UnownedContext::is_null) one if there is none.
+    /// A handle to the current context; a [null](UnownedContext::is_null) handle if there is none.
     ///
-    /// Together with [`set_current`](Self::set_current) it saves and restores what is current, also "none".
+    /// Together with [`set_current`](Self::set_current) it saves and restores the current context, including "none".
     ///
     /// # Errors
     ///
@@ -280,8 +280,8 @@ impl CurrentContext<'_> {
         stack_ops::current(driver()?).map(UnownedContext::from)
     }
 
-    /// Makes the context current: in place of the top of the stack, or as its first entry. A
-    /// [null](UnownedContext::is_null) handle takes the top off, and does nothing on an empty stack.
+    /// Makes the context current, in place of the top of the stack or as its first entry. A
+    /// [null](UnownedContext::is_null) handle pops the top, and does nothing on an empty stack.
     ///
     /// # Errors
     ///
@@ -304,7 +304,7 @@ impl CurrentContext<'_> {
         stack_ops::set(c.as_unowned().handle())
     }
 
-    /// The device of the current context; the driver tells it of a destroyed one too.
+    /// The device of the current context, even of a destroyed one.
     ///
     /// # Errors
     ///
@@ -327,7 +327,7 @@ impl CurrentContext<'_> {
     ///
     /// # Errors
     ///
-    /// Those of all these functions; the error of work that failed.
+    /// Those of all these functions, and the error of work that failed.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, CurrentContext};

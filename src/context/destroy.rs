@@ -1,18 +1,19 @@
-//! What an owner does when it lets go, and the last memory that kept a context.
+//! What happens when an owner is dropped, and when the last memory of a retiring context is freed.
 
 use super::handle::UnownedContext;
 use super::resource::must_retire;
 use super::stack_ops;
 use crate::driver::{Driver, Live, driver};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{self, Ending, Handle, Hold, is_ending, retire};
+use crate::liveness::{self, Claimed, Handle, Hold, is_ending, retire};
 use crate::report;
 use crate::shadow_stack;
 
-/// Ends the context, and destroys it unless something keeps it; clears it off the top of this thread's stack.
+/// Ends the context's life, destroys the context unless something keeps it, and clears it off the top of this thread's
+/// stack.
 ///
-/// An error with the context alive: nothing was done. With the context dead: the driver was asked to destroy it, and may
-/// have done so.
+/// If it fails and the context is alive, nothing was done. If the context is dead, the driver was asked to destroy it
+/// and may have done so.
 pub(super) fn destroy(context: Handle) -> CudaResult<()> {
     let driver = driver()?;
     if is_ending() {
@@ -21,16 +22,16 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
         return Ok(());
     }
     let own = own(driver, context);
-    let Some(hold) = context.hazard(|live| Hold::take(driver, live, own)) else {
+    let Some(hold) = context.hazard(|live| Hold::new(driver, live, own)) else {
         stack_ops::clear_destroyed(driver, context);
         return Ok(());
     };
     let hold = hold?;
-    let ending = if context.end_life() { context.claim() } else { None };
-    let result = match ending {
-        Some(ending) => ending.finish_held(hold),
+    let claimed = if context.end_life() { context.claim() } else { None };
+    let result = match claimed {
+        Some(claimed) => claimed.finish_held(hold),
         None => {
-            hold.let_go(context);
+            hold.release(context);
             Ok(())
         }
     };
@@ -38,7 +39,7 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
     result
 }
 
-/// As [`destroy`], in a destructor: the context ends whatever happens, soon after if not now.
+/// Like [`destroy`], for destructors: the context's life ends whatever happens, and what fails here is retired.
 pub(super) fn destroy_quietly(context: Handle) {
     match destroy(context) {
         Ok(()) => {}
@@ -62,29 +63,29 @@ fn retire_context(context: Handle) {
     }
 }
 
-/// Ends what nothing keeps any more.
-pub(super) fn finish(ending: Option<Ending>) {
-    let Some(ending) = ending else { return };
+/// Destroys a context that nothing keeps any more.
+pub(super) fn finish(claimed: Option<Claimed>) {
+    let Some(claimed) = claimed else { return };
     if must_retire() {
-        return retire(move || ending.finish_quietly(0));
+        return retire(move || claimed.finish_quietly(0));
     }
-    let own = driver().map_or(0, |driver| own(driver, ending.context()));
-    ending.finish_quietly(own);
+    let own = driver().map_or(0, |driver| own(driver, claimed.context()));
+    claimed.finish_quietly(own);
 }
 
-/// How many entries on top of this thread's stack are the context's. None if other code has moved the stack, so that
-/// custack's own are not on top any more, or gone.
+/// How many entries on top of this thread's stack are the context's. 0 if other code has changed the stack, so that
+/// custack's entries are covered or gone.
 fn own(driver: &Driver, context: Handle) -> usize {
     let (own, raw) = (shadow_stack::run(context.raw()), context.raw());
     if own == 0 || driver.is_current(raw).or_else(|_| driver.is_current(raw)) == Ok(true) { own } else { 0 }
 }
 
-/// Keeps a context at the driver while it exists: what memory holds.
+/// Keeps a context at the driver while it exists; memory holds one.
 #[derive(Debug)]
 pub(crate) struct Pin(UnownedContext);
 
 impl Pin {
-    /// Of a context that the caller has a lease on.
+    /// The caller has a lease on the context.
     pub(super) fn new(context: &UnownedContext, lease: Live<'_>) -> Pin {
         context.handle().pin(lease);
         Pin(context.clone())
@@ -107,16 +108,16 @@ impl Drop for Pin {
     }
 }
 
-/// Waits until everything is destroyed that could not be when it was dropped.
+/// Waits until everything is destroyed that could not be destroyed when it was dropped.
 ///
-/// What is dropped in a host function, or while its thread ends, is destroyed soon after by a thread of custack's own;
-/// so is a context whose owner let go while another thread waited in a call on it. Everything else is destroyed when its
+/// What is dropped in a host function, or while its thread ends, is destroyed soon after by custack's own thread; so is
+/// a context whose owner is dropped while another thread waits in a call on it. Everything else is destroyed when its
 /// drop returns.
 ///
 /// # Errors
 ///
-/// [`NotPermitted`](CudaError::NotPermitted) in a host function, and in a subscriber of `tracing` that is told what went
-/// wrong with what was retired; [`OperatingSystemError`](CudaError::OperatingSystemError) if no thread can be had.
+/// [`NotPermitted`](CudaError::NotPermitted) in a host function, and in a `tracing` subscriber that is called on the
+/// retirement thread; [`OperatingSystemError`](CudaError::OperatingSystemError) if that thread cannot be started.
 ///
 /// ```
 /// use custack::stream::{Stream, StreamFlags};

@@ -9,27 +9,27 @@ use bitflags::bitflags;
 bitflags! {
     /// Flags for creating a context.
     ///
-    /// At most one of the three scheduling flags may be set; they say what a thread does while it waits for the
-    /// device. Bits that this crate has no name for are kept as the driver gives them.
+    /// At most one of the three scheduling flags may be set; they say what a thread does while it waits for the device.
+    /// Bits without a name in this crate are kept.
     pub struct ContextFlags: u32 {
-        /// A waiting thread spins: the shortest wait, at the price of a busy core (`CU_CTX_SCHED_SPIN`).
+        /// A waiting thread spins: the shortest wait, at the cost of a busy core (`CU_CTX_SCHED_SPIN`).
         const SCHED_SPIN = 0x01;
-        /// A waiting thread yields to others between looks (`CU_CTX_SCHED_YIELD`).
+        /// A waiting thread yields between polls (`CU_CTX_SCHED_YIELD`).
         const SCHED_YIELD = 0x02;
         /// A waiting thread sleeps until the device wakes it (`CU_CTX_SCHED_BLOCKING_SYNC`).
         const SCHED_BLOCKING_SYNC = 0x04;
         /// The driver chooses: it yields if there are more contexts than processors, else it spins
-        /// (`CU_CTX_SCHED_AUTO`, which is no bit at all).
+        /// (`CU_CTX_SCHED_AUTO`, which has no bit).
         const SCHED_AUTO = 0x00;
-        /// Page-locked memory may be mapped into the device's address space; always so since CUDA 11
+        /// Page-locked memory can be mapped into the device's address space; always the case since CUDA 11
         /// (`CU_CTX_MAP_HOST`).
         const MAP_HOST = 0x08;
-        /// Local memory that a kernel needed is kept for the next one (`CU_CTX_LMEM_RESIZE_TO_MAX`).
+        /// Local memory that a kernel needed is kept for later kernels (`CU_CTX_LMEM_RESIZE_TO_MAX`).
         const LMEM_RESIZE_TO_MAX = 0x10;
         /// A fault on the device writes a core dump (`CU_CTX_COREDUMP_ENABLE`, CUDA 12.1).
         const COREDUMP_ENABLE = 0x20;
-        /// A core dump can be asked for through a pipe (`CU_CTX_USER_COREDUMP_ENABLE`, CUDA 12.1). The driver
-        /// reports it as `COREDUMP_ENABLE`.
+        /// A core dump can be requested through a pipe (`CU_CTX_USER_COREDUMP_ENABLE`, CUDA 12.1). The driver reports
+        /// it as `COREDUMP_ENABLE`.
         const USER_COREDUMP_ENABLE = 0x40;
         /// Synchronous memory operations always synchronise (`CU_CTX_SYNC_MEMOPS`, CUDA 12.1).
         const SYNC_MEMOPS = 0x80;
@@ -39,7 +39,7 @@ bitflags! {
 const SCHEDULES: u32 = 0x07;
 
 impl ContextFlags {
-    /// Flags of the driver, unknown bits included.
+    /// The driver's flags, unknown bits included.
     pub(super) fn from_driver(bits: u32) -> ContextFlags {
         ContextFlags { bits }
     }
@@ -75,8 +75,8 @@ impl UnownedContext {
         driver()?.ctx_get_flags().map(ContextFlags::from_driver)
     }
 
-    /// Changes the flags of the living context: the scheduling, `LMEM_RESIZE_TO_MAX` and `SYNC_MEMOPS`. The others
-    /// stay as they were made (CUDA 12.1 and later).
+    /// Changes the flags of the context: the scheduling, `LMEM_RESIZE_TO_MAX` and `SYNC_MEMOPS`. The others keep their
+    /// values from its creation (CUDA 12.1 and later).
     ///
     /// # Errors
     ///
@@ -98,15 +98,15 @@ impl UnownedContext {
         flags.refuse_two_schedules()?;
         let driver = driver()?;
         let current = self.enter()?;
-        // On a destroyed context this call crashes, so the context must not go between the entering and the call.
+        // This call crashes on a destroyed context, so the context must not be destroyed between entering and the call.
         current
             .hazard(|live| driver.ctx_set_flags(live, flags.bits()))?
-            .map_err(|error| error.note(format_args!("to set {flags:?}")))
+            .map_err(|error| error.note(format_args!("setting {flags:?}")))
     }
 }
 
 impl CurrentContext<'_> {
-    /// The flags of the current context. On a destroyed one the driver answers no flags.
+    /// The flags of the current context; empty if the context is destroyed.
     ///
     /// # Errors
     ///

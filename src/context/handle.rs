@@ -11,14 +11,14 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr;
 
-/// A handle to a context that does not own it: cheap to clone, and good on any thread.
+/// A handle to a context that does not own it: cheap to clone, and usable on any thread.
 ///
-/// It may outlive the context. From the moment the owner lets go, every method and every call that takes the handle
-/// answers [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without asking the driver, which would crash. Two
-/// handles are equal if they are of the same context; the driver's reuse of a handle value does not make them so.
+/// It may outlive the context. From the moment the owner is dropped, every method and every call that takes the handle
+/// returns [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) without calling the driver, which would crash. Two
+/// handles are equal if they refer to the same context; that the driver reuses handle values does not make them equal.
 ///
-/// The methods that ask about or change the context work whatever is current on the calling thread, and leave its
-/// stack as it was.
+/// The methods that query or change the context work whatever is current on the calling thread, and leave its stack as
+/// it was.
 ///
 /// ```
 /// use custack::context::{Context, ContextFlags};
@@ -51,16 +51,16 @@ impl From<Handle> for UnownedContext {
 }
 
 impl UnownedContext {
-    /// What this is, as plain data.
+    /// The handle as plain data.
     #[inline]
     pub(super) fn handle(&self) -> &Handle {
         &self.0
     }
 
-    /// Stands for no context, for what has none.
+    /// The null handle, by reference.
     pub(crate) const NONE: &'static UnownedContext = &UnownedContext(Handle::NONE);
 
-    /// The handle that stands for no context, for what needs none.
+    /// The null handle.
     pub(crate) fn none() -> UnownedContext {
         UnownedContext(Handle::NONE)
     }
@@ -71,56 +71,56 @@ impl UnownedContext {
         UnownedContext(Handle::numbered(number))
     }
 
-    /// The current context, for what is made in it.
+    /// The current context, in which something is about to be made.
     #[inline]
     pub(crate) fn of_this_thread() -> CudaResult<UnownedContext> {
         let current = stack_ops::current(driver()?)?;
         if current.is_alive() { Ok(UnownedContext(current)) } else { Err(unusable(current)) }
     }
 
-    /// Refuses a handle that stands for no living context, before the driver is asked.
+    /// Refuses a handle without a living context, before the driver is called.
     #[inline]
     pub(crate) fn usable(&self) -> CudaResult<()> {
         if self.is_alive() { Ok(()) } else { Err(stack_ops::refusal(self.0)) }
     }
 
-    /// Whether the context is alive. Another thread may destroy it right after.
+    /// Whether the context is alive. Another thread may destroy it right afterwards.
     ///
-    /// Of a context made by [other code](Origin::Foreign) it tells only that custack has not seen it destroyed.
+    /// For a context made by [other code](Origin::Foreign), `true` means only that custack has not seen it destroyed.
     #[inline]
     pub fn is_alive(&self) -> bool {
         self.0.is_alive()
     }
 
-    /// Whether this stands for "no context", as [`get_current`](super::CurrentContext::get_current) gives it on a
-    /// thread without one.
+    /// Whether this is the null handle, which [`get_current`](super::CurrentContext::get_current) returns on a thread
+    /// without a context.
     pub fn is_null(&self) -> bool {
         self.0.is_none()
     }
 
-    /// custack's own number of the context, from 1, never used again in this process; 0 for a null handle.
+    /// custack's own number for the context, from 1, never reused in this process; 0 for a null handle.
     pub fn id(&self) -> u64 {
         self.0.id()
     }
 
-    /// How custack came to know the context.
+    /// Where the context came from.
     pub fn origin(&self) -> Origin {
         self.0.origin()
     }
 
-    /// The driver's handle. Using it once the context is destroyed can crash the process.
+    /// The driver's handle. Using it after the context is destroyed can crash the process.
     #[inline]
     pub fn as_raw(&self) -> CUcontext {
         self.0.raw()
     }
 
-    /// A handle for a raw one that other code made, or that [`into_raw`](super::Context::into_raw) gave away.
+    /// A handle for a raw one that other code made, or that [`into_raw`](super::Context::into_raw) returned.
     ///
-    /// A raw handle that custack knows and that is alive gives a handle equal to the others of the same context.
+    /// If custack already has handles to the same living context, the new one equals them.
     ///
     /// # Safety
     ///
-    /// `raw` is null, or the handle of a context of the running driver that is alive and stays so while the handle
+    /// `raw` is null, or the handle of a context of the running driver that is alive and stays alive while this handle
     /// or a clone of it is used: custack cannot know when other code destroys it.
     ///
     /// ```
@@ -139,15 +139,15 @@ impl UnownedContext {
             return UnownedContext::none();
         }
         let alive = registry::find(raw).filter(Handle::is_alive);
-        UnownedContext(alive.unwrap_or_else(|| registry::meet(raw, None)))
+        UnownedContext(alive.unwrap_or_else(|| registry::find_or_add(raw, None)))
     }
 
     /// The device of the context.
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle; of a [foreign](Origin::Foreign) context
-    /// whose device is not known yet, what the driver answers.
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle; for a [foreign](Origin::Foreign) context whose
+    /// device is not known yet, any error of the driver.
     #[doc(alias("cuCtxGetDevice", "cuCtxGetDevice_v2"))]
     pub fn device(&self) -> CudaResult<Device> {
         if let Some(device) = self.0.device() {
@@ -170,7 +170,7 @@ impl UnownedContext {
         Ok(CudaApiVersion::from_raw(i32::try_from(version).unwrap_or(i32::MAX)))
     }
 
-    /// The driver's own number of the context, never used again in this process (CUDA 12.0 and later).
+    /// The driver's own number for the context, never reused in this process (CUDA 12.0 and later).
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuCtxGetCurrent")]
     pub fn is_current(&self) -> CudaResult<bool> {
         Ok(self.is_alive() && ptr::eq(driver()?.ctx_get_current()?, self.as_raw()))
@@ -216,7 +216,7 @@ impl UnownedContext {
     }
 }
 
-/// Why what is current cannot be made anything in.
+/// Why nothing can be made in the current context.
 #[cold]
 fn unusable(current: Handle) -> CudaError {
     if current.is_none() {
@@ -244,19 +244,19 @@ impl fmt::Debug for UnownedContext {
 }
 
 impl fmt::Display for UnownedContext {
-    /// Such as `context 3 on device 0`, with what is special about it.
+    /// For example `context 3 on device 0`, plus what is special about it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// What can be pushed, set and entered: an owner, a handle, a guard. Not for implementing elsewhere.
+/// Anything that can be pushed, set and entered: an owner, a handle, a guard. Other crates cannot implement it.
 pub trait ContextHandle: Sealed {
     /// The driver's handle.
     #[doc(hidden)]
     fn get_inner(&self) -> CUcontext;
 
-    /// The handle with its liveness.
+    /// The handle, which knows whether its context is alive.
     #[doc(hidden)]
     fn as_unowned(&self) -> &UnownedContext;
 }

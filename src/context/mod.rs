@@ -1,32 +1,33 @@
 //! CUDA contexts, and the stack of them that each thread has.
 //!
-//! A context is to a device what a process is to a computer: memory, modules and streams belong to one, and pointers
-//! of one mean nothing in another. Most driver calls work on the context that is *current* on the calling thread:
-//! the top of a stack that the driver keeps for each thread. One context can be current on many threads.
+//! A context is to a device what a process is to a computer: memory, modules and streams belong to one, and pointers of
+//! one mean nothing in another. Most driver calls work on the context that is *current* on the calling thread: the top
+//! of a stack that the driver keeps for each thread. One context can be current on many threads.
 //!
 //! # The stack discipline, on one page
 //!
-//! * [`Context`] owns a context and destroys it when dropped. [`UnownedContext`] is a handle to it for everybody
-//!   else, [`PrimaryContext`] a share in the context that a device has for everybody.
-//! * [`ctx.scoped(|current| ...)`](UnownedContext::scoped) makes a context current for the length of a closure, and
-//!   [`ctx.enter()`](UnownedContext::enter) for the life of a guard. After the last guard the stack is what it was,
-//!   after a panic too, and in whatever order the guards went.
+//! * [`Context`] owns a context and destroys it when dropped. [`UnownedContext`] is a handle to it, and
+//!   [`PrimaryContext`] a share in the context that the driver provides for each device.
+//! * [`ctx.scoped(|current| ...)`](UnownedContext::scoped) makes a context current while a closure runs, and
+//!   [`ctx.enter()`](UnownedContext::enter) while a guard lives. After the last guard the stack is what it was, also
+//!   after a panic, and in whatever order the guards were dropped.
 //! * The methods of a context ([`synchronize`](UnownedContext::synchronize), [`limit`](UnownedContext::limit), ...)
-//!   enter it by themselves and leave the caller's stack as it was.
-//! * [`ContextStack::push`], [`ContextStack::pop`] and [`CurrentContext::set_current`] do what the driver's functions
-//!   do, to the letter, except that they never take a scope's context from under a living guard: that is
+//!   enter it themselves and leave the caller's stack as it was.
+//! * [`ContextStack::push`], [`ContextStack::pop`] and [`CurrentContext::set_current`] do exactly what the driver's
+//!   functions do, except that they never remove an entry that a living guard holds: that is
 //!   [`HeldByGuard`](crate::error::CudaError::HeldByGuard).
-//! * A handle knows whether its context lives. Once it is destroyed, every call with the handle answers
-//!   [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) without asking the driver, for which a dead
-//!   handle is a wild pointer. On the thread that destroys it, it leaves the top of the stack, unless a guard stands
-//!   there: then its entry stays until the guard is gone, and every call on it answers that it is destroyed.
-//! * Destroying waits for nobody. While memory of a context is allocated, or another thread is in a call on it that may
-//!   take long, the owner's drop returns at once and the driver destroys the context later ([`Context::drop`]).
-//! * Other code in the process (the CUDA runtime, a library) may move the stack too. custack's own mirror of it is
-//!   never believed without the driver's word; when a scope ends, what was current before is made current again. A
-//!   context that other code has made current is found to be so and stayed in, from the second scope on, or in a thread
-//!   that has long been without, within 256.
-//! * When a thread ends with contexts on its stack, a report says which, and where in the source they came from.
+//! * A handle knows whether its context is alive. Once the context is destroyed, every call with the handle returns
+//!   [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) without calling the driver, which would
+//!   dereference a wild pointer. The thread that destroys a context loses it from the top of its stack, unless a guard
+//!   holds it there: then its entry stays until the guard is dropped, and every call on it returns that error.
+//! * Destroying never waits for other threads. While memory of a context is allocated, or another thread is in a call
+//!   on it that may take long, the owner's drop returns at once and the driver destroys the context later
+//!   ([`Context::drop`]).
+//! * Other code in the process (the CUDA runtime, a library) may change the stack too. custack never trusts its mirror
+//!   of the stack without checking it against the driver; when a scope ends, what was current before is made current
+//!   again. If other code has made a context current, a scope notices that and does not switch: from the thread's
+//!   second scope on, or, on a thread that has long been without such a context, within 256 scopes.
+//! * When a thread ends with contexts on its stack, a report says which ones, and where in the source they were pushed.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags, ContextStack, CurrentContext};
@@ -47,8 +48,8 @@
 //!
 //! # What is not wrapped
 //!
-//! `cuCtxAttach` and `cuCtxDetach`, which the manual has long deprecated; `cuCtxRecordEvent` and `cuCtxWaitEvent`, as
-//! [streams](crate::event) do that; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong with green contexts. All
+//! `cuCtxAttach` and `cuCtxDetach`, which are long deprecated; `cuCtxRecordEvent` and `cuCtxWaitEvent`, because
+//! [streams](crate::event) do that; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong to green contexts. All
 //! are in the [table](crate::driver::Table).
 
 // The handle, the stack, and the guard of a scope.
@@ -58,13 +59,13 @@ mod restore;
 mod stack;
 mod stack_ops;
 
-// What can be asked of a context.
+// Queries and settings of a context.
 mod cache;
 mod flags;
 mod limits;
 mod peer;
 
-// Who owns one, and what is made in one.
+// The owners of contexts, and the resources made in them.
 mod destroy;
 mod owned;
 mod primary;

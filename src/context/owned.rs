@@ -16,12 +16,12 @@ use std::mem;
 use std::ops::Deref;
 use std::panic::Location;
 
-/// The owner of a context: when it is dropped the context is destroyed.
+/// The owner of a context; dropping it destroys the context.
 ///
-/// That holds whatever threads have the context current. They get
+/// That holds whichever threads have the context current: they get
 /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) from then on, as every [handle](UnownedContext) does. On the
-/// thread that drops it, no destroyed context stays current unless a guard stands on it: it and others before it are
-/// taken off the top of the stack. When the driver destroys it is said at [`Context::drop`].
+/// thread that drops it, no destroyed context stays current unless a guard holds it: this one, and any destroyed
+/// before, are popped from the top of the stack. [`Context::drop`] says when the driver destroys the context.
 ///
 /// An owner may be sent to other threads and shared between them. It derefs to the handle, which has the methods.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct Context {
 impl Context {
     /// Creates a context on the device and makes it current on the calling thread, on top of what was current.
     ///
-    /// Every call makes a new context, never the device's [primary](super::PrimaryContext) one. It takes some
-    /// 0.2 s and 0.5 GiB of the device's memory: one for each device is what most programs want.
+    /// Every call makes a new context, never the device's [primary](super::PrimaryContext) one. That takes about 0.2 s
+    /// and 0.5 GiB of device memory, so most programs want one for each device.
     ///
     /// # Errors
     ///
     /// * [`InvalidValue`](CudaError::InvalidValue): more than one scheduling flag (refused before the driver is
     ///   called), or a flag that the driver does not know.
-    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device has no room for it.
+    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device does not have the memory.
     /// * [`UnknownError`](CudaError::UnknownError): the device's compute mode forbids contexts.
     ///
     /// ```
@@ -57,13 +57,13 @@ impl Context {
         create(flags, device, |driver, flags| driver.ctx_create(flags, device.as_raw()))
     }
 
-    /// As [`create_and_push`](Self::create_and_push), with the context's kernels limited to a number of
-    /// multiprocessors; needs a device that [supports](Device::supports_exec_affinity) it, which takes NVIDIA's
+    /// Like [`create_and_push`](Self::create_and_push), but limits the context's kernels to a number of
+    /// multiprocessors. Needs a device that [supports](Device::supports_exec_affinity) it, which requires NVIDIA's
     /// multi-process service, and CUDA 11.4.
     ///
     /// # Errors
     ///
-    /// Those of [`create_and_push`](Self::create_and_push);
+    /// Those of [`create_and_push`](Self::create_and_push), and
     /// [`UnsupportedExecAffinity`](CudaError::UnsupportedExecAffinity).
     #[doc(alias("cuCtxCreate_v3", "cuCtxCreate_v4"))]
     #[track_caller]
@@ -81,7 +81,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -116,30 +116,30 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Of a context taken over with [`from_raw`](Self::from_raw), what the driver answers; else none.
+    /// For a context taken over with [`from_raw`](Self::from_raw), any error of the driver; otherwise none.
     pub fn device(&self) -> CudaResult<Device> {
         self.handle.device()
     }
 
-    /// Destroys the context, and gives the error and the owner back if that fails.
+    /// Destroys the context; if that fails, returns the error and the owner.
     ///
-    /// A context that is gone already is no failure. For every handle the context is destroyed from here on. The driver
-    /// follows at once, unless something of it is in use:
+    /// It is not an error if the context is destroyed already. From here on the context is destroyed for every handle.
+    /// The driver destroys it at once, with three exceptions:
     ///
-    /// * While memory of it is allocated, of whatever kind, the driver keeps it, because a destroyed context gives its
-    ///   addresses to others. It is destroyed with the last of that memory.
-    /// * While another thread is in a call on it that may take long, such as [`synchronize`](UnownedContext::synchronize),
-    ///   it is destroyed soon after that call has returned. This function does not wait for other threads.
-    /// * On a thread that is ending it is destroyed soon after, by a thread of custack's own.
+    /// * While memory of any kind is allocated in it, the driver keeps it, because the addresses of a destroyed context
+    ///   are reused by others. Freeing the last of that memory destroys it.
+    /// * While another thread is in a call on it that may take long, such as
+    ///   [`synchronize`](UnownedContext::synchronize), it is destroyed soon after that call has returned. This function
+    ///   does not wait for other threads.
+    /// * On a thread that is ending, custack's own thread destroys it soon after.
     ///
     /// [`wait_until_retired`](super::wait_until_retired) waits for the last two.
     ///
     /// # Errors
     ///
-    /// What the driver answers, with the owner. If the owner [is alive](UnownedContext::is_alive) nothing was done, and
-    /// everything is as it was. If it is not, the driver was asked to destroy the context and returned an error, that of
-    /// earlier work as a rule: the owner that comes back is that of a destroyed context, and dropping it does nothing.
-    /// [`NotPermitted`](CudaError::NotPermitted) in a host function.
+    /// Any error of the driver, with the owner. If the owner [is alive](UnownedContext::is_alive), nothing was done.
+    /// Otherwise the driver was asked to destroy the context and returned an error, usually that of earlier work;
+    /// dropping the returned owner does nothing. [`NotPermitted`](CudaError::NotPermitted) in a host function.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -163,9 +163,9 @@ impl Context {
         }
     }
 
-    /// Gives the context away: it is not destroyed, and whoever has the raw handle owns it.
+    /// Gives up ownership: the context is not destroyed, and whoever has the raw handle owns it.
     ///
-    /// Handles made before stay good. The stack is not touched.
+    /// Existing handles stay valid. The stack does not change.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -183,7 +183,7 @@ impl Context {
         raw
     }
 
-    /// Takes ownership of a context made elsewhere, or given away with [`into_raw`](Self::into_raw).
+    /// Takes ownership of a context made elsewhere, or given up with [`into_raw`](Self::into_raw).
     ///
     /// # Errors
     ///
@@ -191,14 +191,14 @@ impl Context {
     ///
     /// # Safety
     ///
-    /// `raw` is null, or the handle of a context of the running driver, made by one of its creating functions and
-    /// alive; nothing else will destroy it.
+    /// `raw` is null, or the handle of a living context that one of the running driver's creation functions made, and
+    /// nothing else will destroy it.
     #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
     pub unsafe fn from_raw(raw: CUcontext) -> CudaResult<Context> {
         if raw.is_null() {
-            return Err(CudaError::InvalidContext.note(format_args!("to own a null handle")));
+            return Err(CudaError::InvalidContext.note(format_args!("a null handle has no context to own")));
         }
-        // SAFETY: the caller vouches for it.
+        // SAFETY: as the caller guarantees.
         let handle = unsafe { UnownedContext::from_raw(raw) };
         Ok(Context { handle })
     }
@@ -220,7 +220,7 @@ impl Deref for Context {
 }
 
 impl fmt::Display for Context {
-    /// As its handle.
+    /// Like its handle.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.handle.fmt(f)
     }
@@ -239,7 +239,7 @@ impl ContextHandle for Context {
     }
 }
 
-/// Initialises the driver and creates a context on the first device; what small programs start with.
+/// Initialises the driver and creates a context on the first device, for small programs.
 ///
 /// # Errors
 ///
@@ -269,7 +269,7 @@ fn create(
         let handle = registry::created(raw, device.as_raw());
         shadow_stack::push(&handle, How::Created, Location::caller(), 0);
         let context = Context { handle: handle.into() };
-        // With an error: the driver made it all the same, and it goes here, off the stack too.
+        // The call failed, but the driver has made the context; it is destroyed here, which also pops it.
         return result.map(|()| context);
     }
     result.map_err(|error| {

@@ -9,10 +9,11 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// * [`PeerAccessUnsupported`](CudaError::PeerAccessUnsupported): the devices cannot, or are the same.
+    /// * [`PeerAccessUnsupported`](CudaError::PeerAccessUnsupported): the two devices do not support it, or are the
+    ///   same.
     /// * [`PeerAccessAlreadyEnabled`](CudaError::PeerAccessAlreadyEnabled).
     /// * [`TooManyPeers`](CudaError::TooManyPeers).
-    /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed): either of the two.
+    /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed): either context.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};
@@ -32,12 +33,12 @@ impl UnownedContext {
         peer.lease(|live| driver.ctx_enable_peer_access(live))?.map_err(|error| self.peer_failed(error, peer))
     }
 
-    /// Takes back what [`enable_peer_access`](Self::enable_peer_access) gave.
+    /// Undoes [`enable_peer_access`](Self::enable_peer_access).
     ///
     /// # Errors
     ///
-    /// [`PeerAccessNotEnabled`](CudaError::PeerAccessNotEnabled);
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed): either of the two.
+    /// [`PeerAccessNotEnabled`](CudaError::PeerAccessNotEnabled); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed)
+    /// for either context.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags};

@@ -1,4 +1,4 @@
-//! [`PrimaryContext`]: the context of a device that everybody shares.
+//! [`PrimaryContext`]: the context of a device that all code in the process shares.
 
 use super::destroy::finish;
 use super::flags::ContextFlags;
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A share in a device's primary context, the one that the CUDA runtime, its libraries and every framework use.
 ///
-/// The driver counts the shares and keeps the context while there is one; this holds one of them and gives it back
-/// when dropped. Handles made from it are good until the last share that this crate holds is gone, whatever shares
-/// other code has: custack cannot know about those.
+/// The driver counts shares and keeps the context while there are any; this type holds one and releases it when
+/// dropped. Handles made from it are valid until this crate's last share is released, whatever shares other code has:
+/// custack cannot know about those.
 ///
-/// Retaining does not make it current; [`scoped`](UnownedContext::scoped), [`enter`](UnownedContext::enter) and
-/// everything else that takes a context does.
+/// Retaining does not make the context current; [`scoped`](UnownedContext::scoped), [`enter`](UnownedContext::enter)
+/// and everything else that takes a context does.
 ///
 /// ```
 /// use custack::context::PrimaryContext;
@@ -45,9 +45,9 @@ pub struct PrimaryContext {
 struct Share {
     handle: UnownedContext,
     device: Device,
-    /// Given back already; a second release would take somebody else's share.
+    /// Released already; another release would release somebody else's share.
     spent: AtomicBool,
-    /// Given away by one of those that have it in common, and so not to be given back by the last of them.
+    /// Given away by one of several clones that hold it in common, so the last of them must not release it.
     given_away: AtomicBool,
 }
 
@@ -55,14 +55,14 @@ struct Share {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrimaryState {
-    /// The flags it has, or will have when it becomes active.
+    /// The flags that it has, or will have when it becomes active.
     pub flags: ContextFlags,
-    /// Whether anybody holds a share.
+    /// Whether any code holds a share.
     pub active: bool,
 }
 
 impl PrimaryContext {
-    /// Takes a share in the device's primary context, which is created if nobody has one.
+    /// Takes a share in the device's primary context, which is created if there are no shares yet.
     ///
     /// # Errors
     ///
@@ -77,15 +77,15 @@ impl PrimaryContext {
             result?;
         }
         let share = Share::new(raw, device, before);
-        // With an error: the driver has counted it all the same, and the drop gives it back.
+        // The call failed, but the driver has counted the share; dropping it releases it.
         result.map(|()| PrimaryContext { share: Arc::new(share) })
     }
 
-    /// The state of the device's primary context, whether this program has a share or not.
+    /// The state of the device's primary context, whether or not this program has a share.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     ///
     /// ```
     /// # use custack::context::PrimaryContext;
@@ -102,12 +102,12 @@ impl PrimaryContext {
         Ok(PrimaryState { flags: ContextFlags::from_driver(flags), active })
     }
 
-    /// Sets the flags that the device's primary context has or will have; back to none when its last share goes.
+    /// Sets the flags that the device's primary context has or will have; releasing its last share resets them.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue): more than one scheduling flag (before the driver is called), or
-    /// `MAP_HOST`, which a primary context always has.
+    /// [`InvalidValue`](CudaError::InvalidValue): more than one scheduling flag (refused before the driver is called),
+    /// or `MAP_HOST`, which a primary context always has.
     ///
     /// ```
     /// # use custack::context::{ContextFlags, PrimaryContext};
@@ -126,17 +126,16 @@ impl PrimaryContext {
             .map_err(|error| error.note(format_args!("to set {flags:?} for the primary context")))
     }
 
-    /// Destroys everything in the device's primary context, whoever made it, and the context with it; the shares
-    /// stay counted.
+    /// Destroys the device's primary context and everything in it, whoever made it; the shares stay counted.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     ///
     /// # Safety
     ///
-    /// Nothing in the process uses the primary context, or anything made in it, from here on: all of it is freed,
-    /// also what other libraries made and what this crate's handles stand for.
+    /// From here on nothing in the process uses the primary context or anything made in it: all of that is freed,
+    /// including what other libraries made and what this crate's handles refer to.
     #[doc(alias("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"))]
     #[allow(unsafe_code, reason = "only the caller can vouch for everybody else in the process")]
     pub unsafe fn reset(device: Device) -> CudaResult<()> {
@@ -154,23 +153,24 @@ impl PrimaryContext {
         self.share.device
     }
 
-    /// Takes another share of the driver's count.
+    /// Takes another share.
     ///
     /// # Errors
     ///
-    /// Those of [`retain`](Self::retain). [`Clone`] cannot fail, so where this does it lets both share one.
+    /// Those of [`retain`](Self::retain). [`Clone`] cannot fail; where this function fails, it makes both values hold
+    /// one share.
     #[doc(alias = "cuDevicePrimaryCtxRetain")]
     pub fn try_clone(&self) -> CudaResult<PrimaryContext> {
         PrimaryContext::retain(self.share.device)
     }
 
-    /// Gives the share back, and gives the error and the share back if that fails.
+    /// Releases the share; if that fails, returns the error and the share.
     ///
     /// # Errors
     ///
-    /// What the driver answers. A share that is gone already is no failure. A call that failed may have done its work,
-    /// so the share that comes back is spent, and dropping it does nothing; only after
-    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
+    /// Any error of the driver. It is not an error if the share is released already. A call that failed may have done
+    /// its work, so the returned share is spent and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is the share unchanged.
     ///
     /// ```
     /// # use custack::context::PrimaryContext;
@@ -182,7 +182,7 @@ impl PrimaryContext {
     /// ```
     #[doc(alias("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2"))]
     pub fn drop(primary: PrimaryContext) -> DropResult<PrimaryContext> {
-        // A share of one's own is given back here; one that a failed clone left in common, by the last holder.
+        // A share of its own is released here; one that a failed clone left in common, by its last holder.
         let share = match Arc::try_unwrap(primary.share) {
             Ok(share) => share,
             Err(_shared) => return Ok(()),
@@ -196,11 +196,11 @@ impl PrimaryContext {
         }
     }
 
-    /// Gives the share away: whoever has the raw handle has to release it.
+    /// Gives the share away: whoever has the raw handle must release it.
     ///
-    /// Handles made before stay good.
+    /// Existing handles stay valid.
     pub fn into_raw(self) -> CUcontext {
-        // The handles stay good while another has it in common: the last one takes note.
+        // If others hold the share in common, the handles stay valid and the last holder updates the registry.
         self.share.given_away.store(true, Ordering::Relaxed);
         self.share.handle.as_raw()
     }
@@ -218,7 +218,7 @@ impl PrimaryContext {
     #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
     pub unsafe fn from_raw(raw: CUcontext, device: Device) -> CudaResult<PrimaryContext> {
         if raw.is_null() {
-            return Err(CudaError::InvalidContext.note(format_args!("to hold a share in a null handle")));
+            return Err(CudaError::InvalidContext.note(format_args!("a null handle has no share to hold")));
         }
         let share = Share::new(raw, device, registry::before_retain(device.as_raw()));
         Ok(PrimaryContext { share: Arc::new(share) })
@@ -231,8 +231,9 @@ impl Share {
         Share { handle, device, spent: AtomicBool::new(false), given_away: AtomicBool::new(false) }
     }
 
-    /// Gives the share back. With this crate's last one the handles die first: nobody can be using the context while the
-    /// driver may destroy it. A call that failed may have done its work, so the share is spent either way.
+    /// Releases the share. Before this crate's last share is released its handles die, so that none is used while the
+    /// driver may be destroying the context. A call that failed may have done its work, so the share is spent either
+    /// way.
     fn release(&self) -> CudaResult<()> {
         if self.given_away.load(Ordering::Relaxed) {
             if !self.spent.swap(true, Ordering::Relaxed) {
@@ -263,7 +264,7 @@ impl Share {
         }
     }
 
-    /// Has the driver's count reduced soon after.
+    /// Has custack's own thread release the share.
     fn retire(&self, last: bool) {
         let (handle, device) = (*self.handle.handle(), self.device.as_raw());
         retire(move || {
@@ -300,8 +301,8 @@ impl Drop for Share {
 }
 
 impl Clone for PrimaryContext {
-    /// Takes another share of the driver's count. If the driver refuses, which it does only when it is out of order,
-    /// the clone and the original have one share in common.
+    /// Takes another share. If the driver refuses, which it does only in a broken state, the clone and the original
+    /// hold one share in common.
     fn clone(&self) -> PrimaryContext {
         self.try_clone().unwrap_or_else(|error| {
             report::warn(format_args!("{} could not be retained again: {error}", self.share.handle));
@@ -320,7 +321,7 @@ impl Deref for PrimaryContext {
 }
 
 impl fmt::Display for PrimaryContext {
-    /// As its handle.
+    /// Like its handle.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.share.handle.fmt(f)
     }

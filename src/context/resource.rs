@@ -1,6 +1,6 @@
-//! What is made in a context and has a handle of the driver's: streams, events, modules, arrays.
+//! Everything that is made in a context and has a driver handle: streams, events, modules, arrays.
 
-// Vouches for the handles it holds; see the `SAFETY` lines.
+// Vouches for the handles that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
 use super::destroy::Pin;
@@ -8,24 +8,24 @@ use super::handle::UnownedContext;
 use super::stack_ops;
 use crate::driver::{Driver, Held, Live, driver, in_host_function};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Of, is_ending, registry, retire};
+use crate::liveness::{LeaseOn, is_ending, registry, retire};
 use crate::report;
 use std::mem::ManuallyDrop;
 
 impl UnownedContext {
-    /// Calls `f`, which makes one short driver call on the handle, while nobody can destroy the context.
+    /// Calls `f`, which makes one short driver call on the handle, while no thread can destroy the context.
     #[inline]
     pub(crate) fn hazard<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
         self.handle().hazard(f).ok_or_else(|| stack_ops::refusal(*self.handle()))
     }
 
-    /// Calls `f`, which may take long, while nobody destroys the context; whatever is current.
+    /// Calls `f`, which may take long, while no thread destroys the context; does not change what is current.
     #[inline]
     pub(crate) fn lease<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.handle().lease(Of::Living, f).ok_or_else(|| stack_ops::refusal(*self.handle()))
+        self.handle().lease(LeaseOn::Living, f).ok_or_else(|| stack_ops::refusal(*self.handle()))
     }
 
-    /// As [`lease`](Self::lease), with the context current. A null handle stands for whatever is current.
+    /// Like [`lease`](Self::lease), with the context current. The null handle means whatever is current.
     #[inline]
     pub(crate) fn inside<R>(&self, f: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<R> {
         let driver = driver()?;
@@ -38,7 +38,7 @@ impl UnownedContext {
         })?
     }
 
-    /// Allocates in this context, which is current on this thread, and keeps it.
+    /// Allocates memory in this context, which is current on this thread, and pins the context.
     pub(crate) fn pinned<R>(&self, allocate: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<(R, Pin)> {
         let driver = driver()?;
         self.lease(|live| {
@@ -47,17 +47,17 @@ impl UnownedContext {
         })?
     }
 
-    /// Frees what was allocated in the context, which the caller pins, with it current; `None`, without a call, if the
-    /// context was destroyed by other code. The context may have ended and be kept at the driver by memory, or live on under
-    /// another number.
+    /// Frees what was allocated in the context, with the context current; the caller pins it. `None`, without a call,
+    /// if other code has destroyed the context. The context may have been ended and be kept by memory alone, or be
+    /// alive under another id.
     ///
-    /// If the context could not be entered that is tried once more: a destructor has no later.
+    /// If the context could not be entered, that is retried once: a destructor has no other chance.
     pub(crate) fn dispose<R>(&self, f: impl Fn(&Driver) -> CudaResult<R>) -> Option<CudaResult<R>> {
         let driver = match driver() {
             Ok(driver) => driver,
             Err(error) => return Some(Err(error)),
         };
-        self.lease_to_dispose(Of::Pinned, |context, live| {
+        self.lease_to_dispose(LeaseOn::Pinned, |context, live| {
             let _current = match context.enter_leased(live).or_else(|_| context.enter_leased(live)) {
                 Ok(current) => current,
                 Err(error) => return Err(error),
@@ -66,45 +66,45 @@ impl UnownedContext {
         })
     }
 
-    fn lease_to_dispose<R>(&self, of: Of, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
+    fn lease_to_dispose<R>(&self, of: LeaseOn, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
         self.handle().lease(of, |live| f(self, live)).or_else(|| {
             let successor = registry::successor(*self.handle())?;
-            successor.lease(Of::Retiring, |live| f(&successor.into(), live))
+            successor.lease(LeaseOn::Retiring, |live| f(&successor.into(), live))
         })
     }
 }
 
-/// Whether an error says that something is gone already, so that there is nothing to destroy.
+/// Whether an error means that there is nothing left to destroy.
 pub(crate) fn is_gone(error: CudaError) -> bool {
     matches!(error, CudaError::Deinitialized | CudaError::InvalidContext | CudaError::ContextIsDestroyed)
 }
 
-/// Whether a destructor has to leave its work to another thread: in a host function the driver refuses every call, and
-/// on a thread that is ending it may not be there any more.
+/// Whether a destructor has to retire its work: in a host function the driver refuses every call, and on a thread that
+/// is ending thread-locals may be gone.
 pub(crate) fn must_retire() -> bool {
     in_host_function() || is_ending()
 }
 
-/// A handle and the context that it is of. The handle comes first: programs in the wild read it there.
+/// A handle and its context. The handle comes first: existing programs read it there.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Resource<H: Copy + 'static> {
     raw: H,
     context: UnownedContext,
     destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
-    /// Destroying failed, and may have taken effect: the handle is not given to the driver again.
+    /// Destroying failed and may have taken effect, so the handle is not given to the driver again.
     spent: bool,
 }
 
-// SAFETY: the driver's functions may be called on any thread, with the handles of any thread.
+// SAFETY: the driver's functions may be called on any thread, with handles made on any thread.
 unsafe impl<H: Copy> Send for Resource<H> {}
-// SAFETY: as above; they may be called on several at once, too.
+// SAFETY: as above; they may also be called concurrently.
 unsafe impl<H: Copy> Sync for Resource<H> {}
 
 impl<H: Copy + 'static> Resource<H> {
     /// # Safety
     ///
-    /// The handle is good and of this context, and nothing else will destroy it; `destroy` destroys it.
+    /// The handle is valid and belongs to this context, nothing else will destroy it, and `destroy` destroys it.
     pub(crate) unsafe fn new(
         raw: H,
         context: UnownedContext,
@@ -113,16 +113,16 @@ impl<H: Copy + 'static> Resource<H> {
         Resource { raw, context, destroy, spent: false }
     }
 
-    /// Makes something in the current context.
+    /// Makes a resource in the current context.
     pub(crate) fn make(
         make: impl FnOnce(&Driver) -> CudaResult<H>,
         destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
     ) -> CudaResult<Resource<H>> {
         let context = UnownedContext::of_this_thread()?;
         let driver = driver()?;
-        // It was current a moment ago, on this thread.
+        // The context was current on this thread a moment ago.
         let raw = context.lease(|_| make(driver))??;
-        // SAFETY: made in this context a moment ago, and for nobody else.
+        // SAFETY: just made in this context, and given to nothing else.
         Ok(unsafe { Resource::new(raw, context, destroy) })
     }
 
@@ -134,7 +134,8 @@ impl<H: Copy + 'static> Resource<H> {
         &self.context
     }
 
-    /// Calls `f` with the handle while its context is alive, whatever is current: the driver knows what it is of.
+    /// Calls `f` with the handle while its context is alive, whatever is current: the driver finds the context by the
+    /// handle.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
         let driver = driver()?;
@@ -145,7 +146,7 @@ impl<H: Copy + 'static> Resource<H> {
         self.context.lease(|_| f(driver, unsafe { Held::new(self.raw) }))?
     }
 
-    /// As [`with`](Self::with), with another handle too: under one lease if both are of one context.
+    /// Like [`with`](Self::with), with a second handle, and under one lease if both belong to one context.
     #[inline]
     pub(crate) fn with_both<O: Copy + 'static, R>(
         &self,
@@ -162,7 +163,7 @@ impl<H: Copy + 'static> Resource<H> {
         self.with(|driver, own| f(driver, own, unsafe { Held::new(other.raw) }))
     }
 
-    /// As [`with`](Self::with), with the context current.
+    /// Like [`with`](Self::with), with the context current.
     pub(crate) fn with_current<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
@@ -179,15 +180,15 @@ impl<H: Copy + 'static> Resource<H> {
             return Ok(());
         }
         let driver = driver()?;
-        // SAFETY: as in `with`; the driver knows what the handle is of.
+        // SAFETY: as in `with`; the driver finds the context by the handle.
         let destroy = || (self.destroy)(driver, unsafe { Held::new(self.raw) });
-        match self.context.lease_to_dispose(Of::Retiring, |_, _| destroy()) {
+        match self.context.lease_to_dispose(LeaseOn::Retiring, |_, _| destroy()) {
             Some(Err(error)) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// The last try of a destructor.
+    /// The last attempt of a destructor.
     fn destroy_at_last(&self) {
         if let Err(error) = self.destroy_now() {
             self.report(error);
@@ -195,11 +196,11 @@ impl<H: Copy + 'static> Resource<H> {
     }
 
     fn report(&self, error: CudaError) {
-        report::warn(format_args!("something of {} could not be destroyed: {error}", self.context));
+        report::warn(format_args!("a resource of {} could not be destroyed: {error}", self.context));
     }
 
-    /// Destroys; on failure the error, and the value. It is spent then, because the call may have done its work, except
-    /// where the driver refuses every call.
+    /// Destroys the resource; on failure returns the error and the value. The value is spent then, because the call may
+    /// have done its work, except where the driver refuses every call.
     pub(crate) fn drop(mut self) -> Result<(), (CudaError, Resource<H>)> {
         match self.destroy_now() {
             Ok(()) => {
@@ -231,7 +232,7 @@ impl<H: Copy + 'static> Drop for Resource<H> {
             return;
         }
         let Resource { raw, ref context, destroy, .. } = *self;
-        // SAFETY: this value is gone when the other is dropped.
+        // SAFETY: the copy takes the handle over, because this value is being dropped.
         let other = ManuallyDrop::new(unsafe { Resource::new(raw, context.clone(), destroy) });
         match if must_retire() { Err(CudaError::NotPermitted) } else { self.destroy_now() } {
             Ok(()) => {}

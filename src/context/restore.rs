@@ -1,21 +1,21 @@
-//! What puts the stack right again after a driver call that failed, or where other code has moved the stack.
+//! Restores the stack after a driver call that failed, or where other code has changed the stack.
 
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Live};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Handle, Of};
+use crate::liveness::{Handle, LeaseOn};
 use crate::report;
 use crate::shadow_stack::{self, Entry};
 use std::ptr;
 
-/// After a push that failed: takes off what it pushed all the same.
+/// After a push that failed: pops what it may have pushed.
 #[cold]
 pub(super) fn after_push(driver: &Driver, live: Live<'_>) -> CudaResult<()> {
     let own = shadow_stack::run(live.raw());
     if driver.is_current(live.raw())? { driver.set_run(live, own) } else { Ok(()) }
 }
 
-/// After a pop that failed, of an entry that is in the shadow stack yet: puts back what it took all the same.
+/// After a pop that failed, whose entry is still in the shadow stack: pushes again what it may have popped.
 #[cold]
 pub(super) fn after_pop(driver: &Driver, top: &Entry) {
     let raw = top.context.raw();
@@ -25,12 +25,12 @@ pub(super) fn after_pop(driver: &Driver, top: &Entry) {
     }
     let put_back = top.context.hazard(|live| driver.set_run(live, run));
     if put_back.is_none() && run < 2 {
-        // A destroyed context cannot be put back; the failed pop has taken it off, and so does the shadow stack.
+        // A destroyed context cannot be pushed again; the failed pop removed it, so the shadow stack does too.
         shadow_stack::pop();
     }
 }
 
-/// After a set that failed: makes current what was before.
+/// After a set that failed: makes the previous context current again.
 #[cold]
 pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>) {
     if driver.is_current(context.raw()) != Ok(true) {
@@ -40,7 +40,7 @@ pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>
         Some(before) if !ptr::eq(before.context.raw(), context.raw()) => {
             let restored = before.context.hazard(|live| driver.ctx_set_current(live));
             if restored.is_none() && driver.ctx_pop_current().is_ok() {
-                // A destroyed context cannot be made current again; the failed set has replaced it.
+                // A destroyed context cannot be made current again; the failed set replaced it.
                 shadow_stack::pop();
             }
         }
@@ -49,8 +49,8 @@ pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>
     }
 }
 
-/// Ends the driver's side of an entry that was taken out of the shadow stack, after its pop: sees that what was current
-/// before is current again.
+/// After the pop of an entry that was removed from the shadow stack: makes sure that what was current before is current
+/// again.
 pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> CudaResult<()> {
     let gone = entry.context;
     match popped {
@@ -59,17 +59,17 @@ pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<C
             after_foreign_code(driver, gone, raw);
             Ok(())
         }
-        // The stack is empty: other code has popped what was ours. Nothing is left to restore.
+        // The stack is empty: other code has popped our entry. Nothing is left to restore.
         Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => Ok(()),
-        // The error of earlier work, or a pop that did not happen: the top tells, or the length of the run.
+        // Either the error of earlier work, or a pop without effect: the top tells which, or the length of the run.
         Err(error) => {
             report::warn(format_args!("leaving {gone}: {error}"));
             if driver.is_current(gone.raw()) != Ok(true) {
                 return Ok(());
             }
             let below = shadow_stack::run(gone.raw());
-            // Memory that is being freed may have entered a context whose owner is gone, and that the driver has yet.
-            match gone.lease(Of::Retiring, |live| driver.set_run(live, below)) {
+            // Freeing memory may have entered a context whose owner is dropped and which the driver still has.
+            match gone.lease(LeaseOn::Retiring, |live| driver.set_run(live, below)) {
                 Some(result) => result,
                 None if below > 0 => Ok(()),
                 None => driver.pop_while_current(gone.raw()),
@@ -78,20 +78,20 @@ pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<C
     }
 }
 
-/// After a pop that gave another handle than ours: other code replaced our entry, pushed on it, or popped it.
+/// After a pop that returned another handle than ours: other code replaced our entry, pushed on it, or popped it.
 #[cold]
 fn after_foreign_code(driver: &Driver, gone: Handle, popped: CUcontext) {
     report::debug(format_args!(
-        "the scope of {gone} ended and {popped:p} was on top: other code moved this thread's context stack"
+        "the scope of {gone} ended and {popped:p} was on top: other code changed this thread's context stack"
     ));
-    shadow_stack::look_soon();
+    shadow_stack::probe_soon();
     let below = shadow_stack::top().map(|below| below.context);
     let Ok(mut now) = driver.ctx_get_current() else { return };
     if below.is_some_and(|below| ptr::eq(below.raw(), now)) {
         return;
     }
     if ptr::eq(now, gone.raw()) {
-        // Something lay above our entry, and that pop has taken it; this one takes ours.
+        // That pop removed an entry above ours; this one removes ours.
         if driver.ctx_pop_current().is_err() {
             return;
         }

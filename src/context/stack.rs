@@ -9,21 +9,20 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr;
 
-/// The calling thread's stack of contexts, of which the top one is current.
+/// The calling thread's stack of contexts; the top one is current.
 ///
-/// Pushing and popping by hand is for programs that keep their own discipline. Where a scope will do, prefer
-/// [`scoped`](UnownedContext::scoped) and [`enter`](UnownedContext::enter), which cannot be left unbalanced.
+/// Pushing and popping by hand is for programs that keep the stack balanced themselves. Prefer
+/// [`scoped`](UnownedContext::scoped) and [`enter`](UnownedContext::enter), which cannot leave it unbalanced.
 #[derive(Debug)]
 pub struct ContextStack;
 
 impl ContextStack {
-    /// Takes the top context off the calling thread's stack and gives a handle to it; the one below is current
-    /// again.
+    /// Pops the top context off the calling thread's stack and returns a handle to it; the one below becomes current.
     ///
     /// # Errors
     ///
     /// * [`InvalidContext`](crate::error::CudaError::InvalidContext): the stack is empty.
-    /// * [`HeldByGuard`](crate::error::CudaError::HeldByGuard): the top was entered by a guard that is still alive.
+    /// * [`HeldByGuard`](crate::error::CudaError::HeldByGuard): a living guard holds the top entry.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, ContextStack};
@@ -40,7 +39,7 @@ impl ContextStack {
         stack_ops::pop().map(UnownedContext::from)
     }
 
-    /// Puts the context on top of the calling thread's stack; the same context may be there many times.
+    /// Pushes the context on the calling thread's stack; the same context may be pushed many times.
     ///
     /// # Errors
     ///
@@ -63,18 +62,18 @@ impl ContextStack {
         stack_ops::push(ctx.as_unowned().handle())
     }
 
-    /// How many entries custack knows of on the calling thread's stack.
+    /// How many entries custack has recorded for the calling thread's stack.
     ///
-    /// The driver has no call that tells; what other code pushed is not counted.
+    /// The driver has no such query; contexts that other code pushed are not counted.
     pub fn depth() -> usize {
         shadow_stack::depth()
     }
 
-    /// The calling thread's stack as custack knows it, beside what the driver says is current.
+    /// The calling thread's stack as custack recorded it, and what the driver says is current.
     ///
     /// # Errors
     ///
-    /// What the driver answers to the question which context is current.
+    /// Any error of the driver when it is asked which context is current.
     ///
     /// ```
     /// # use custack::context::{Context, ContextFlags, ContextStack};
@@ -92,14 +91,14 @@ impl ContextStack {
     }
 }
 
-/// A thread's stack at one moment, from [`ContextStack::snapshot`]; `Display` prints it one entry a line.
+/// A thread's stack at one moment, from [`ContextStack::snapshot`]; `Display` prints one entry per line.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     entries: Vec<Noted>,
     current: UnownedContext,
 }
 
-/// An entry of the shadow stack, and its context as the program knows contexts.
+/// An entry of the shadow stack, with its context as a public handle.
 #[derive(Debug, Clone)]
 struct Noted {
     context: UnownedContext,
@@ -120,9 +119,9 @@ pub struct SnapshotEntry<'a> {
     pub context: &'a UnownedContext,
     /// How it came onto the stack.
     pub how: How,
-    /// Where it came there: the location in the source.
+    /// The location in the source where it was pushed.
     pub location: &'static Location<'static>,
-    /// How many living guards stand on it.
+    /// How many living guards hold it.
     pub guards: u32,
 }
 
@@ -142,9 +141,9 @@ impl Snapshot {
         &self.current
     }
 
-    /// Whether the top entry is what the driver says is current. If not, other code has moved the stack.
+    /// Whether the top entry is what the driver says is current. If not, other code has changed the stack.
     ///
-    /// A primary context that was released and retained again has the driver's handle that it had before, and agrees.
+    /// A primary context that was released and retained again has the same driver handle as before, and agrees.
     pub fn agrees(&self) -> bool {
         match self.entries.last() {
             Some(top) => ptr::eq(top.context.as_raw(), self.current.as_raw()),
@@ -166,6 +165,6 @@ impl fmt::Display for Snapshot {
         if self.agrees() {
             return Ok(());
         }
-        write!(f, "\n  but current is {}: other code has moved the stack", self.current)
+        write!(f, "\n  but current is {}: other code has changed the stack", self.current)
     }
 }

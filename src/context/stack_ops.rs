@@ -1,9 +1,9 @@
-//! The operations on this thread's stack: push, pop, set, and the restoring that ends a scope. Each is one driver call
-//! when nothing is wrong; the rest of this file is for when something is.
+//! The operations on this thread's stack: push, pop, set, and the restoration that ends a scope. Each is one driver
+//! call in the normal case; the rest of this file handles the other cases.
 //!
-//! Two things can be wrong. A call fails: then it is undone if it took effect after all (a driver call may return the
-//! error of earlier work *and* do its own), so that the stack is as it was. Or other code has moved the stack since:
-//! then what counts is that the right context is current, and no handle is ever tried on the driver to find out.
+//! There are two. A call fails: then it is undone if it took effect after all (a driver call may return the error of
+//! earlier work *and* do its own), so that the stack is as it was. Or other code has changed the stack: then what
+//! matters is that the right context is current, and no handle is ever passed to the driver just to find out.
 
 use super::restore;
 use crate::driver::ffi::CUcontext;
@@ -15,10 +15,10 @@ use crate::shadow_stack::{self, Entry, How, NEVER};
 use std::panic::Location;
 use std::ptr;
 
-/// `cuCtxPushCurrent`, undone if it fails, and an entry for it, whose serial number comes back.
+/// Pushes the context, undone if that fails, and adds an entry; returns its serial number.
 ///
-/// The entry is written after the call, not before it, which would be as simple: on threads that share the context the
-/// calls were a tenth slower then.
+/// The entry is written after the call because writing it before made the calls a tenth slower on threads that share
+/// the context.
 #[inline]
 pub(super) fn push_entry(
     driver: &Driver,
@@ -37,7 +37,7 @@ pub(super) fn push_entry(
     }
 }
 
-/// Out of the hazard: a report runs code of the program's, which may destroy the context and wait for that hazard.
+/// Runs outside the hazard: a report runs the program's code, which may destroy the context and wait for that hazard.
 #[cold]
 fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
     if let Err(error) = undone {
@@ -46,7 +46,7 @@ fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
     failed.of("cuCtxPushCurrent_v2")
 }
 
-/// As [`push_entry`], for one who has a lease.
+/// Like [`push_entry`], for a caller that has a lease.
 #[inline(never)]
 pub(super) fn push_leased(
     driver: &Driver,
@@ -59,7 +59,7 @@ pub(super) fn push_leased(
     Ok(shadow_stack::push(context, How::Entered, location, 1))
 }
 
-/// Why a handle that is not alive is refused.
+/// Why a handle without a living context is refused.
 #[cold]
 pub(super) fn refusal(context: Handle) -> CudaError {
     if context.is_none() {
@@ -79,11 +79,11 @@ pub(super) fn push(context: &Handle) -> CudaResult<()> {
     }
 }
 
-/// The driver's answer to pushing NULL is not its answer to other calls without a context.
+/// The driver's error for pushing NULL differs from that of other calls without a context.
 #[cold]
 fn no_push(context: Handle, error: CudaError) -> CudaError {
     if context.is_none() {
-        return CudaError::InvalidValue.note(format_args!("to push a null handle"));
+        return CudaError::InvalidValue.note(format_args!("a null handle cannot be pushed"));
     }
     error
 }
@@ -92,13 +92,13 @@ fn no_push(context: Handle, error: CudaError) -> CudaError {
 #[inline]
 pub(super) fn pop() -> CudaResult<Handle> {
     let driver = driver()?;
-    if !shadow_stack::top_is_free() {
+    if !shadow_stack::top_is_unheld() {
         return pop_slowly(driver);
     }
     match driver.try_pop() {
         Ok(raw) if shadow_stack::top_has(raw) => {
-            // Copied here and not before the call: what was written a moment ago, in pieces, can be read whole only
-            // when it has reached the cache, and the driver's locked count would wait for that.
+            // Copied here and not before the call: the entry was just written in pieces, so reading it whole would wait
+            // until it has reached the cache, and the locked increment in the driver would wait for that.
             let context = shadow_stack::top_context();
             shadow_stack::pop();
             Ok(context)
@@ -111,21 +111,21 @@ pub(super) fn pop() -> CudaResult<Handle> {
 fn pop_slowly(driver: &Driver) -> CudaResult<Handle> {
     match shadow_stack::top() {
         None => pop_unknown(driver),
-        Some(top) if top.guards > 0 => Err(held(&top, "pop")),
+        Some(top) if top.guards > 0 => Err(held(&top, "popping")),
         Some(_) => popped_other(driver, driver.try_pop()),
     }
 }
 
-/// After a pop under which the top entry is not yet taken out.
+/// After a pop for which the top entry has not been removed yet.
 #[cold]
 fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResult<Handle> {
     let Some(top) = shadow_stack::top() else { return pop_unknown(driver) };
     let raw = match popped.map_err(|failed| failed.of("cuCtxPopCurrent_v2")) {
         Ok(raw) => raw,
-        // Other code has popped what was ours.
+        // Other code has popped our entry.
         Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => {
             shadow_stack::pop();
-            return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
+            return Err(CudaError::InvalidContext.note(format_args!("popping from an empty stack")));
         }
         Err(error) => {
             restore::after_pop(driver, &top);
@@ -136,24 +136,25 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
         shadow_stack::pop();
         return Ok(top.context);
     }
-    // Foreign code has moved the stack. If it replaced our entry, ours is gone; if it pushed on it, ours is there yet.
+    // Other code has changed the stack. If it replaced our entry, ours is gone; if it pushed on it, ours is still
+    // there.
     report::debug(format_args!(
-        "popped {raw:p} where {} was expected: other code moved this thread's context stack",
+        "popped {raw:p} where {} was expected: other code changed this thread's context stack",
         top.context
     ));
     if driver.is_current(top.context.raw()) != Ok(true) {
         shadow_stack::pop();
         if let Some(held) = held_below(driver, Some(raw)) {
             put_back_held(driver, &held);
-            return Err(self::held(&held, "pop"));
+            return Err(self::held(&held, "popping"));
         }
     }
-    // What is not known may have been destroyed, and freed by this very pop: nobody can ask any more. Met again where it
-    // is current, it is another code's context as any.
+    // A context without a living handle may have been destroyed, and freed by this very pop, so the driver cannot be
+    // asked. If it is found current later, it is registered as a foreign context.
     Ok(registry::find(raw).unwrap_or_else(|| registry::add_dead(raw)))
 }
 
-/// The topmost entry that a guard stands on, if other code has popped all that lay above it. It is on top then, or was
+/// The topmost entry that a guard holds, if other code has popped everything above it. That entry is on top, or was
 /// until custack popped this handle a moment ago.
 #[cold]
 fn held_below(driver: &Driver, popped: Option<CUcontext>) -> Option<Entry> {
@@ -169,8 +170,8 @@ fn held_below(driver: &Driver, popped: Option<CUcontext>) -> Option<Entry> {
     uncovered.then(|| entries[at].clone())
 }
 
-/// Makes current again what a guard stands on, and forgets what other code has popped. A destroyed context cannot be put
-/// back: its handle may be freed.
+/// Makes the entry that a guard holds current again, and removes what other code has popped. A destroyed context cannot
+/// be pushed again: its handle may be freed.
 #[cold]
 fn put_back_held(driver: &Driver, held: &Entry) {
     while shadow_stack::top().is_some_and(|top| top.serial != held.serial) {
@@ -181,12 +182,12 @@ fn put_back_held(driver: &Driver, held: &Entry) {
     }
 }
 
-/// A pop where the shadow stack is empty: if there is anything, other code put it there. It is asked about before it is
-/// taken off, because afterwards the driver may free it.
+/// Pops where the shadow stack is empty: whatever is on top was put there by other code. It is identified before it is
+/// popped, because afterwards the driver may free it.
 fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
     let current = current(driver)?;
     if current.is_none() {
-        return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
+        return Err(CudaError::InvalidContext.note(format_args!("popping from an empty stack")));
     }
     driver.ctx_pop_current()?;
     Ok(current)
@@ -197,7 +198,7 @@ fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
 #[inline]
 pub(super) fn set(context: &Handle) -> CudaResult<()> {
     if shadow_stack::is_top(context) && context.is_alive() {
-        // Whatever comes of it, the shadow stack stays as it is.
+        // The shadow stack stays as it is, whatever the result.
         let driver = driver()?;
         return match context.hazard(|live| driver.try_set(live)) {
             Some(Ok(())) => Ok(()),
@@ -213,13 +214,13 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
     let top = shadow_stack::top();
     let same = top.as_ref().is_some_and(|top| top.context == context);
     if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
-        return Err(held(top, "replace"));
+        return Err(held(top, "replacing"));
     }
     let driver = driver()?;
     let over_guard = || top.as_ref().is_some_and(|top| top.guards == 0) && shadow_stack::guard_below_top();
     if (context.is_none() || context.is_alive()) && over_guard() {
         if let Some(held) = held_below(driver, None) {
-            return Err(self::held(&held, "replace"));
+            return Err(self::held(&held, "replacing"));
         }
     }
     if context.is_none() {
@@ -242,7 +243,7 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
 #[cold]
 fn held(top: &Entry, what: &str) -> CudaError {
     let Entry { context, how, location, .. } = top;
-    CudaError::HeldByGuard.note(format_args!("to {what} {context}, {how} at {location}"))
+    CudaError::HeldByGuard.note(format_args!("{what} {context}, {how} at {location}"))
 }
 
 /// `CurrentContext::get_current`.
@@ -258,26 +259,26 @@ pub(super) fn current(driver: &Driver) -> CudaResult<Handle> {
     identify(driver, raw)
 }
 
-/// The context behind a handle that is current on this thread, which the shadow stack does not know as alive.
+/// The context of a raw handle that is current on this thread, and whose entry in the shadow stack is missing or dead.
 #[cold]
 fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
     if raw.is_null() {
         return Ok(Handle::NONE);
     }
     let found = registry::find(raw);
-    // What custack has ended and the driver has yet is dead, and never other code's.
-    if let Some(known) = found.filter(|known| known.is_alive() || registry::is_ending(*known)) {
+    // A context that custack has ended but the driver still has is dead, not foreign.
+    if let Some(known) = found.filter(|known| known.is_alive() || registry::is_retiring(*known)) {
         return Ok(known);
     }
     if let Some(top) = shadow_stack::top().filter(|top| ptr::eq(top.context.raw(), raw)) {
         return Ok(top.context);
     }
-    // A stale handle, or another context that got the same one. It is current, so the driver holds it and can be
-    // asked about it without harm.
+    // A stale handle, or a new context with the same raw handle. It is current, so the driver holds it and can be asked
+    // about it safely.
     match driver.ctx_get_current_api_version() {
         Err(CudaError::ContextIsDestroyed) => Ok(registry::add_dead(raw)),
         Err(error) if found.is_some() => Err(error),
-        _ => Ok(registry::meet(raw, driver.ctx_get_device().ok())),
+        _ => Ok(registry::find_or_add(raw, driver.ctx_get_device().ok())),
     }
 }
 
@@ -285,39 +286,39 @@ fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
 #[inline]
 pub(super) fn leave(context: &Handle, serial: u64) {
     if !shadow_stack::top_has_one_guard(serial) {
-        return step_off(serial, true);
+        return release_guard(serial, true);
     }
-    // The usual end: our entry is on top, and the popped handle is the check.
+    // The normal end: our entry is on top, and the popped handle confirms it.
     let Some(driver) = running() else { return };
     match driver.try_pop() {
         Ok(raw) if ptr::eq(raw, context.raw()) => {
-            if let Some(since) = shadow_stack::pop_and_look() {
+            if let Some(since) = shadow_stack::pop_scope_entry() {
                 sweep(driver, since, None);
             }
         }
         other => {
-            shadow_stack::step_off(serial, true);
+            shadow_stack::release_guard(serial, true);
             sweep(driver, NEVER, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
         }
     }
 }
 
-/// Lets a guard step off where more than one entry may be concerned.
+/// Removes a guard where more than one entry may be affected.
 #[cold]
-pub(super) fn step_off(serial: u64, made_entry: bool) {
-    shadow_stack::step_off(serial, made_entry);
+pub(super) fn release_guard(serial: u64, made_entry: bool) {
+    shadow_stack::release_guard(serial, made_entry);
     if let Ok(driver) = driver() {
         sweep(driver, NEVER, None);
     }
 }
 
-/// Takes off what ended scopes have left, as far as no living guard stands on it, and what was destroyed within them and
-/// comes to the top by that. The first pop may have been made already.
+/// Pops what ended scopes left, as far as no living guard holds it, and what was destroyed within them and thereby
+/// comes to the top. The first pop may have been made already.
 #[cold]
 fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontext>>) {
     while let Some(entry) = shadow_stack::take_ended(since) {
         since = since.min(entry.since);
-        // What other code has put there it takes off itself, unless it is destroyed.
+        // Other code pops what it put there, unless that is destroyed.
         let gone = !entry.context.is_alive() && driver.is_current(entry.context.raw()) == Ok(true);
         if entry.how == How::Found && popped.is_none() && !gone {
             continue;
@@ -325,16 +326,16 @@ fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontex
         let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
         if let Err(error) = restore::after_leaving(driver, &entry, popped) {
             shadow_stack::put_back(&entry);
-            report::warn(format_args!("{} could not be taken off the stack: {error}", entry.context));
+            report::warn(format_args!("{} could not be popped from the stack: {error}", entry.context));
             return;
         }
     }
 }
 
-/// After a context was ended by this thread: no destroyed context stays current here, unless a guard stands on it.
+/// After this thread ended a context: no destroyed context stays current here, unless a guard holds it.
 pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && top.is_tombstone()) {
-        // The entries below that have the same handle stay where they are until it is their turn.
+        // Entries below with the same handle stay until they are on top.
         let raw = top.context.raw();
         match driver.is_current(raw).or_else(|_| driver.is_current(raw)) {
             Ok(true) => {}
@@ -345,7 +346,7 @@ pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
         if let Err(error) = restore::after_leaving(driver, &top, popped) {
             shadow_stack::put_back(&top);
             report::warn(format_args!(
-                "{} stays current, as it could not be taken off: {error}",
+                "{} stays current because it could not be popped: {error}",
                 top.context
             ));
             return;
@@ -360,8 +361,8 @@ pub(super) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     sweep(driver, NEVER, None);
 }
 
-/// Takes a destroyed context off where other code made it current. A primary one is asked about first: other code may
-/// have a share of its own, and then it is not destroyed.
+/// Pops a destroyed context that other code made current. A primary context is queried first: other code may have a
+/// share of its own, and then it is not destroyed.
 fn clear_found(driver: &Driver, destroyed: Handle) {
     let primary = destroyed.origin() == Origin::Primary;
     if primary && driver.ctx_get_current_api_version() != Err(CudaError::ContextIsDestroyed) {
@@ -370,7 +371,7 @@ fn clear_found(driver: &Driver, destroyed: Handle) {
     shadow_stack::forget_found();
     if driver.pop_while_current(destroyed.raw()).is_err() {
         report::warn(format_args!(
-            "{destroyed} stays current where other code put it, and could not be taken off"
+            "{destroyed} stays current where other code put it, and could not be popped"
         ));
     }
 }

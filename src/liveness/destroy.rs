@@ -1,9 +1,9 @@
-//! Ending a context: its life first, then, when nothing uses it any more, the context at the driver.
+//! Claimed a context: first its life, then, when nothing uses it any more, the driver's context.
 
-// Vouches for a handle that nobody else can destroy.
+// Vouches for a handle that no other thread can destroy.
 #![allow(unsafe_code)]
 
-use super::lease::Of;
+use super::lease::LeaseOn;
 use super::life::Phase;
 use super::record::{Handle, Record};
 use super::registry;
@@ -15,8 +15,8 @@ use crate::fence;
 use crate::report;
 
 impl Handle {
-    /// Ends the life of the context; from here on every handle is dead, for good. True for the one caller who ended it,
-    /// and who then [claims](Self::claim) it.
+    /// Ends the life of the context: every handle is dead from here on. Returns true to the one caller that ended it,
+    /// which then [claims](Self::claim) it.
     pub(crate) fn end_life(&self) -> bool {
         if !self.is_alive() {
             return false;
@@ -25,40 +25,41 @@ impl Handle {
         self.record().life.step(self.id, Phase::Alive, Phase::Retiring)
     }
 
-    /// The right to end the retiring context at the driver; `None` if leases or pins are out, the last of which sees
-    /// to it.
-    pub(crate) fn claim(&self) -> Option<Ending> {
+    /// Claims the right to destroy the retiring context; `None` if leases or pins are out. Whoever gives back the last
+    /// of them claims it then.
+    pub(crate) fn claim(&self) -> Option<Claimed> {
         claim(self.record(), self.id)
     }
 }
 
-pub(super) fn claim(record: &'static Record, id: u64) -> Option<Ending> {
+pub(super) fn claim(record: &'static Record, id: u64) -> Option<Claimed> {
     let at = record.address();
     let claimed =
         record.life.claim(id, fence::heavy, || PARTICIPANTS.wait_for_hazards(at), || PARTICIPANTS.leased(at));
-    claimed.then(|| Ending(record.handle(id)))
+    claimed.then(|| Claimed(record.handle(id)))
 }
 
-/// A context that nobody uses or can begin to use, and that the driver has yet: the one who has this ends it there.
-#[must_use = "the context is to be ended"]
+/// A claimed context: no thread uses it or can begin to, the driver still has it, and the owner of this value destroys
+/// it.
+#[must_use = "the claimed context must be destroyed"]
 #[derive(Debug)]
-pub(crate) struct Ending(Handle);
+pub(crate) struct Claimed(Handle);
 
-impl Ending {
+impl Claimed {
     pub(crate) fn context(&self) -> Handle {
         self.0
     }
 
-    /// The handle, for the calls that end the context.
+    /// The handle, for the calls that destroy the context.
     fn live(&self) -> Live<'_> {
-        // SAFETY: only the one holder of this value can destroy the context, and it does so in `finish` alone.
+        // SAFETY: only the owner of this value can destroy the context, and it does so in `finish` alone.
         unsafe { Live::new(self.0.raw()) }
     }
 
-    /// Destroys the context, or gives the share of a primary one back. `own` tells how many entries on top of this
-    /// thread's stack are this context's; they are there afterwards too.
+    /// Destroys the context, or releases the share of a primary one. The top `own` entries of this thread's stack are
+    /// this context's, before and after the call.
     ///
-    /// Whatever comes of it, the context is over for custack: a call that failed may have done its work.
+    /// The context is dead to custack whatever the result: a call that failed may have done its work.
     pub(crate) fn finish(self, own: usize) -> CudaResult<()> {
         let result = driver().and_then(|driver| match self.0.record().primary_of() {
             Some(device) => {
@@ -66,21 +67,21 @@ impl Ending {
                 driver.primary_ctx_release(device)
             }
             None => {
-                // A destructor has no later, so what fails is tried once more.
-                let hold = || Hold::take(driver, self.live(), own);
+                // A destructor has no other chance, so a failure is retried once.
+                let hold = || Hold::new(driver, self.live(), own);
                 hold().or_else(|_| hold()).and_then(Hold::destroy)
             }
         });
         self.over(result)
     }
 
-    /// As [`finish`](Self::finish), for a created context that the caller holds on its stack already.
+    /// Like [`finish`](Self::finish), for a created context that the caller already holds on its stack.
     pub(crate) fn finish_held(self, hold: Hold<'_>) -> CudaResult<()> {
         let result = hold.destroy();
         self.over(result)
     }
 
-    /// As [`finish`](Self::finish), where nobody is there to be told of a failure.
+    /// Like [`finish`](Self::finish), but reports a failure instead of returning it.
     pub(crate) fn finish_quietly(self, own: usize) {
         let context = self.0;
         if let Err(error) = self.finish(own) {
@@ -91,19 +92,18 @@ impl Ending {
     fn over(self, result: CudaResult<()>) -> CudaResult<()> {
         registry::destroyed(self.0);
         match result {
-            // The process is ending, and with it the driver has let go of everything.
+            // The process is exiting, and the driver has released everything already.
             Err(CudaError::Deinitialized) => Ok(()),
             result => result,
         }
     }
 }
 
-/// Entries on this thread's stack that hold the handle of a context that is to be destroyed, so that the memory behind
-/// it stays good, and the driver can be asked, if it returns an error, whether it has destroyed the context all the
-/// same.
+/// Entries on this thread's stack that hold the handle of a context while it is destroyed. They keep the memory behind
+/// the handle valid, so that after an error the driver can be asked whether it destroyed the context all the same.
 ///
-/// The driver takes one entry off when it destroys a context that is current; so there is one more on top than there
-/// are of the thread's own, and two if there are none.
+/// Destroying a current context pops one entry. So one more is pushed than the thread has itself, or two if it has
+/// none.
 pub(crate) struct Hold<'a> {
     driver: &'a Driver,
     raw: CUcontext,
@@ -111,28 +111,28 @@ pub(crate) struct Hold<'a> {
 }
 
 impl<'a> Hold<'a> {
-    /// Puts the entries there; if that fails, none is left. `own` tells how many entries on top of this thread's stack
-    /// are the context's.
-    pub(crate) fn take(driver: &'a Driver, live: Live<'_>, own: usize) -> CudaResult<Hold<'a>> {
+    /// Pushes the entries; if that fails, none is left. The top `own` entries of this thread's stack are the context's
+    /// already.
+    pub(crate) fn new(driver: &'a Driver, live: Live<'_>, own: usize) -> CudaResult<Hold<'a>> {
         let more = if own > 0 { 1 } else { 2 };
         let pushed = (0..more).try_for_each(|_| driver.ctx_push_current(live));
         pushed.map(|()| Hold { driver, raw: live.raw(), own }).inspect_err(|_| {
             if let Err(error) = driver.set_run(live, own) {
-                report_left(live.raw(), error);
+                report_not_popped(live.raw(), error);
             }
         })
     }
 
-    /// Takes the entries off, of a context that is retiring. The thread's own are not touched: the context may be
-    /// destroyed by now, and they are what keeps its memory.
-    pub(crate) fn let_go(self, context: Handle) {
+    /// Pops the entries of a context that is retiring. The thread's own entries stay: the context may be destroyed by
+    /// now, and they keep its memory valid.
+    pub(crate) fn release(self, context: Handle) {
         let (driver, own) = (self.driver, self.own);
-        self.take_off(|| context.lease(Of::Retiring, |live| driver.set_run(live, own)));
+        self.pop_entries(|| context.lease(LeaseOn::Retiring, |live| driver.set_run(live, own)));
     }
 
-    /// A pop that failed may have taken one of several, and no top tells: then `again` makes them as many as they were,
-    /// unless the context is destroyed.
-    fn take_off(self, again: impl FnOnce() -> Option<CudaResult<()>>) {
+    /// A pop that failed may have popped one of several equal entries, which the top does not show. `again` then
+    /// restores their number, unless the context is destroyed.
+    fn pop_entries(self, again: impl FnOnce() -> Option<CudaResult<()>>) {
         let result = match self.own {
             0 => self.driver.pop_while_current(self.raw),
             _ => match self.driver.ctx_pop_current() {
@@ -141,15 +141,15 @@ impl<'a> Hold<'a> {
             },
         };
         if let Err(error) = result {
-            report_left(self.raw, error);
+            report_not_popped(self.raw, error);
         }
     }
 
-    /// Destroys; a call that failed and did nothing is tried again once.
+    /// Destroys the context; a call that failed without effect is retried once.
     fn destroy(self) -> CudaResult<()> {
         let driver = self.driver;
         let raw = self.raw;
-        // SAFETY: this thread's stack holds the handle, until it is taken off.
+        // SAFETY: this thread's stack holds the handle until its entries are popped.
         let live = || unsafe { Live::new(raw) };
         let destroyed = || driver.ctx_get_current_api_version() == Err(CudaError::ContextIsDestroyed);
         let mut result = driver.ctx_destroy(live());
@@ -158,13 +158,13 @@ impl<'a> Hold<'a> {
             result = driver.ctx_destroy(live());
             gone = result.is_ok() || destroyed();
         }
-        // Destroying has taken one entry, and where the thread has entries of its own there was one to take.
+        // Destroying popped one entry; where the thread has entries of its own, that was the extra one.
         if self.own == 0 || !gone {
             let own = self.own;
-            self.take_off(|| (!gone).then(|| driver.set_run(live(), own)));
+            self.pop_entries(|| (!gone).then(|| driver.set_run(live(), own)));
         }
         match result {
-            // Other code had destroyed it.
+            // Other code has destroyed it.
             Err(CudaError::InvalidContext | CudaError::ContextIsDestroyed) if gone => Ok(()),
             result => result,
         }
@@ -172,6 +172,6 @@ impl<'a> Hold<'a> {
 }
 
 #[cold]
-fn report_left(raw: CUcontext, error: CudaError) {
-    report::warn(format_args!("{raw:p} is held on the stack and could not be taken off: {error}"));
+fn report_not_popped(raw: CUcontext, error: CudaError) {
+    report::warn(format_args!("{raw:p} could not be popped from the stack: {error}"));
 }

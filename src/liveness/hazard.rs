@@ -1,4 +1,4 @@
-//! Hazards: short calls on a context's handle.
+//! Hazards: protection for short calls on a context's handle.
 
 // Vouches for a handle while a hazard is published.
 #![allow(unsafe_code)]
@@ -10,8 +10,8 @@ use crate::driver::Live;
 use std::sync::atomic::AtomicUsize;
 
 impl Handle {
-    /// Calls `f` with the driver's handle while nobody can destroy the context; `None`, without a call, if it is not
-    /// alive. A destroyer waits for `f`, which makes one short driver call.
+    /// Calls `f` with the driver's handle while no thread can destroy the context; `None`, without a call, if it is not
+    /// alive. A destroyer waits for `f`, so `f` makes one short driver call.
     #[inline]
     pub(crate) fn hazard<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
         participate(|participant| match participant.hazard() {
@@ -28,7 +28,7 @@ impl Handle {
     #[inline]
     fn publish<R>(&self, cell: &'static AtomicUsize, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
         let _published = Published::new(cell, self.record().address());
-        // SAFETY: the hazard is published and the context lives, so a destroyer that comes now waits until `f` has
+        // SAFETY: the hazard is published and the context is alive, so a destroyer that comes now waits until `f` has
         // returned and the hazard is withdrawn.
         self.is_alive().then(|| f(unsafe { Live::new(self.raw()) }))
     }

@@ -1,4 +1,4 @@
-//! Leases: calls that may block, and calls with the handles of streams, events, modules and memory.
+//! Leases: protection for calls that may block, and for calls with handles of streams, events, modules and memory.
 
 // Vouches for a handle while a lease is published.
 #![allow(unsafe_code)]
@@ -13,24 +13,26 @@ use crate::driver::Live;
 use crate::fence;
 use std::sync::atomic::AtomicUsize;
 
-/// Which contexts a lease can be had on.
+/// Which contexts to grant a lease on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
-    /// One that is alive.
+pub(crate) enum LeaseOn {
+    /// Only living contexts.
     Living,
-    /// Also one that is retiring: to free and destroy what was made in it, which the driver has yet.
+    /// Retiring contexts too: to free and destroy what was made in them, which the driver still has.
     Retiring,
-    /// One that the caller has pinned. A destroyer who has not seen the pin yet may have claimed it for a moment; it will
-    /// see it, and leave.
+    /// A context that the caller has pinned. A destroyer that has not seen the pin yet may have claimed the context for
+    /// a moment; it will see the pin and give up the claim.
     Pinned,
 }
 
 impl Handle {
-    /// Calls `f` with the driver's handle while nobody destroys the context; `None`, without a call, if it is over.
+    /// Calls `f` with the driver's handle while no thread destroys the context; `None`, without a call, if the context
+    /// is not in an accepted phase.
     ///
-    /// `f` may take long. Whoever would destroy the context meanwhile leaves, and it is retired when `f` has returned.
+    /// `f` may take long. A thread that wants to destroy the context meanwhile does not wait; the context is retired
+    /// when `f` has returned.
     #[inline]
-    pub(crate) fn lease<R>(&self, of: Of, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
+    pub(crate) fn lease<R>(&self, of: LeaseOn, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
         participate(|participant| match participant.lease() {
             Some(cell) => self.publish_lease(cell, of, f),
             None => participate_once(|other| self.lease_in_fresh(other, of, f)),
@@ -41,7 +43,7 @@ impl Handle {
     fn lease_in_fresh<R>(
         &self,
         other: &'static Participant,
-        of: Of,
+        of: LeaseOn,
         f: impl FnOnce(Live<'_>) -> R,
     ) -> Option<R> {
         self.publish_lease(other.lease()?, of, f)
@@ -51,24 +53,24 @@ impl Handle {
     fn publish_lease<R>(
         &self,
         cell: &'static AtomicUsize,
-        of: Of,
+        of: LeaseOn,
         f: impl FnOnce(Live<'_>) -> R,
     ) -> Option<R> {
         // Dropped last, after the lease is withdrawn.
         let _after = AfterLease(self.record());
         let _published = Published::new(cell, self.record().address());
         let good = match of {
-            Of::Living => self.is_alive(),
-            Of::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
-            Of::Pinned => self.phase() != Phase::Dead,
+            LeaseOn::Living => self.is_alive(),
+            LeaseOn::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
+            LeaseOn::Pinned => self.phase() != Phase::Dead,
         };
-        // SAFETY: the lease is published and the driver has the context, so a destroyer that comes now finds the lease,
-        // or one that has come finds the pin, and leaves the context as it is until the lease is withdrawn.
+        // SAFETY: the lease is published and the driver has the context. A later destroyer finds the lease, an earlier
+        // one finds the pin, and either leaves the context alone until the lease is withdrawn.
         good.then(|| f(unsafe { Live::new(self.raw()) }))
     }
 }
 
-/// Looks, after a lease was withdrawn, whether somebody found it and left the context to be destroyed.
+/// Checks, after a lease was withdrawn, whether a destroyer found the lease and left the context behind.
 struct AfterLease(&'static Record);
 
 impl Drop for AfterLease {
@@ -84,6 +86,6 @@ impl Drop for AfterLease {
 #[cold]
 fn left_behind(record: &'static Record, id: u64) {
     if !record.life.is_pinned() && !PARTICIPANTS.others_lease(record.address()) {
-        retire(move || claim(record, id).into_iter().for_each(|ending| ending.finish_quietly(0)));
+        retire(move || claim(record, id).into_iter().for_each(|claimed| claimed.finish_quietly(0)));
     }
 }

@@ -1,17 +1,17 @@
-//! Whether a context lives: a word for each record, and the count of its pins.
+//! The phase of a context: one atomic word for each record, and the count of its pins.
 //!
-//! A context goes through four phases, one way. It is *alive*; its owner lets go, and it is *retiring*: every handle is
-//! dead, and the driver still has it, because leases or pins are out; one thread claims it, and it is *being
-//! destroyed*, or retiring again if a lease turned up; then it is *dead*. Word and phase are one atomic number, so a
-//! handle, which knows its id, is checked by one load and one comparison.
+//! A context goes through four phases, in one direction. It is *alive* until its owner ends its life; then it is
+//! *retiring*: every handle is dead, but the driver still has it, because leases or pins are out. One thread claims it,
+//! and it is *being destroyed*, or retiring again if a lease turns up; finally it is *dead*. Id and phase share one
+//! atomic word, so a handle, which knows its id, is checked with one load and one comparison.
 //!
-//! This file is compiled twice: here over the standard atomics, and in the tests over those of a model checker, which
-//! tries every order of the steps. So it takes them from `super::sync`.
+//! This file is compiled twice: here with the standard atomics, and in the tests with those of a model checker, which
+//! runs the steps in every order. So it imports them from `super::sync`.
 
 use super::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// No context has this id.
-pub(super) const NOBODY: u64 = 0;
+pub(super) const NO_ID: u64 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -25,7 +25,7 @@ const fn word(id: u64, phase: Phase) -> u64 {
     id << 2 | phase as u64
 }
 
-/// Two cache lines, because processors fetch lines in pairs: users read the word, and must not wait for those who
+/// Two cache lines, because processors fetch lines in pairs: users read the word and must not wait for threads that
 /// count pins.
 #[repr(align(128))]
 pub(super) struct OwnLine<T>(pub(super) T);
@@ -45,7 +45,7 @@ impl Life {
         self.word.0.load(Ordering::SeqCst) == word(id, Phase::Alive)
     }
 
-    /// The phase of the context with this id; one whose record serves another by now is dead.
+    /// The phase of the context with this id; dead if the record serves another context by now.
     #[inline]
     pub(super) fn phase(&self, id: u64) -> Phase {
         let now = self.word.0.load(Ordering::SeqCst);
@@ -55,7 +55,7 @@ impl Life {
             .unwrap_or(Phase::Dead)
     }
 
-    /// The context that is retiring here, whichever it is.
+    /// The id of the context that is retiring in this record, if any.
     #[inline]
     pub(super) fn retiring(&self) -> Option<u64> {
         let now = self.word.0.load(Ordering::SeqCst);
@@ -71,9 +71,9 @@ impl Life {
         self.word.0.store(word(id, Phase::Alive), Ordering::SeqCst);
     }
 
-    /// Goes on to the next phase; false, and nothing done, if this is not where the context is.
+    /// Advances to the next phase; returns false, and changes nothing, if the context is not in phase `from`.
     pub(super) fn step(&self, id: u64, from: Phase, to: Phase) -> bool {
-        id != NOBODY
+        id != NO_ID
             && self
                 .word
                 .0
@@ -81,12 +81,12 @@ impl Life {
                 .is_ok()
     }
 
-    /// One pin more. The caller holds a lease on the living context, so nobody can have destroyed it.
+    /// Adds a pin. The caller holds a lease on the living context, so no thread can have destroyed it.
     pub(super) fn pin(&self) {
         self.pins.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// One pin less; true if it was the last.
+    /// Removes a pin; returns true if it was the last.
     pub(super) fn unpin(&self) -> bool {
         self.pins.0.fetch_sub(1, Ordering::SeqCst) == 1
     }
@@ -95,10 +95,10 @@ impl Life {
         self.pins.0.load(Ordering::SeqCst) > 0
     }
 
-    /// Claims the retiring context, for the one thread that destroys it; `None` if leases or pins are out. Whoever
-    /// gives back the last of them tries again, so one of the two succeeds: either this sees the lease or the pin gone,
-    /// or that thread sees the context retiring. `heavy` is the destroyer's side of the fence; `drain` waits for the
-    /// hazards on this record; `leased` tells whether anybody has a lease on it.
+    /// Claims the retiring context for the one thread that destroys it; false if leases or pins are out. Whoever gives
+    /// back the last of them tries again, and one of the two succeeds: either this call sees that the lease or pin is
+    /// gone, or that thread sees that the context is retiring. `heavy` is the destroyer's side of the fence; `drain`
+    /// waits for the hazards on this record; `leased` says whether any thread has a lease on it.
     pub(super) fn claim(
         &self,
         id: u64,

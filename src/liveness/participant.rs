@@ -1,24 +1,24 @@
 //! What each thread publishes: the records that it is using at the moment, in cells of its own.
 //!
-//! A user publishes a record and then looks whether its context lives. A destroyer ends the life and then looks at the
-//! cells of all threads. Each has a fence between its two steps ([`fence`](crate::fence) says of which kind), so at
-//! least one sees the other. Nothing is written that two threads write, so users do not slow each other down.
+//! A user publishes a record, then checks that its context is alive. A destroyer ends the life, then reads the cells of
+//! all threads. Both have a fence between their two steps ([`fence`](crate::fence) says which kind), so at least one
+//! sees the other. No cell is written by two threads at once, so users do not slow each other down.
 //!
-//! A *hazard* is published for a short call, and a destroyer waits until it is withdrawn. A *lease* is published for a
-//! call that may block; a destroyer that finds one leaves, and the thread that withdraws it looks, behind a fence
-//! again, whether it has to see to the destroying.
+//! A *hazard* is published for a short call; a destroyer waits until it is withdrawn. A *lease* is published for a call
+//! that may block; a destroyer that finds one gives up, and the thread that withdraws the lease checks, after another
+//! fence, whether it has to destroy the context.
 //!
-//! Participants are made as they are needed, never freed, and taken over by later threads; so there are as many as
-//! there were ever threads at once, and no limit to them. One is in the list before anything is published in it.
+//! Participants are allocated on demand, never freed, and reused by later threads, so there are as many as there ever
+//! were threads at once, without a limit. A participant is in the list before anything is published in it.
 //!
-//! This file is compiled twice, as [`life`](super::life) is.
+//! This file is compiled twice, like [`life`](super::life).
 
 // Follows the list of participants, which are never freed.
 #![allow(unsafe_code)]
 
 use super::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence, pause, publish};
 
-/// A call uses one context, and some two: an event recorded in a stream, access to a peer.
+/// Most calls use one context; recording an event in a stream and enabling peer access use two.
 const HAZARDS: usize = 2;
 const LEASES: usize = 6;
 
@@ -27,7 +27,7 @@ pub(super) struct Participant {
     hazards: [AtomicUsize; HAZARDS],
     leases: [AtomicUsize; LEASES],
     /// Whether a thread has it.
-    taken: AtomicBool,
+    in_use: AtomicBool,
     next: AtomicPtr<Participant>,
 }
 
@@ -36,32 +36,32 @@ impl Participant {
         Participant {
             hazards: std::array::from_fn(|_| AtomicUsize::new(0)),
             leases: std::array::from_fn(|_| AtomicUsize::new(0)),
-            taken: AtomicBool::new(true),
+            in_use: AtomicBool::new(true),
             next: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
-    /// A cell for a hazard; `None` if all are in use.
+    /// A free cell for a hazard; `None` if all are in use.
     #[inline]
     pub(super) fn hazard(&self) -> Option<&AtomicUsize> {
         first_free(&self.hazards)
     }
 
-    /// A cell for a lease; `None` if all are in use.
+    /// A free cell for a lease; `None` if all are in use.
     #[inline]
     pub(super) fn lease(&self) -> Option<&AtomicUsize> {
         first_free(&self.leases)
     }
 
-    /// Lets another thread have it.
+    /// Returns it for another thread to use.
     pub(super) fn give_up(&self) {
-        self.taken.store(false, Ordering::Release);
+        self.in_use.store(false, Ordering::Release);
     }
 }
 
 #[inline]
 fn first_free<const N: usize>(cells: &[AtomicUsize; N]) -> Option<&AtomicUsize> {
-    // Nearly always it is the first.
+    // Nearly always the first one is free.
     if cells[0].load(Ordering::Relaxed) == 0 { Some(&cells[0]) } else { another_free(cells) }
 }
 
@@ -70,7 +70,7 @@ fn another_free(cells: &[AtomicUsize]) -> Option<&AtomicUsize> {
     cells.iter().find(|cell| cell.load(Ordering::Relaxed) == 0)
 }
 
-/// What is published while this value exists, also if what is done under it panics.
+/// Keeps a record published while it exists, also during a panic.
 pub(super) struct Published<'a>(&'a AtomicUsize);
 
 impl<'a> Published<'a> {
@@ -98,17 +98,17 @@ impl Participants {
         Participants { newest }
     }
 
-    /// One for the calling thread alone, until it gives it up.
+    /// Returns a participant for the calling thread alone, until it is given up.
     pub(super) fn join(&self) -> &Participant {
         let free = |one: &&Participant| {
-            one.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            one.in_use.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         self.all().find(free).unwrap_or_else(|| self.add())
     }
 
     fn add(&self) -> &Participant {
         let new = Box::into_raw(Box::new(Participant::new()));
-        // SAFETY: made a line above, and never freed while `self` exists.
+        // SAFETY: allocated one line above, and never freed while `self` exists.
         let participant = unsafe { &*new };
         let mut newest = self.newest.load(Ordering::SeqCst);
         loop {
@@ -123,13 +123,14 @@ impl Participants {
     fn all(&self) -> impl Iterator<Item = &Participant> {
         let follow = |link: &AtomicPtr<Participant>| {
             let at = link.load(Ordering::SeqCst);
-            // SAFETY: what is linked was made in `add`, and is never freed while `self` exists.
+            // SAFETY: what is linked was allocated in `add`, and is never freed while `self` exists.
             unsafe { at.as_ref() }
         };
         std::iter::successors(follow(&self.newest), move |one| follow(&one.next))
     }
 
-    /// Waits until nobody has a hazard on the record. The caller has ended what users look for, and fenced.
+    /// Waits until no thread has a hazard on the record. The caller has ended the life that users check, and executed
+    /// its fence.
     pub(super) fn wait_for_hazards(&self, record: usize) {
         for cell in self.all().flat_map(|one| &one.hazards) {
             let mut looks = 0;
@@ -140,14 +141,14 @@ impl Participants {
         }
     }
 
-    /// Whether anybody has a lease on the record, for one who has just withdrawn one. Of two who do so at once, at least
-    /// one sees that the other has: that takes a fence on either side, as neither is a destroyer.
+    /// Whether any thread has a lease on the record, for a caller that has just withdrawn one. Of two threads that do
+    /// so at once, at least one sees that the other has withdrawn; since neither is a destroyer, both need a fence.
     pub(super) fn others_lease(&self, record: usize) -> bool {
         fence(Ordering::SeqCst);
         self.leased(record)
     }
 
-    /// Whether anybody has a lease on the record.
+    /// Whether any thread has a lease on the record.
     pub(super) fn leased(&self, record: usize) -> bool {
         self.all().flat_map(|one| &one.leases).any(|cell| cell.load(Ordering::SeqCst) == record)
     }

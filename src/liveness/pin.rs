@@ -1,10 +1,10 @@
-//! Pins: what outlives calls and must not outlive its context, which is memory of every kind.
+//! Pins: protection for memory, which outlives calls but must not outlive its context.
 //!
-//! A destroyed context gives its addresses away. On an H200 the next buffer of another context got the address of a
-//! stale slice, and a safe write through it changed that buffer. So memory keeps its context at the driver, while
-//! handles are dead from the moment the owner lets go.
+//! The driver gives the addresses of a destroyed context to others: on an H200 the next buffer of another context got
+//! the address of a stale slice, and a safe write through it changed that buffer. So memory keeps its context at the
+//! driver, while every handle is dead from the moment the owner is dropped.
 
-use super::destroy::{Ending, claim};
+use super::destroy::{Claimed, claim};
 use super::record::Handle;
 use crate::driver::Live;
 
@@ -14,9 +14,9 @@ impl Handle {
         self.record().life.pin();
     }
 
-    /// Takes a pin back. If the context was only kept by it, the caller is the one who ends it.
-    #[must_use = "the context is to be ended"]
-    pub(crate) fn unpin(&self) -> Option<Ending> {
+    /// Removes a pin. If it was the last thing that kept the context, the caller must destroy it.
+    #[must_use = "the claimed context must be destroyed"]
+    pub(crate) fn unpin(&self) -> Option<Claimed> {
         self.record().life.unpin().then(|| claim(self.record(), self.id)).flatten()
     }
 }

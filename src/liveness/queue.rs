@@ -1,6 +1,6 @@
-//! A queue of jobs for one worker, and waiting until all of them are done.
+//! A queue of jobs for one worker, and a wait until all of them are done.
 //!
-//! This file is compiled twice, as [`life`](super::life) is.
+//! This file is compiled twice, like [`life`](super::life).
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ pub(super) struct Queue<J> {
 
 pub(super) struct State<J> {
     jobs: VecDeque<J>,
-    /// Jobs that are in the queue or being done.
+    /// Jobs that are queued or running.
     pending: usize,
     has_worker: bool,
 }
@@ -39,18 +39,18 @@ impl<J> Queue<J> {
         self.changed.notify_all();
     }
 
-    /// Whether the caller is to start the worker, because there is none.
+    /// Whether the caller must start the worker, because there is none.
     pub(super) fn wants_worker(&self) -> bool {
         !std::mem::replace(&mut self.lock().has_worker, true)
     }
 
-    /// The worker could not be started. Who waits for it by now is told.
+    /// Records that the worker could not be started, and wakes the threads that wait for it.
     pub(super) fn has_no_worker(&self) {
         self.lock().has_worker = false;
         self.changed.notify_all();
     }
 
-    /// For the worker: the next job, when there is one.
+    /// Called by the worker: waits for the next job.
     pub(super) fn next(&self) -> J {
         let mut state = self.lock();
         loop {
@@ -61,7 +61,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// For the worker: the job that it took is done.
+    /// Called by the worker: the job that it took is done.
     pub(super) fn done(&self) {
         let mut state = self.lock();
         state.pending -= 1;
@@ -70,7 +70,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Waits until no job is left; false if there are some and no worker.
+    /// Waits until no job is left; returns false if jobs are left and there is no worker.
     pub(super) fn wait(&self) -> bool {
         let mut state = self.lock();
         while state.pending > 0 && state.has_worker {

@@ -1,16 +1,16 @@
-//! Records and handles: what custack knows of one context, and the plain value that everybody copies.
+//! Records and handles: what custack knows about a context, and the plain value that stands for it.
 
 // Follows the table of records, which are never freed.
 #![allow(unsafe_code)]
 
-use super::life::{Life, NOBODY, OwnLine, Phase};
+use super::life::{Life, NO_ID, OwnLine, Phase};
 use super::registry;
 use crate::driver::ffi::{CUcontext, CUdevice};
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// How custack came to know a context.
+/// Where a context came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -18,28 +18,28 @@ pub enum Origin {
     Created,
     /// A device's primary context, retained by a [`PrimaryContext`](crate::context::PrimaryContext).
     Primary,
-    /// Made by other code. Its lifetime is that code's business: custack cannot know when it is destroyed.
+    /// Made by other code, which also decides its lifetime: custack cannot know when it is destroyed.
     Foreign,
 }
 
 /// No device has this number.
 const UNKNOWN: CUdevice = -1;
 
-/// What is known of one context while the driver has it; afterwards the record serves another. It is never freed, so
-/// that a handle may look at it at any time.
+/// What custack knows about a context while the driver has it; afterwards the record serves another. Records are never
+/// freed, so a handle may read its record at any time.
 pub(super) struct Record {
     pub(super) life: Life,
-    /// Its place in the table of all records, from 1; 0 for the two that stand for no context.
+    /// Its index in the table of all records, from 1; 0 for the record of [`Handle::NONE`] and those beyond the table.
     number: u16,
-    /// The driver's handle of the context that it serves now.
+    /// The raw handle of the context that it serves now.
     raw: AtomicUsize,
-    /// Which of all destroyed contexts it was, from 1; see [`deaths`].
+    /// The ordinal of this context's death, from 1; see [`deaths`].
     died: AtomicU64,
-    /// The device whose primary context it is; [`UNKNOWN`] of a context that was created.
+    /// The device whose primary context it is; [`UNKNOWN`] for a context that was created.
     primary_of: AtomicI32,
 }
 
-/// Stands behind handles of nothing and of what was never met alive.
+/// The record of null handles, and of handles to contexts that were destroyed before custack saw them.
 static NONE: Record = Record::new(0);
 
 impl Record {
@@ -57,14 +57,14 @@ impl Record {
         ptr::from_ref(self).addr()
     }
 
-    /// The handle of the context that the record serves now, under an id that the caller has read from it.
+    /// The handle of the context that the record serves now, whose id the caller has read from it.
     pub(super) fn handle(&'static self, id: u64) -> Handle {
         let primary_of = self.primary_of.load(Ordering::Relaxed);
         let origin = if primary_of == UNKNOWN { Origin::Created } else { Origin::Primary };
         Handle { record: self, id, raw: self.raw.load(Ordering::Relaxed), device: primary_of, origin }
     }
 
-    /// Before the life ends, so that whoever sees it over sees the number.
+    /// Called before the life ends, so that whoever sees the end also sees the number.
     pub(super) fn count_death(&self) {
         self.died.store(DEATHS.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
     }
@@ -73,17 +73,17 @@ impl Record {
         self.died.load(Ordering::SeqCst)
     }
 
-    /// What is to be done at the driver to end the context: the device to release the primary context of, or `None` to
-    /// destroy one that was created.
+    /// How to end the context at the driver: release the primary context of this device, or, if `None`, destroy a
+    /// created context.
     pub(super) fn primary_of(&self) -> Option<CUdevice> {
         Some(self.primary_of.load(Ordering::Relaxed)).filter(|device| *device != UNKNOWN)
     }
 }
 
-/// All records by number, for memory, which keeps the number of its context in spare bits of its address.
+/// All records by number: memory keeps the number of its context in the spare bits of its address.
 static BY_NUMBER: [AtomicPtr<Record>; 1 << 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 1 << 16];
 
-/// Makes the record with this number; numbers beyond the table have records too, under number 0.
+/// Makes the record with this number; records beyond the table get number 0.
 pub(super) fn make_record(number: usize) -> &'static Record {
     let number = u16::try_from(number).unwrap_or(0);
     let record: &'static Record = Box::leak(Box::new(Record::new(number)));
@@ -93,20 +93,21 @@ pub(super) fn make_record(number: usize) -> &'static Record {
     record
 }
 
-/// On a line of its own: scopes read it, and must not wait for those who write what happens to lie beside it.
+/// On a cache line of its own: scopes read it and must not wait for writes to a neighbour.
 static DEATHS: OwnLine<AtomicU64> = OwnLine(AtomicU64::new(0));
 
-/// How many contexts have been destroyed.
+/// How many contexts have died.
 #[inline]
 pub(crate) fn deaths() -> u64 {
     DEATHS.0.load(Ordering::Relaxed)
 }
 
-/// A context as custack knows it: a record and an id, and what never changes beside them. The context is alive while
-/// the record says so for this id. Plain data, so that a handle costs nothing to copy and nothing to drop.
+/// A handle to a context: a record, an id, and what never changes. The context is alive while the record says so for
+/// this id. Handles are plain data, so copying and dropping one costs nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Handle {
-    /// Not a reference: Rust 1.85 lets none to a static with atomics stand in a constant such as [`NONE`](Handle::NONE).
+    /// Not a reference: Rust 1.85 allows no reference to a static with atomics in a constant such as
+    /// [`NONE`](Handle::NONE).
     record: *const Record,
     pub(super) id: u64,
     raw: usize,
@@ -129,11 +130,11 @@ impl PartialEq for Handle {
 impl Eq for Handle {}
 
 impl Handle {
-    /// Stands for no context.
+    /// The null handle.
     pub(crate) const NONE: Handle =
-        Handle { record: &raw const NONE, id: NOBODY, raw: 0, device: UNKNOWN, origin: Origin::Foreign };
+        Handle { record: &raw const NONE, id: NO_ID, raw: 0, device: UNKNOWN, origin: Origin::Foreign };
 
-    /// A context that begins to live in this record.
+    /// Begins the life of a context in this record.
     pub(super) fn begin(
         record: &'static Record,
         id: u64,
@@ -149,12 +150,12 @@ impl Handle {
         Handle { record, id, raw: raw.addr(), device, origin }
     }
 
-    /// A context that was never met alive, and is destroyed.
+    /// A context that was destroyed before custack saw it.
     pub(super) fn dead(id: u64, raw: CUcontext) -> Handle {
         Handle { id, raw: raw.addr(), ..Handle::NONE }
     }
 
-    /// The same living context, of which more is known now.
+    /// The same living context, now known to be the primary context of this device.
     pub(super) fn now_primary(self, device: CUdevice) -> Handle {
         self.record().primary_of.store(device, Ordering::Relaxed);
         Handle { device, origin: Origin::Primary, ..self }
@@ -162,7 +163,7 @@ impl Handle {
 
     #[inline]
     pub(super) fn record(&self) -> &'static Record {
-        // SAFETY: made of a `&'static Record`, or of the address of a static.
+        // SAFETY: made from a `&'static Record` or from the address of a static.
         unsafe { &*self.record }
     }
 
@@ -171,13 +172,13 @@ impl Handle {
         self.record().life.is_alive(self.id)
     }
 
-    /// Whether the context is dead, and died when more contexts had than `since`.
+    /// Whether the context is dead, and died after the first `since` deaths.
     pub(crate) fn died_after(&self, since: u64) -> bool {
         if self.is_alive() {
             return false;
         }
         let died = self.record().died();
-        // Read before this: so long as the record serves no later context, it is this one's.
+        // Read before the id is compared: while the record serves no later context, this number belongs to this one.
         let died = if self.record().life.id() == self.id { died } else { registry::died(self.id) };
         died > since
     }
@@ -191,7 +192,7 @@ impl Handle {
         self.raw == 0
     }
 
-    /// The driver's handle, good only while the context lives.
+    /// The raw handle, valid only while the context lives.
     #[inline]
     pub(crate) fn raw(&self) -> CUcontext {
         self.raw as CUcontext
@@ -210,13 +211,13 @@ impl Handle {
         (self.device != UNKNOWN).then_some(self.device)
     }
 
-    /// A number for the context, the same as long as the driver has it; 0 if it has none.
+    /// A number for the context, valid as long as the driver has it; 0 if it has none.
     #[inline]
     pub(crate) fn number(&self) -> u16 {
         self.record().number
     }
 
-    /// The handle of the pinned context that has this number; nothing for 0.
+    /// The handle of the pinned context that has this number; the null handle for 0.
     #[inline]
     pub(crate) fn numbered(number: u16) -> Handle {
         let at = BY_NUMBER[usize::from(number)].load(Ordering::Acquire);
@@ -227,7 +228,7 @@ impl Handle {
 }
 
 impl fmt::Display for Handle {
-    /// Such as `context 3 on device 0`, with what is special about it; `{:#}` leaves out whether it is destroyed.
+    /// For example `context 3 on device 0`, plus what is special about it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_none() {
             return f.write_str("no context");

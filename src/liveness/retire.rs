@@ -1,13 +1,12 @@
-//! Retirement: what cannot be destroyed here and now is destroyed soon after, by a thread of custack's own.
+//! Retirement: custack's own thread destroys what cannot be destroyed here and now.
 //!
-//! Three things come here: what is dropped in a host function, where the driver refuses every call; what is dropped
-//! while its thread ends; and a context whose owner let go while a call was using it. They go into a queue, and one
-//! thread, started at first need, does them in the order in which they came, and sleeps until there is more. It does not
-//! poll, and asks no events. It works under the relaxed capture mode, so that it breaks nobody's capture.
+//! Three things are retired: what is dropped in a host function, where the driver refuses every call; what is dropped
+//! while its thread ends; and a context whose owner is dropped while a call uses it. They are queued, and one thread,
+//! started when first needed, destroys them in order and sleeps while the queue is empty. It does not poll and queries
+//! no events. It runs in the relaxed capture mode, so it invalidates no stream capture.
 //!
-//! Why always that thread, and not the next call of the program's that could: destroying may wait for the device's
-//! work, and so for a host function that waits for the very thread that makes the call. A thread that dropped nothing
-//! is never made to wait.
+//! Why a thread of its own, and not the program's next call: destroying may wait for the device's work, and so for a
+//! host function that waits for the very thread that makes that call. A thread that dropped nothing must not wait.
 
 use super::queue::{Queue, State};
 use super::sync::{Condvar, Mutex};
@@ -20,18 +19,18 @@ type Job = Box<dyn FnOnce() + Send>;
 
 static QUEUE: Queue<Job> = Queue::of(Mutex::new(State::new()), Condvar::new());
 
-/// Has the job done soon after, on an ordinary thread.
+/// Queues the job; it runs soon after, on an ordinary thread.
 #[cold]
 pub(crate) fn retire(job: impl FnOnce() + Send + 'static) {
     QUEUE.push(Box::new(job));
     if !start() {
         report::warn(format_args!(
-            "no thread could be started for what was retired; the next one will try again"
+            "no thread could be started to destroy what was retired; the next retirement will try again"
         ));
     }
 }
 
-/// Sees that there is a thread; false if none can be had.
+/// Makes sure that the thread runs; returns false if it cannot be started.
 fn start() -> bool {
     if !QUEUE.wants_worker() {
         return true;
@@ -53,7 +52,8 @@ fn run() {
     loop {
         let job = QUEUE.next();
         if let Some(driver) = driver::running().filter(|_| !std::mem::replace(&mut relaxed, true)) {
-            // A driver that is too old to have such modes has none to change, and what is freed here may break a capture.
+            // A driver too old to have capture modes cannot be switched; what is freed here may then invalidate a
+            // capture.
             let _ = driver.thread_exchange_stream_capture_mode(driver::RELAXED);
         }
         report::contained(job);
@@ -61,7 +61,7 @@ fn run() {
     }
 }
 
-/// Waits until everything is destroyed that was retired before.
+/// Waits until everything that was retired before is destroyed.
 pub(crate) fn wait() -> CudaResult<()> {
     driver::refuse_in_host_function()?;
     if IS_WORKER.get() {
@@ -72,7 +72,7 @@ pub(crate) fn wait() -> CudaResult<()> {
     while !QUEUE.wait() {
         if !start() {
             let error = CudaError::OperatingSystemError;
-            return Err(error.note(format_args!("to start a thread for what was retired")));
+            return Err(error.note(format_args!("could not start the thread that destroys what was retired")));
         }
     }
     Ok(())

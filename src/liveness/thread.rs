@@ -1,4 +1,4 @@
-//! The calling thread's [`Participant`], which it keeps while it lives.
+//! The calling thread's [`Participant`], which it keeps for its lifetime.
 
 use super::participant::{Participant, Participants};
 use crate::fence;
@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicPtr;
 
 pub(super) static PARTICIPANTS: Participants = Participants::of(AtomicPtr::new(ptr::null_mut()));
 
-// The cell has no destructor, so reading it costs nothing; the sentinel beside it gives the participant up when the
-// thread ends.
+// The cell has no destructor, so reading it is free; the sentinel beside it gives the participant up when the thread
+// ends.
 thread_local! {
     static MINE: Cell<Option<&'static Participant>> = const { Cell::new(None) };
     static SENTINEL: Sentinel = const { Sentinel };
@@ -25,12 +25,12 @@ impl Drop for Sentinel {
     }
 }
 
-/// Whether the thread's own things are being destroyed already, or as good as.
+/// Whether the thread's thread-locals are being destroyed, or are about to be.
 pub(crate) fn is_ending() -> bool {
     SENTINEL.try_with(|_| ()).is_err()
 }
 
-/// Calls `f` with a participant that nobody else uses.
+/// Calls `f` with a participant that no other thread uses.
 #[inline]
 pub(super) fn participate<R>(f: impl FnOnce(&'static Participant) -> R) -> R {
     match MINE.get() {
@@ -50,7 +50,7 @@ fn participate_anew<R>(f: impl FnOnce(&'static Participant) -> R) -> R {
     f(participant)
 }
 
-/// With a participant for this once: the thread is ending, or uses more at once than one has cells for.
+/// Uses a temporary participant: the thread is ending, or all cells of its own are in use.
 #[cold]
 pub(super) fn participate_once<R>(f: impl FnOnce(&'static Participant) -> R) -> R {
     struct GiveUp(&'static Participant);

@@ -1,4 +1,4 @@
-//! One entry of the stack, as this thread made it.
+//! One entry of the shadow stack.
 
 use crate::liveness::{Handle, Origin};
 use std::fmt;
@@ -32,7 +32,7 @@ impl fmt::Display for How {
     }
 }
 
-/// Later than any destroying.
+/// Later than any death.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 #[derive(Debug, Clone)]
@@ -40,27 +40,27 @@ pub(crate) struct Entry {
     pub(crate) context: Handle,
     pub(crate) how: How,
     pub(crate) location: &'static Location<'static>,
-    /// How many living guards stand on it. It may not be taken off before they are gone.
+    /// How many living guards hold it. While there are any, it is not popped.
     pub(crate) guards: u32,
-    /// The scope that it belongs to has ended: it goes when no guard stands on it and nothing lies above it.
+    /// Its scope has ended: it is popped once no guard holds it and no entry lies above it.
     pub(crate) ended: bool,
-    /// How many contexts had been destroyed when the first of its guards stood on it; [`NEVER`] without guards. What was
-    /// destroyed later was destroyed within the scope.
+    /// How many contexts had died when its first guard was made; [`NEVER`] without guards. A context that died later
+    /// died within the scope.
     pub(crate) since: u64,
-    /// From 1, and growing upwards. A guard finds its entry by it.
+    /// Counts from 1 and grows upwards; guards find their entries by it.
     pub(crate) serial: u64,
 }
 
 impl Entry {
-    /// Whether it is of a destroyed context. What other code made current stays, if custack cannot know that it is
-    /// destroyed: a primary context of which custack has no share any more may live on by a share of other code's.
+    /// Whether its context is destroyed. A found entry of a primary context of which custack has no share is never a
+    /// tombstone: a share of other code may keep that context alive.
     pub(crate) fn is_tombstone(&self) -> bool {
         let of_other_code = self.how == How::Found && self.context.origin() != Origin::Created;
         !of_other_code && !self.context.is_alive()
     }
 }
 
-/// A stack, one entry a line, the top first.
+/// A stack, one entry per line, the top first.
 pub(crate) struct Lines<'a>(pub(crate) &'a [Entry]);
 
 impl fmt::Display for Lines<'_> {

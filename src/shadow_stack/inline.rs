@@ -1,15 +1,14 @@
-//! Where the entries are: the topmost inline, in plain cells; what lies deeper spills into a vector.
+//! Storage for the entries: the topmost ones inline, in plain cells; deeper ones spill into a vector.
 //!
-//! A scope whose context is current should cost the driver's answer and little else, and one that switches a push, a
-//! pop and little else. A vector in a thread-local cell has a destructor to look after, a borrow to count and a heap
-//! to walk to; with it alone both kinds of scope took half as long again. So the topmost entries, up to [`INLINE`] of
-//! them, stand in cells without a destructor, where a scope reads and writes a few words. When the cells are full the
-//! lower half spills into the vector, and when they are empty as many come back, so that a deep stack costs no more for
-//! each scope than a shallow one.
+//! A scope should cost little more than its driver calls. A vector in a thread-local cell has a destructor to register,
+//! a borrow to count and a heap pointer to follow; with a vector alone, scopes took half as long again. So the topmost
+//! entries, up to [`INLINE`], are in cells without a destructor, where a scope reads and writes a few words. When the
+//! cells are full, the lower half spills into the vector; when they are empty, as many come back. So a scope costs the
+//! same on a deep stack as on a shallow one.
 //!
-//! None of it has a destructor, so it works while the thread ends, in the destructors of the program's thread-locals.
-//! What watches for the thread's end is [`WATCH`] beside it; the vector is freed there, or, if
-//! entries are left in it, when the last of them come back after.
+//! Nothing here has a destructor, so it works while the thread ends, in the destructors of the program's thread-locals.
+//! [`WATCH`] notices the thread's end and frees the vector; if the vector still has entries then, it is freed when the
+//! last of them comes back.
 
 use super::entry::{Entry, How, NEVER};
 use crate::driver::ffi::CUcontext;
@@ -20,8 +19,8 @@ use std::panic::Location;
 use std::ptr;
 
 const INLINE: usize = 16;
-const FEWEST_BLIND: u32 = 4;
-const MOST_BLIND: u32 = 256;
+const FEWEST_UNPROBED: u32 = 4;
+const MOST_UNPROBED: u32 = 256;
 
 /// An [`Entry`], a cell for each field.
 struct Cells {
@@ -73,16 +72,16 @@ impl Cells {
 
 struct Stack {
     next_serial: Cell<u64>,
-    /// How many of the cells are in use, from the first; none only if there is no entry at all.
+    /// How many of the cells are in use, from the first; 0 only if the stack is empty.
     used: Cell<usize>,
-    /// How many entries have spilled, under those in the cells.
+    /// How many entries have spilled; they are below those in the cells.
     spilled: Cell<usize>,
     inline: [Cells; INLINE],
     spill: ManuallyDrop<RefCell<Vec<Entry>>>,
-    /// How many scopes may still switch before one looks, and how many the time after.
-    blind: Cell<u32>,
-    next_blind: Cell<u32>,
-    /// Somebody watches for the thread's end, or it has come.
+    /// How many scopes may still switch before the next probe, and how many before the one after that.
+    unprobed: Cell<u32>,
+    next_unprobed: Cell<u32>,
+    /// Whether [`WATCH`] is registered for this thread, and whether it has run.
     watched: Cell<bool>,
     ended: Cell<bool>,
 }
@@ -95,8 +94,8 @@ thread_local! {
             spilled: Cell::new(0),
             inline: [const { Cells::new() }; INLINE],
             spill: ManuallyDrop::new(RefCell::new(Vec::new())),
-            blind: Cell::new(1),
-            next_blind: Cell::new(FEWEST_BLIND),
+            unprobed: Cell::new(1),
+            next_unprobed: Cell::new(FEWEST_UNPROBED),
             watched: Cell::new(false),
             ended: Cell::new(false),
         }
@@ -123,16 +122,16 @@ impl Stack {
     }
 
     #[cold]
-    fn looks(&self) -> bool {
-        let next = self.next_blind.get();
-        self.blind.set(next);
-        self.next_blind.set((2 * next).min(MOST_BLIND));
+    fn probe_now(&self) -> bool {
+        let next = self.next_unprobed.get();
+        self.unprobed.set(next);
+        self.next_unprobed.set((2 * next).min(MOST_UNPROBED));
         true
     }
 
-    /// Has the thread's end watched, and makes room for an entry.
+    /// Registers [`WATCH`], and spills entries if all cells are in use.
     #[cold]
-    fn make_room(&self) {
+    fn prepare_push(&self) {
         if !self.watched.replace(true) {
             let _ = WATCH.try_with(|_| ());
         }
@@ -147,7 +146,7 @@ impl Stack {
         }
     }
 
-    /// Brings spilled entries back into the cells.
+    /// Moves spilled entries back into the cells.
     #[cold]
     fn refill(&self) {
         let count = self.spilled.get().min(INLINE / 2);
@@ -192,7 +191,7 @@ pub(super) fn change(index: usize, change: impl FnOnce(&mut Entry)) {
     });
 }
 
-/// Adds an entry, and gives its serial number.
+/// Adds an entry and returns its serial number.
 #[inline]
 pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'static>, guards: u32) -> u64 {
     let since = if guards > 0 { deaths() } else { NEVER };
@@ -200,11 +199,11 @@ pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'stat
         let serial = stack.next_serial.get();
         stack.next_serial.set(serial + 1);
         if stack.used.get() == INLINE || !stack.watched.get() {
-            stack.make_room();
+            stack.prepare_push();
         }
         let used = stack.used.get();
         if let Some(cells) = stack.inline.get(used) {
-            // In one piece, from where it is: what is written in pieces cannot soon be read whole.
+            // Field by field, without a temporary: a value written in pieces and soon read whole stalls the processor.
             cells.context.set(*context);
             cells.how.set(how);
             cells.location.set(location);
@@ -218,18 +217,18 @@ pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'stat
     })
 }
 
-/// Puts an entry back that was taken out.
+/// Puts a removed entry back.
 pub(crate) fn put_back(entry: &Entry) {
     STACK.with(|stack| {
         if stack.used.get() == INLINE {
-            stack.make_room();
+            stack.prepare_push();
         }
         stack.inline[stack.used.get()].set(entry);
         stack.used.set(stack.used.get() + 1);
     });
 }
 
-/// Takes the top entry out.
+/// Removes the top entry.
 #[inline]
 pub(crate) fn pop() {
     STACK.with(|stack| {
@@ -240,9 +239,10 @@ pub(crate) fn pop() {
     });
 }
 
-/// Takes the top entry out, that of a scope; if the next may have to be taken off too, what [`Entry::since`] said.
+/// Removes the top entry, which is that of a scope; returns its [`Entry::since`] if the next entry may have to be
+/// popped too.
 #[inline]
-pub(crate) fn pop_and_look() -> Option<u64> {
+pub(crate) fn pop_scope_entry() -> Option<u64> {
     STACK.with(|stack| {
         let since = stack.top().map_or(NEVER, |top| top.since.get());
         stack.used.set(stack.used.get().saturating_sub(1));
@@ -261,13 +261,13 @@ pub(crate) fn is_top(context: &Handle) -> bool {
     STACK.with(|stack| stack.top().is_some_and(|top| top.context.get() == *context))
 }
 
-/// Whether there is a top entry and no guard stands on it.
+/// Whether there is a top entry and no guard holds it.
 #[inline]
-pub(crate) fn top_is_free() -> bool {
+pub(crate) fn top_is_unheld() -> bool {
     STACK.with(|stack| stack.top().is_some_and(|top| top.guards.get() == 0))
 }
 
-/// Whether a guard stands on the entry below the top.
+/// Whether a guard holds the entry below the top.
 #[inline]
 pub(crate) fn guard_below_top() -> bool {
     STACK.with(|stack| match stack.used.get() {
@@ -277,7 +277,7 @@ pub(crate) fn guard_below_top() -> bool {
     })
 }
 
-/// Whether there is a top entry with this handle of the driver's.
+/// Whether there is a top entry with this raw handle.
 #[inline]
 pub(crate) fn top_has(raw: CUcontext) -> bool {
     STACK.with(|stack| stack.top().is_some_and(|top| ptr::eq(top.context.get().raw(), raw)))
@@ -285,9 +285,9 @@ pub(crate) fn top_has(raw: CUcontext) -> bool {
 
 /// The context on top; [`Handle::NONE`] if there is no entry.
 ///
-/// It comes out through a variable, not as a result: `with` wraps a result in an `Option`, a compiler that folds the
-/// `None` into a field of the handle copies it in pieces, and a processor that is to read whole what was just written
-/// in pieces waits. That alone was a tenth of a push and a pop.
+/// The handle is passed out through a variable, not as a result: `with` wraps a result in an `Option`, a compiler that
+/// folds the `None` into a field of the handle copies it in pieces, and a processor stalls when it reads whole what was
+/// just written in pieces. That alone cost a tenth of a push and a pop.
 #[inline]
 pub(crate) fn top_context() -> Handle {
     let mut context = Handle::NONE;
@@ -299,32 +299,32 @@ pub(crate) fn top_context() -> Handle {
     context
 }
 
-/// Whether a scope that is to switch should ask first whether other code has made its context current: where custack has
-/// nothing of its own on top, the second time on a thread, and then ever more rarely, so that scopes which do have to
-/// switch pay nothing for it.
+/// Whether a scope that is about to switch should first ask the driver whether other code has made its context current.
+/// That is so where custack has no entry of its own on top: on the second switch of a thread, and then ever more
+/// rarely, so that scopes which have to switch pay nothing for it.
 #[inline]
-pub(crate) fn is_time_to_look() -> bool {
+pub(crate) fn should_probe() -> bool {
     STACK.with(|stack| {
         let foreign = stack.top().is_none_or(|top| top.how.get() == How::Found);
-        let left = stack.blind.get();
+        let left = stack.unprobed.get();
         if foreign && left > 0 {
-            stack.blind.set(left - 1);
+            stack.unprobed.set(left - 1);
         }
-        foreign && left == 0 && stack.looks()
+        foreign && left == 0 && stack.probe_now()
     })
 }
 
-/// Other code has moved this thread's stack: the next scope that is to switch looks.
-pub(crate) fn look_soon() {
+/// Other code has changed this thread's stack: the next scope that is about to switch probes.
+pub(crate) fn probe_soon() {
     STACK.with(|stack| {
-        stack.blind.set(0);
-        stack.next_blind.set(FEWEST_BLIND);
+        stack.unprobed.set(0);
+        stack.next_unprobed.set(FEWEST_UNPROBED);
     });
 }
 
-/// Lets one more guard stand on the top entry, and gives the entry's serial number.
+/// Adds a guard to the top entry and returns the entry's serial number.
 #[inline]
-pub(crate) fn stand_on_top() -> u64 {
+pub(crate) fn hold_top() -> u64 {
     STACK.with(|stack| match stack.top() {
         Some(top) => {
             let guards = top.guards.get();
@@ -338,10 +338,10 @@ pub(crate) fn stand_on_top() -> u64 {
     })
 }
 
-/// Lets a guard that did not make the top entry step off it; false, and nothing done, if more would have to follow or
-/// the entry is another.
+/// Removes a guard, which did not make the entry, from the top entry; returns false, and changes nothing, if the entry
+/// is not on top or must be popped as well.
 #[inline]
-pub(crate) fn step_off_top(serial: u64) -> bool {
+pub(crate) fn release_top(serial: u64) -> bool {
     STACK.with(|stack| {
         let Some(top) = stack.top() else { return false };
         let guards = top.guards.get();
@@ -357,7 +357,7 @@ pub(crate) fn step_off_top(serial: u64) -> bool {
     })
 }
 
-/// Whether the entry is on top, with one guard on it.
+/// Whether the entry is on top and one guard holds it.
 #[inline]
 pub(crate) fn top_has_one_guard(serial: u64) -> bool {
     STACK.with(|stack| stack.top().is_some_and(|top| top.serial.get() == serial && top.guards.get() == 1))

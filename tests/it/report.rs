@@ -134,7 +134,7 @@ fn a_foreign_change_within_a_scope_is_reported_for_those_who_look() {
             let _guard = a.enter().unwrap();
             other::set(b.as_raw());
         });
-        one(&lines, Level::DEBUG, &["other code moved this thread's context stack"]);
+        one(&lines, Level::DEBUG, &["other code changed this thread's context stack"]);
     });
 }
 

@@ -146,7 +146,7 @@ fn a_snapshot_shows_that_other_code_was_there() {
         let snapshot = ContextStack::snapshot().unwrap();
         assert!(!snapshot.agrees());
         assert_eq!(snapshot.current(), &b.get_unowned());
-        assert!(snapshot.to_string().contains("other code has moved the stack"), "{snapshot}");
+        assert!(snapshot.to_string().contains("other code has changed the stack"), "{snapshot}");
         other::set(a.as_raw());
         assert!(ContextStack::snapshot().unwrap().agrees());
         drain();
