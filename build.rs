@@ -1,9 +1,9 @@
 //! Lets a program link where no libcuda is installed.
 //!
-//! `cuda-driver-sys` asks the linker for `-lcuda`. custack calls nothing of it: the driver is opened at run
-//! time. So where the linker would find no libcuda, an empty archive of that name answers the request, and the
-//! program depends on no library. Where there is a real one nothing is added: a program that links another
-//! crate's calls into libcuda must get the real thing.
+//! `cuda-driver-sys` asks the linker for `-lcuda`, but custack calls none of its functions: it opens the driver at run
+//! time. So where the linker would find no libcuda, an empty archive of that name satisfies the request, and the
+//! program depends on no library. Where libcuda is installed nothing is added: a program that links another crate's
+//! calls to libcuda must get the real library.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -27,7 +27,7 @@ fn has_libcuda(folder: &Path) -> bool {
     folder.join("libcuda.so").exists() || folder.join("libcuda.a").exists()
 }
 
-/// Where the linker looks by itself, and where `cuda-driver-sys` sends it.
+/// The linker's default folders, and those that `cuda-driver-sys` adds.
 fn folders() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> =
         ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64", "/lib", "/lib64"]

@@ -1,6 +1,7 @@
-//! What scopes and stack calls take on the driver at hand: the simulated one on a laptop, a GPU's where there is one.
+//! The cost of scopes and stack calls on the selected driver: the simulated one on a laptop, the NVIDIA driver on a
+//! machine with a GPU.
 //!
-//! `cargo bench` here; `benches/peers` compares with other libraries.
+//! `cargo bench` runs it; `benches/peers` compares with other libraries.
 
 use criterion::Criterion;
 use custack::CudaFlags;

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     custack::init(CudaFlags::empty())?;
     println!("Running on {}.", custack::driver::current()?);
 
-    // Each device gets a context, which is popped: no device is more current than another.
+    // Each context is popped after its creation: no device is preferred.
     let mut contexts = Vec::new();
     for device in Device::devices()? {
         contexts.push(Context::create_and_push(ContextFlags::SCHED_AUTO, device?)?);
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
 
-    // One thread a device, which stays in its context.
+    // One thread per device, which keeps its context current.
     let jobs: Vec<u32> = (0..12).collect();
     let done = thread::scope(|scope| {
         let threads: Vec<_> = contexts
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("device {} did jobs {jobs:?}", device.as_raw());
     }
 
-    // Or one thread for all of them, which changes from context to context.
+    // Or one thread for all devices, which switches from context to context.
     for ctx in contexts.iter().filter(|_| contexts.len() > 1) {
         ctx.scoped(|current| {
             let next = &contexts[(current.device()?.as_raw() as usize + 1) % contexts.len()];

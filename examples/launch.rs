@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut x = DeviceBuffer::from_slice(&numbers)?;
     let mut y = DeviceBuffer::from_slice(&[1.0f32; 1000])?;
 
-    // SAFETY: the kernel takes a float, two addresses of as many floats as it is told, and their number.
+    // SAFETY: the kernel takes a float, two addresses of as many floats as the count says, and that count.
     unsafe {
         launch!(module.saxpy<<<4, 256, 0, stream>>>(2.0f32, x.as_device_ptr(), y.as_device_ptr(), 1000u32))?;
     }

@@ -1,9 +1,9 @@
-//! Two streams work through one large job in parts: while one computes, the other copies. Events tell when what was
-//! done, and the timeline at the end shows whether it overlapped.
+//! Two streams process one large job in parts: while one computes, the other copies. Events record when each step was
+//! done, and the timeline at the end shows whether they overlapped.
 //!
 //! `cargo run --release --example pipeline`
 
-// Asynchronous copies and launches are unsafe: the memory must stay until the stream is there.
+// Asynchronous copies and launches are unsafe: the memory must stay valid until the stream is done with it.
 #![allow(unsafe_code)]
 
 use custack::error::CudaError;
@@ -16,7 +16,7 @@ use custack::stream::StreamWaitEventFlags;
 const PART: usize = 1 << 14;
 const PARTS: usize = 6;
 
-/// The three steps of a part, and the marks before and after each.
+/// The events before and after each of a part's three steps.
 struct Marks([Event; 4]);
 
 impl Marks {
@@ -33,11 +33,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let streams =
         [Stream::new(StreamFlags::NON_BLOCKING, None)?, Stream::new(StreamFlags::NON_BLOCKING, None)?];
 
-    // Page-locked, so that the device copies by itself.
+    // Page-locked, so that the device copies without the CPU.
     let mut x = LockedBuffer::new(&0.0f32, PART * PARTS)?;
     x.iter_mut().enumerate().for_each(|(i, x)| *x = i as f32);
     let mut y = LockedBuffer::new(&1.0f32, PART * PARTS)?;
-    // SAFETY: written by the streams before it is read.
+    // SAFETY: the streams write it before it is read.
     let (mut x_there, mut y_there) =
         unsafe { (DeviceBuffer::uninitialized(PART * PARTS)?, DeviceBuffer::uninitialized(PART * PARTS)?) };
 
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let range = part * PART..(part + 1) * PART;
         let count = PART as u32;
         let (x_part, y_part) = (&mut x_there[range.clone()], &mut y_there[range.clone()]);
-        // SAFETY: all buffers stay until the streams are waited for below, and no two parts overlap.
+        // SAFETY: all buffers live until the streams are synchronised below, and no two parts overlap.
         unsafe {
             marks.0[0].record(stream)?;
             x_part.async_copy_from(&x[range.clone()], stream)?;
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One line for each part: `>` copies there, `#` computes, `<` copies back.
+/// Prints one line per part: `>` copies to the device, `#` computes, `<` copies back.
 fn draw(start: &Event, all_marks: &[Marks]) -> Result<(), CudaError> {
     let times: Vec<[f32; 4]> = all_marks
         .iter()

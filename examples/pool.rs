@@ -1,4 +1,4 @@
-//! A rayon thread pool whose workers share one context: each keeps it current for good, with a stream of its own.
+//! A rayon thread pool whose workers share one context: each keeps it current permanently, and has its own stream.
 //!
 //! `cargo run --example pool`
 
@@ -24,7 +24,7 @@ fn square(module: &Module, x: f32) -> Result<f32, CudaError> {
         }
         let stream = stream.get().ok_or(CudaError::UnknownError)?;
         let (mut input, mut output) = (DeviceBuffer::from_slice(&[x])?, DeviceBuffer::from_slice(&[0.0f32])?);
-        // SAFETY: the kernel takes a float, two addresses of one float, and their number.
+        // SAFETY: the kernel takes a float, two addresses of one float, and their count.
         unsafe {
             launch!(module.saxpy<<<1, 1, 0, stream>>>(x, input.as_device_ptr(), output.as_device_ptr(), 1u32))?;
         }
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let handle = context.get_unowned();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(4)
-        // Every worker sets the context once; what it calls later finds it current, which costs next to nothing.
+        // Every worker sets the context once; later calls find it current, which costs next to nothing.
         .start_handler(move |worker| match CurrentContext::set_current(&handle) {
             Ok(()) => println!("worker {worker} is ready"),
             Err(error) => println!("worker {worker}: {error}"),

@@ -1,9 +1,9 @@
-//! RustaCUDA's three documented patterns, to the letter; only the crate's name is another.
+//! RustaCUDA's three documented patterns, unchanged except for the crate's name.
 //!
 //! `cargo run --example rustacuda`
 
-// In a program that moves over, Cargo.toml has this rename, and the source has no such line:
-// rustacuda = { package = "custack", version = "..." }
+// In a program that moves over, Cargo.toml has this rename instead: rustacuda = { package = "custack", version = "..."
+// }
 extern crate custack as rustacuda;
 
 use rustacuda::context::{Context, ContextFlags, ContextStack, CurrentContext};
@@ -36,8 +36,8 @@ fn several_threads() -> Result<(), Box<dyn Error>> {
         });
         join_handles.push(join_handle);
     }
-    // With RustaCUDA the other threads must not be using the context when it's destroyed. Here they would get an
-    // error; waiting for them is still good manners.
+    // With RustaCUDA the other threads must not be using the context when it is destroyed. Here they would get an
+    // error, but waiting for them is still good practice.
     for handle in join_handles {
         handle.join().unwrap();
     }

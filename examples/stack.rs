@@ -1,4 +1,4 @@
-//! The tour: two contexts, nested scopes, a snapshot, guards that go out of order, and a handle whose owner is gone.
+//! The tour: two contexts, nested scopes, a snapshot, guards dropped out of order, and a handle whose owner is gone.
 //!
 //! `cargo run --example stack`
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let b = Context::create_and_push(ContextFlags::SCHED_BLOCKING_SYNC, device)?;
     println!("Two contexts were created, so the second one is current:\n{}\n", ContextStack::snapshot()?);
 
-    // A scope makes a context current, and puts the stack back when it ends: also after an error or a panic.
+    // A scope makes a context current and restores the stack when it ends, also after an error or a panic.
     a.scoped(|current| {
         println!("In a scope of {current}:\n{}\n", ContextStack::snapshot()?);
         b.scoped(|inner| {
@@ -26,23 +26,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     println!("After both the stack is what it was: {} is current.\n", CurrentContext::get_current()?);
 
-    // The methods of a context need no scope; they enter it for their own call.
+    // The methods of a context need no scope; they enter the context themselves.
     println!("{}: {:?}, streams from {:?}\n", a, a.flags()?, a.stream_priority_range()?);
 
-    // Guards are for scopes that a closure does not fit. They may go in any order.
+    // Guards are for scopes that do not fit a closure. They may be dropped in any order.
     let outer = a.enter()?;
     let inner = b.enter()?;
     drop(outer);
-    println!("The outer guard went first, and the inner one's context stays current: {inner}.");
+    println!("The outer guard was dropped first, and the inner one's context stays current: {inner}.");
     drop(inner);
     println!("After both: {} is current, {} deep.\n", CurrentContext::get_current()?, ContextStack::depth());
 
-    // What a guard entered cannot be popped from under it.
+    // An entry that a guard holds cannot be popped.
     let guard = a.enter()?;
-    println!("Popping under a guard: {}.\n", ContextStack::pop().unwrap_err());
+    println!("Popping an entry that a guard holds: {}.\n", ContextStack::pop().unwrap_err());
     drop(guard);
 
-    // A handle may outlive its owner. It is answered with an error; the driver, which would crash, is not asked.
+    // A handle may outlive its owner. It returns an error without a call to the driver, which would crash.
     let handle = a.get_unowned();
     drop(a);
     println!("The owner is gone. Pushing its handle: {}.", ContextStack::push(&handle).unwrap_err());

@@ -1,4 +1,4 @@
-//! One context, handles to it on several threads, and their results gathered.
+//! One context, handles to it on several threads, and their results collected.
 //!
 //! `cargo run --example workers`
 
@@ -12,10 +12,10 @@ use std::thread;
 const WORKERS: usize = 4;
 const ROUNDS: usize = 1000;
 
-/// What a worker does: here it asks about the context; in your program it would launch kernels.
+/// A worker's job: here it queries the context; in your program it would launch kernels.
 fn work(worker: usize, context: &UnownedContext) -> CudaResult<String> {
-    // Once for all rounds; each round's own scope then finds its context current, and touches nothing that the
-    // workers share.
+    // Once for all rounds; each round's own scope then finds its context current, and writes nothing that the workers
+    // share.
     context.scoped(|_| {
         for _ in 0..ROUNDS {
             context.scoped(|current| current.synchronize())?;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (results, gathered) = mpsc::channel();
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
-            // A handle is cheap, may go to any thread, and knows when its owner is gone.
+            // A handle is cheap, may be sent to any thread, and knows when its context is destroyed.
             let context = ctx.get_unowned();
             let results = results.clone();
             thread::spawn(move || results.send(work(worker, &context)))
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         worker.join().expect("a worker panicked")?;
     }
 
-    // The context goes with its owner; a handle that is still about is answered, not crashed on.
+    // The context is destroyed with its owner; a handle that is left returns an error instead of crashing.
     let late = ctx.get_unowned();
     drop(ctx);
     println!("a late worker: {}", work(WORKERS, &late).unwrap_err());

@@ -1,7 +1,7 @@
-//! CUDA devices: finding them, and asking what they are.
+//! CUDA devices: enumeration and properties.
 //!
-//! A [`Device`] is a number, not a resource: it costs nothing to copy and need not be given back. To run anything
-//! on one, make a [`Context`](crate::context::Context) on it.
+//! A [`Device`] is a number, not a resource: it costs nothing to copy and is not released. To run anything on one,
+//! create a [`Context`](crate::context::Context) on it.
 //!
 //! ```
 //! use custack::device::{Device, DeviceAttribute};
@@ -29,8 +29,8 @@ use std::ops::Range;
 
 /// A CUDA device, by its ordinal.
 ///
-/// Every method may answer [`NotInitialized`](CudaError::NotInitialized) before [`init`](crate::init), and
-/// [`NoDriver`](CudaError::NoDriver) where no driver could be loaded.
+/// Every method may return [`NotInitialized`](CudaError::NotInitialized) before [`init`](crate::init), and
+/// [`NoDriver`](CudaError::NoDriver) if no driver could be loaded.
 #[derive(Debug, Clone, Copy, Hash, Eq, PartialEq)]
 pub struct Device {
     device: CUdevice,
@@ -72,7 +72,7 @@ impl Device {
     #[doc(alias = "cuDeviceGet")]
     pub fn get_device(ordinal: u32) -> CudaResult<Device> {
         let driver = driver()?;
-        // An ordinal above i32::MAX would arrive at the driver as a negative one: the same answer.
+        // An ordinal above `i32::MAX` reaches the driver as a negative one, which gets the same error.
         let number = i32::try_from(ordinal).unwrap_or(-1);
         match driver.device_get(number) {
             Ok(device) => Ok(Device { device }),
@@ -136,8 +136,8 @@ impl Device {
         driver()?.device_get_name(self.device)
     }
 
-    /// The 16 bytes that tell this device from every other; of an instance of a partitioned device, the
-    /// instance's own where the driver can tell.
+    /// The 16 bytes that distinguish this device from every other; for an instance of a partitioned device, the
+    /// instance's own if the driver supports that.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Device {
         driver()?.device_get_luid(self.device)
     }
 
-    /// One property of the device; the unit is the attribute's.
+    /// One property of the device, in the attribute's unit.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Device {
     /// ```
     #[doc(alias = "cuDeviceComputeCapability")]
     pub fn compute_capability(self) -> CudaResult<(i32, i32)> {
-        // By the attributes: the function of this name is deprecated.
+        // Uses the attributes: the function of this name is deprecated.
         let major = self.get_attribute(DeviceAttribute::ComputeCapabilityMajor)?;
         Ok((major, self.get_attribute(DeviceAttribute::ComputeCapabilityMinor)?))
     }
@@ -216,8 +216,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`InvalidDevice`](CudaError::InvalidDevice) if no device is there,
-    /// [`InvalidValue`](CudaError::InvalidValue) if the text is no address.
+    /// [`InvalidDevice`](CudaError::InvalidDevice) if there is no device at this address,
+    /// [`InvalidValue`](CudaError::InvalidValue) if the text is not an address.
     ///
     /// ```
     /// # use custack::device::Device;
@@ -270,7 +270,7 @@ impl Device {
         driver()?.device_get_exec_affinity_support(self.device)
     }
 
-    /// The bytes that graphs hold of the device's memory: used now, and reserved now.
+    /// The device memory held by graphs, in bytes: the part used now, and the part reserved now.
     ///
     /// # Errors
     ///
@@ -290,7 +290,7 @@ impl Device {
         Ok((used, driver.device_get_graph_mem_attribute(2, self.device)?))
     }
 
-    /// Gives memory back that graphs hold and do not use.
+    /// Releases memory that graphs hold but do not use.
     ///
     /// # Errors
     ///

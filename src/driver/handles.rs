@@ -1,7 +1,7 @@
-//! Handles that may be given to the driver.
+//! Handles that are safe to pass to the driver.
 //!
-//! The driver dereferences the handles it gets: one that it has freed ends the process. So every call that takes a
-//! handle takes it as one of these types, and the code that makes such a value answers for the handle.
+//! The driver dereferences the handles it gets, so a handle that it has freed crashes the process. Every call that
+//! takes a handle takes it as one of these types, and the code that constructs such a value vouches for the handle.
 
 // The constructors are unsafe: their callers vouch for the handles.
 #![allow(unsafe_code)]
@@ -9,7 +9,7 @@
 use super::ffi::CUcontext;
 use std::marker::PhantomData;
 
-/// A context handle that may be given to the driver while this value exists.
+/// A context handle that is safe to pass to the driver while this value exists.
 #[derive(Clone, Copy)]
 pub(crate) struct Live<'a> {
     raw: CUcontext,
@@ -19,8 +19,8 @@ pub(crate) struct Live<'a> {
 impl Live<'_> {
     /// # Safety
     ///
-    /// While the value exists, the driver must not free what the handle points to: its context is alive and kept
-    /// from being destroyed, or some thread's stack holds the handle and will go on holding it.
+    /// While the value exists, the driver must not free what the handle points to: its context is alive and cannot be
+    /// destroyed, or some thread's stack holds the handle and keeps holding it.
     #[inline]
     pub(crate) unsafe fn new(raw: CUcontext) -> Self {
         Live { raw, held: PhantomData }
@@ -32,7 +32,7 @@ impl Live<'_> {
     }
 }
 
-/// Another handle that may be given to the driver while this value exists, by the same reasoning.
+/// Any other handle that is safe to pass to the driver while this value exists.
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a, H> {
     raw: H,
@@ -42,7 +42,7 @@ pub(crate) struct Held<'a, H> {
 impl<H: Copy> Held<'_, H> {
     /// # Safety
     ///
-    /// While the value exists, what the handle stands for is not destroyed, nor its context.
+    /// While the value exists, neither the object of the handle nor its context is destroyed.
     #[inline]
     pub(crate) unsafe fn new(raw: H) -> Self {
         Held { raw, held: PhantomData }

@@ -1,4 +1,4 @@
-//! Host functions: functions of the program that the driver calls, in which it refuses every call.
+//! Host functions: functions of the program that the driver calls, and in which it refuses every call.
 
 use crate::error::{CudaError, CudaResult};
 use std::cell::Cell;
@@ -7,13 +7,13 @@ thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs a function of the program's that the driver has called.
+/// Whether this thread is running a host function.
 #[inline]
 pub(crate) fn in_host_function() -> bool {
     IN_HOST_FUNCTION.get()
 }
 
-/// Runs a function of the program's that the driver has called.
+/// Runs a function of the program as a host function.
 pub(crate) fn as_host_function<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

@@ -1,9 +1,9 @@
-//! The table's first filling: the driver that is installed.
+//! The installed driver's table.
 //!
-//! The library is opened at run time and never closed: the driver keeps threads and thread-local state of its
-//! own, and unloading code that may still run on them ends in a crash.
+//! The library is opened at run time and never closed: the driver has threads and thread-local state of its own, and
+//! unloading code that may still run on them crashes.
 
-// The functions of a C library are looked up by name; their signatures are what the CUDA manual says.
+// Looks C functions up by name; their signatures are those of the CUDA manual.
 #![allow(unsafe_code)]
 
 use super::ffi::*;
@@ -15,13 +15,13 @@ use std::mem;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::NonNull;
 
-/// The names under which the driver is looked for, in this order.
+/// The file names of the driver, in the order in which they are tried.
 #[cfg(windows)]
 const NAMES: &[&str] = &["nvcuda.dll"];
 #[cfg(not(windows))]
 const NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
 
-/// Without these a library is no CUDA driver of any age.
+/// A library without these is not a CUDA driver of any version.
 const REQUIRED: &[&str] = &[
     "cuInit",
     "cuDeviceGet",
@@ -34,7 +34,7 @@ const REQUIRED: &[&str] = &[
     "cuCtxGetCurrent",
 ];
 
-/// Opens the driver and fills a table; the text says where the library was found.
+/// Opens the driver and fills a table; also returns where the library was found.
 pub(super) fn load() -> Result<(Table, String), DriverError> {
     load_any(NAMES)
 }
@@ -51,8 +51,8 @@ pub(super) fn load_any(names: &[&str]) -> Result<(Table, String), DriverError> {
 }
 
 fn open(name: &str) -> Result<&'static Library, libloading::Error> {
-    // SAFETY: loading a library runs its initialisers. A file of this name on the loader's path is the driver by
-    // the platform's convention; who can put another one there controls the process anyway.
+    // SAFETY: loading a library runs its initialisers. By the platform's convention, a file of this name on the
+    // loader's path is the driver; anyone who can put another file there controls the process anyway.
     let library = unsafe { Library::new(name) }?;
     Ok(Box::leak(Box::new(library)))
 }
@@ -72,16 +72,16 @@ fn fill(library: &'static Library, name: &str) -> Result<(Table, String), Driver
 
 fn has(library: &Library, symbol: &str) -> bool {
     CString::new(symbol).is_ok_and(|symbol| {
-        // SAFETY: the symbol is only looked for; nothing is read through the pointer.
+        // SAFETY: the symbol is only looked up; nothing is read through the pointer.
         unsafe { library.get::<*const c_void>(symbol.as_bytes_with_nul()) }.is_ok()
     })
 }
 
-/// The address of a symbol, or nothing. One function for all signatures, and not inlined: looking each up as its own
-/// type, where it stands in the table, made the crate's build a second and a half longer.
+/// The address of a symbol. One function for all signatures, and not inlined: looking each symbol up with its own type
+/// made the crate's build a second and a half longer.
 #[inline(never)]
 fn find(library: &'static Library, symbol: &[u8]) -> Option<NonNull<c_void>> {
-    // SAFETY: a symbol is looked up as an address, and nothing is read through it.
+    // SAFETY: the symbol is looked up as an address; nothing is read through it.
     unsafe { library.get::<*mut c_void>(symbol) }.ok().and_then(|found| NonNull::new(*found))
 }
 
@@ -90,8 +90,8 @@ macro_rules! native {
         fn native_table(library: &'static Library) -> Table {
             Table {$(
                 $name: match find(library, concat!(stringify!($name), "\0").as_bytes()) {
-                    // SAFETY: the signature is the one that the CUDA manual gives for this symbol, and the library is
-                    // never closed, so the pointer stays good.
+                    // SAFETY: the CUDA manual gives this signature for the symbol, and the library is never closed, so
+                    // the pointer stays valid.
                     Some(found) => unsafe {
                         mem::transmute::<NonNull<c_void>, unsafe extern "C" fn($($ty),*) -> CUresult>(found)
                     },
@@ -103,7 +103,7 @@ macro_rules! native {
 }
 for_each_function!(native);
 
-/// The file that the code at this address was loaded from.
+/// The file that contains the code at this address.
 #[cfg(target_os = "linux")]
 fn file_of(address: usize) -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;

@@ -1,4 +1,4 @@
-//! Which driver runs: the environment's choice, or the program's.
+//! Selects the driver: by the environment, or by the program.
 
 use super::host_function::{in_host_function, refuse_in_host_function};
 #[cfg(feature = "sim")]
@@ -26,7 +26,7 @@ pub enum Choice {
 impl FromStr for Choice {
     type Err = DriverError;
 
-    /// Reads `cuda`, `sim` or `auto`, in capitals too.
+    /// Parses `cuda`, `sim` or `auto`, in any case.
     ///
     /// # Errors
     ///
@@ -41,21 +41,21 @@ impl FromStr for Choice {
     }
 }
 
-// A `OnceLock` beside a lock, not a lazy value: a lazy value would keep a failure for ever, and a library that was
-// missing at the first try may be there at the next.
+// A `OnceLock` and a mutex, not a lazy value: a lazy value would keep a failure for ever, but a library that was
+// missing at the first attempt may be there at the next.
 static RUNNING: OnceLock<Driver> = OnceLock::new();
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// The driver that runs; starts the one that `CUSTACK_DRIVER` names if none does yet.
+/// The running driver; if none runs yet, starts the one that `CUSTACK_DRIVER` names.
 ///
 /// # Errors
 ///
-/// [`DriverError`]: what was tried, and what to do. A failure is not kept: the next call tries again.
+/// [`DriverError`]: what was tried, and what to do. A failure is not remembered: the next call tries again.
 pub fn current() -> Result<&'static Driver, DriverError> {
     if let Some(driver) = RUNNING.get() {
         return Ok(driver);
     }
-    // Set to nothing, as a shell script or a CI file does that takes it back, is as not set.
+    // An empty value, as left by shell scripts and CI files, means unset.
     let choice = match std::env::var_os("CUSTACK_DRIVER").filter(|value| !value.is_empty()) {
         Some(value) => value.to_string_lossy().parse()?,
         None => Choice::Cuda,
@@ -63,11 +63,11 @@ pub fn current() -> Result<&'static Driver, DriverError> {
     start(choice)
 }
 
-/// Chooses the driver, whatever `CUSTACK_DRIVER` says, and starts it.
+/// Selects the driver, whatever `CUSTACK_DRIVER` says, and starts it.
 ///
 /// # Errors
 ///
-/// [`DriverError::AlreadyRunning`] if another driver is in use already; else why this one could not be had.
+/// [`DriverError::AlreadyRunning`] if another driver is in use already; otherwise why this one could not be started.
 ///
 /// ```
 /// use custack::driver::{self, Choice};
@@ -103,21 +103,21 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
             Err(reason) => simulated_driver().map_err(|_| reason)?,
         },
     };
-    // Before the program has many threads, if it has not yet: see there.
+    // Early, because registering is slow once the program has many threads.
     fence::register();
-    Ok(RUNNING.get_or_init(|| counted(chosen)))
+    Ok(RUNNING.get_or_init(|| instrumented(chosen)))
 }
 
-/// With the layer that counts, where it is wanted: only over the driver that is chosen in the end, as the layer calls
-/// the first table that it was laid over.
+/// Adds the instrument layer if it is enabled. Only the driver that is chosen in the end gets it, because the layer
+/// always calls the first table that it was given.
 #[cfg(feature = "sim")]
-fn counted(chosen: Driver) -> Driver {
+fn instrumented(chosen: Driver) -> Driver {
     let wanted = chosen.simulated || instrument::is_enabled();
     Driver { table: instrument::layered(chosen.table, wanted), ..chosen }
 }
 
 #[cfg(not(feature = "sim"))]
-fn counted(chosen: Driver) -> Driver {
+fn instrumented(chosen: Driver) -> Driver {
     chosen
 }
 
@@ -140,13 +140,13 @@ fn simulated_driver() -> Result<Driver, DriverError> {
     Err(DriverError::SimulatorNotBuilt)
 }
 
-/// The driver, if it runs already.
+/// The driver, if it is running already.
 #[inline]
 pub(crate) fn running() -> Option<&'static Driver> {
     RUNNING.get()
 }
 
-/// The running driver, for the rooms above; refused in a host function, where the driver refuses every call.
+/// The running driver, for the modules above; refused in a host function, where the driver refuses every call.
 #[inline]
 pub(crate) fn driver() -> CudaResult<&'static Driver> {
     match running() {
@@ -161,7 +161,7 @@ fn start_or_say_why() -> CudaResult<&'static Driver> {
     current().map_err(|reason| CudaError::NoDriver(kept(reason)))
 }
 
-/// `CudaError` is `Copy`, so the reason it points to has to stay: each different one is kept once.
+/// `CudaError` is `Copy`, so the reason that it points to must live for ever: each distinct reason is leaked once.
 fn kept(reason: DriverError) -> &'static DriverError {
     static REASONS: Mutex<Vec<&'static DriverError>> = Mutex::new(Vec::new());
     let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The equal entries on top of the driver's stack, which can only be counted by taking them off.
+//! Runs of equal entries on top of the driver's stack, which can be counted only by popping them.
 
 use super::{Driver, Live};
 use crate::driver::ffi::CUcontext;
@@ -10,7 +10,7 @@ impl Driver {
         Ok(ptr::eq(self.ctx_get_current()?, raw))
     }
 
-    /// Pops while the handle is current; a failed call is tried again once.
+    /// Pops while the handle is current; a failed call is retried once.
     pub(crate) fn pop_while_current(&self, raw: CUcontext) -> CudaResult<()> {
         let mut failures = 0;
         loop {
@@ -28,9 +28,8 @@ impl Driver {
         }
     }
 
-    /// Leaves so many entries of this context on top, after a push or a pop that returned an error and may have done its
-    /// work all the same: over an equal entry the driver's answers are the same either way. A failure is tried again
-    /// once.
+    /// Leaves `count` entries of this context on top, after a push or a pop that returned an error and may have taken
+    /// effect: with an equal entry below, the driver's answers do not show whether it did. A failure is retried once.
     pub(crate) fn set_run(&self, live: Live<'_>, count: usize) -> CudaResult<()> {
         let try_once = || {
             self.pop_while_current(live.raw())?;

@@ -1,9 +1,9 @@
-//! The version numbers of the driver and of a context's interface.
+//! The versions of the driver and of a context's interface.
 
 use crate::error::CudaResult;
 use std::fmt;
 
-/// A version of the CUDA interface, such as 13.0.
+/// A CUDA version, such as 13.0.
 #[derive(Debug, Hash, Eq, PartialEq, Ord, PartialOrd, Copy, Clone)]
 pub struct CudaApiVersion {
     version: i32,
@@ -26,12 +26,12 @@ impl CudaApiVersion {
         super::driver()?.version()
     }
 
-    /// The major version: 13 of 13.0.
+    /// The major version: 13 for 13.0.
     pub fn major(self) -> i32 {
         self.version / 1000
     }
 
-    /// The minor version: 0 of 13.0.
+    /// The minor version: 0 for 13.0.
     pub fn minor(self) -> i32 {
         (self.version % 1000) / 10
     }

@@ -1,10 +1,10 @@
 //! What the C functions of all chapters share.
 //!
-//! The simulated driver's C ABI, CUDA's functions with CUDA's signatures, is in each chapter's `abi.rs`: the pointers
-//! and nothing else. Each function asks the model beside it, which says in which order things are looked at, and writes
-//! the answer where it belongs.
+//! Each chapter's `abi.rs` has the simulated driver's C ABI, CUDA's functions with CUDA's signatures: the pointers and
+//! nothing else. Each function calls the model beside it, which checks the arguments in the driver's order, and writes
+//! the result to the out-parameter.
 
-// What writes through the pointers that C functions are given.
+// Writes through pointers that the caller of a C function passed.
 #![allow(unsafe_code)]
 
 use super::machine::*;
@@ -13,7 +13,7 @@ use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use std::ffi::CStr;
 use std::os::raw::c_char;
 
-/// Asks the model, and turns its answer into a status.
+/// Calls the model and turns its result into a status.
 pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
     if in_host_function() {
         return NOT_PERMITTED;
@@ -24,56 +24,56 @@ pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
     }
 }
 
-/// Asks the model for a value and writes it; a NULL pointer is refused after everything else has been.
+/// Calls the model for a value and writes it; a NULL pointer is refused after everything else has been checked.
 ///
 /// # Safety
 ///
-/// `out` is NULL or may be written.
+/// `out` is NULL or valid for a write of `T`.
 pub(super) unsafe fn give<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
     call(|machine| {
         let value = f(machine)?;
         if out.is_null() {
-            return machine.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL");
+            return machine.refuse(INVALID_VALUE, "the pointer for the result is NULL");
         }
-        // SAFETY: not NULL, and the caller vouches for the rest.
+        // SAFETY: not NULL, and the caller guarantees the rest.
         unsafe { out.write(value) };
         Ok(())
     })
 }
 
-/// As [`give`], where a NULL pointer is refused before anything else is looked at.
+/// Like [`give`], but a NULL pointer is refused before anything else is checked.
 ///
 /// # Safety
 ///
-/// `out` is NULL or may be written.
+/// `out` is NULL or valid for a write of `T`.
 pub(super) unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
     if out.is_null() {
-        return call(|machine| machine.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL"));
+        return call(|machine| machine.refuse(INVALID_VALUE, "the pointer for the result is NULL"));
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: as the caller guarantees.
     unsafe { give(out, f) }
 }
 
-/// Writes through a pointer that is not NULL.
+/// Writes through the pointer unless it is NULL.
 ///
 /// # Safety
 ///
-/// `out` is NULL or may be written.
+/// `out` is NULL or valid for a write of `T`.
 pub(super) unsafe fn put<T>(out: *mut T, value: T) {
     if !out.is_null() {
-        // SAFETY: not NULL, and the caller vouches for the rest.
+        // SAFETY: not NULL, and the caller guarantees the rest.
         unsafe { out.write(value) }
     }
 }
 
-/// Writes a text and its NUL, cut to `len` bytes in all.
+/// Writes a text and its NUL, truncated to `len` bytes in all.
 ///
 /// # Safety
 ///
-/// `out` may be written for `len` bytes, which is at least 1.
+/// `out` is valid for writes of `len` bytes, and `len` is at least 1.
 pub(super) unsafe fn put_text(out: *mut c_char, len: usize, text: &str) {
     let kept = text.len().min(len - 1);
-    // SAFETY: `kept + 1` is at most `len`, and the caller vouches for that many.
+    // SAFETY: `kept + 1` is at most `len`, and the caller guarantees that many bytes.
     unsafe {
         out.copy_from(text.as_ptr().cast(), kept);
         out.add(kept).write(0);
@@ -84,16 +84,16 @@ pub(super) unsafe fn put_text(out: *mut c_char, len: usize, text: &str) {
 ///
 /// # Safety
 ///
-/// `name` is NULL or a C string.
+/// `name` is NULL or a valid C string.
 pub(super) unsafe fn name(machine: &mut Machine, name: *const c_char) -> Answer<String> {
     if name.is_null() {
-        return machine.refuse(INVALID_VALUE, "a name is needed, and got NULL");
+        return machine.refuse(INVALID_VALUE, "the name is NULL");
     }
-    // SAFETY: not NULL, and the caller vouches for the rest.
+    // SAFETY: not NULL, and the caller guarantees the rest.
     Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
-/// Waits, with nothing locked, for what the model says there is to wait for; then asks it again.
+/// Waits, without a lock, for the work that the model names; then calls the model again.
 pub(super) fn wait_then(
     what: impl FnOnce(&mut Machine) -> Answer<Box<dyn FnOnce()>>,
     then: impl FnOnce(&mut Machine) -> Answer<()>,
@@ -107,7 +107,7 @@ pub(super) fn wait_then(
     status
 }
 
-/// Waits, with nothing locked, for the work that a context has.
+/// Waits, without a lock, for the work of a context.
 pub(super) fn wait_for_work(context: Handle) {
     if !in_host_function() {
         let work = lock().work_of(context);
@@ -120,15 +120,15 @@ pub(super) fn wait_for_current_work() {
     wait_for_work(current.unwrap_or(0));
 }
 
-/// One C function: its body sees the parameters, and answers a status.
+/// A C function: its body uses the parameters and returns a status.
 ///
-/// What makes the bodies sound is C's own contract, that a pointer is NULL or good for what the CUDA manual says is
-/// written there; the model below has no unsafe code.
+/// The bodies are sound by C's own contract: a pointer is NULL, or valid for what the CUDA manual says is read or
+/// written there. The model below has no unsafe code.
 macro_rules! c_abi {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
         $(
             pub(in crate::sim) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
-                // SAFETY: the caller of a C function vouches for its pointers, as said above.
+                // SAFETY: the caller of a C function guarantees its pointers, as said above.
                 #[allow(unused_unsafe, reason = "some bodies have no pointer")]
                 unsafe { $body }
             }

@@ -1,5 +1,5 @@
-//! cudarc: `bind_to_thread` is its one way to make a context current. It has none to leave it again; where the work
-//! wants one, the driver's own `cuCtxSetCurrent` through cudarc's thin layer does it. It nests nothing.
+//! cudarc. `bind_to_thread` is its only way to make a context current, and it cannot undo that; where a task needs to,
+//! the driver's own `cuCtxSetCurrent` is called through cudarc's thin layer. It has no nesting.
 
 mod work;
 
@@ -15,13 +15,13 @@ use std::sync::Arc;
 const LIBRARY: &str = "cudarc";
 
 fn unbind() {
-    // SAFETY: a null handle takes the context off the thread.
+    // SAFETY: a null handle pops the thread's context.
     unsafe { ctx::set_current(null_mut()) }.unwrap();
 }
 
 fn context(shared: Shared) -> Result<&'static Arc<CudaContext>, DriverError> {
     cudarc::driver::result::init()?;
-    // SAFETY: nobody destroys the contexts, and they are of this device.
+    // SAFETY: the contexts are never destroyed, and belong to this device.
     let context = unsafe {
         CudaContext::from_raw_context(shared.device as usize, shared.device as i32, shared.raw as _)
     }?;
@@ -72,7 +72,7 @@ fn all(contexts: &Contexts) -> Result<Vec<Bench>, DriverError> {
         }),
         Bench::new(HANDLE, LIBRARY, move |run| run.time(|| drop(black_box(a.clone())))),
         Bench::new(FOREIGN, LIBRARY, move |run| {
-            // SAFETY: nobody destroys the contexts.
+            // SAFETY: the contexts are never destroyed.
             unsafe { ctx::set_current(a.cu_ctx()) }.unwrap();
             run.time(|| a.bind_to_thread().unwrap());
             unbind();

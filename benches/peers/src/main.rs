@@ -1,10 +1,10 @@
 //! custack beside the raw driver and its peers: one process, one run, one table.
 //!
 //! `cargo run --release -- DATA.tsv [REPETITIONS]` prints the table and the targets, and writes every figure to the
-//! file; `cargo run --release --bin plot -- DATA.tsv PLOT.svg` draws it. It builds without CUDA, and needs a GPU to
-//! say anything. An argument `--only TEXT` measures the tasks whose names have the text in them.
+//! file; `cargo run --release --bin plot -- DATA.tsv PLOT.svg` plots it. It builds without CUDA but needs a GPU to
+//! measure. An argument `--only TEXT` selects the tasks whose names contain the text.
 
-// One file is the work of two libraries that have the same names.
+// One file measures two libraries that have the same names.
 #![allow(clippy::duplicate_mod)]
 
 mod cudarc_;
@@ -78,5 +78,5 @@ fn main() {
     if let Err(error) = table::write(&rows, file) {
         println!("{file} could not be written: {error}");
     }
-    // Nothing is destroyed: five libraries use the contexts, and the process ends.
+    // Nothing is destroyed: five libraries use the contexts, and the process exits.
 }

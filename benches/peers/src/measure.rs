@@ -5,13 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Enough for a clock that ticks in tens of nanoseconds, and short enough that nothing else happens meanwhile.
+/// Long enough for a clock that ticks in tens of nanoseconds, and short enough to avoid interruptions.
 const SPAN: Duration = Duration::from_millis(4);
 const WARM_UP: u64 = 200;
-/// So many calls of each thread may wait for the device.
+/// How many calls of each thread may be queued on the device.
 const BATCH: u64 = 64;
 
-/// What a thread gets: it prepares itself, calls [`time`](Run::time) once, and tidies up.
+/// What a thread gets: it prepares itself, calls [`time`](Run::time) once, and cleans up.
 pub struct Run<'a> {
     iterations: u64,
     together: &'a Barrier,
@@ -19,7 +19,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Repeats the work, timed; all threads begin together, and none tidies up while another is measured.
+    /// Repeats the work, timed; all threads begin together, and none cleans up while another is measured.
     #[inline]
     pub fn time(&self, mut work: impl FnMut()) {
         for _ in 0..WARM_UP.min(self.iterations) {
@@ -34,8 +34,8 @@ impl Run<'_> {
         self.together.wait();
     }
 
-    /// As [`time`](Run::time), for work that the device does later: every so often the thread waits for it, which
-    /// is not timed. So the queues stay short, and what a call costs is not hidden behind a slower device.
+    /// Like [`time`](Run::time), for asynchronous work: from time to time the thread waits for it, untimed. So the
+    /// queues stay short, and the cost of a call is not hidden behind a slower device.
     pub fn time_and_wait(&self, mut work: impl FnMut(), wait: impl Fn()) {
         let mut some = |count: u64| {
             let mut taken = Duration::ZERO;
@@ -56,7 +56,7 @@ impl Run<'_> {
     }
 }
 
-/// One library doing one piece of work.
+/// One library doing one task.
 pub struct Bench {
     pub task: &'static str,
     pub library: &'static str,
@@ -70,7 +70,7 @@ impl Bench {
         Bench { task, library, per_iteration: 1, run: Box::new(run) }
     }
 
-    /// Nanoseconds a scope, the mean over the threads.
+    /// Nanoseconds per scope, the mean over the threads.
     fn once(&self, threads: usize, iterations: u64) -> f64 {
         let together = Barrier::new(threads);
         let taken: f64 = std::thread::scope(|scope| {
@@ -88,19 +88,19 @@ impl Bench {
         taken / threads as f64 / (iterations * self.per_iteration) as f64
     }
 
-    /// Whether it can be done here at all: of several threads, the others would wait for good for one that panics.
+    /// Whether the task works here at all: if one of several threads panicked, the others would wait for ever.
     pub fn works(&self) -> bool {
         catch_unwind(AssertUnwindSafe(|| self.once(1, 1))).is_ok()
     }
 
-    /// So many iterations take about the span.
+    /// How many iterations take about the span.
     fn calibrate(&self, threads: usize) -> u64 {
         let once = self.once(threads, 200).max(1.0) * self.per_iteration as f64;
         ((SPAN.as_nanos() as f64 / once) as u64).clamp(10, 1_000_000)
     }
 }
 
-/// The quartiles of several repetitions.
+/// The quartiles over several repetitions.
 #[derive(Clone)]
 pub struct Row {
     pub task: &'static str,
@@ -111,8 +111,8 @@ pub struct Row {
     pub high: f64,
 }
 
-/// Measures all of them on so many threads. The repetitions are interleaved, so that whatever the machine does
-/// meanwhile happens to all of them.
+/// Measures all of them on this many threads. The repetitions are interleaved, so that disturbances of the machine
+/// affect all of them.
 pub fn measure(benches: &[Bench], threads: usize, repetitions: usize) -> Vec<Row> {
     let iterations: Vec<u64> = benches.iter().map(|bench| bench.calibrate(threads)).collect();
     let mut times = vec![Vec::new(); benches.len()];

@@ -15,7 +15,7 @@ use std::hint::black_box;
 const LIBRARY: &str = "custack";
 
 fn context(shared: Shared) -> &'static UnownedContext {
-    // SAFETY: nobody destroys the contexts.
+    // SAFETY: the contexts are never destroyed.
     Box::leak(Box::new(unsafe { UnownedContext::from_raw(shared.raw as _) }))
 }
 

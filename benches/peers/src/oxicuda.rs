@@ -1,4 +1,4 @@
-//! oxicuda-driver: `scoped` is its way. It has no call for a context's priority range.
+//! oxicuda-driver. `scoped` is its only way to make a context current. It cannot query a context's priority range.
 
 use crate::measure::Bench;
 use crate::rusta::{Contexts, Shared};
@@ -14,7 +14,7 @@ const LIBRARY: &str = "oxicuda";
 
 fn context(shared: Shared) -> CudaResult<&'static Arc<Context>> {
     let device = Device::get(shared.device as i32)?;
-    // SAFETY: nobody destroys the contexts, and they are of this device.
+    // SAFETY: the contexts are never destroyed, and belong to this device.
     let context = unsafe { Context::from_raw_borrowed(CUcontext(shared.raw as _), device) };
     Ok(Box::leak(Box::new(Arc::new(context))))
 }

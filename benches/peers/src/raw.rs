@@ -1,5 +1,4 @@
-//! The driver itself, through function pointers, as a C program without a stub library would use it: what the others
-//! are measured by.
+//! The driver itself, called through function pointers, as a C program without a stub library would: the baseline.
 
 mod work;
 
@@ -22,7 +21,7 @@ pub struct Driver {
 
 impl Driver {
     pub fn open() -> Result<Driver, libloading::Error> {
-        // SAFETY: the driver's own library, and its functions with the signatures that the manual gives.
+        // SAFETY: the driver's own library, and its functions with the signatures of the manual.
         unsafe {
             let library = Box::leak(Box::new(Library::new("libcuda.so.1")?));
             let init = library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuInit\0")?;

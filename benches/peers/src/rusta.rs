@@ -15,11 +15,11 @@ use std::hint::black_box;
 
 const LIBRARY: &str = "rustacuda";
 
-/// A context that all libraries use: what a push costs on several threads depends on where the driver keeps the
-/// context's count, so contexts of their own would compare places in memory.
+/// A context that all libraries use: the cost of a push on several threads depends on where in memory the driver keeps
+/// the context's count, so separate contexts would compare addresses.
 #[derive(Clone, Copy)]
 pub struct Shared {
-    /// The owner is `!Send`; the handle is what goes to other threads.
+    /// The owner is `!Send`; the handle goes to other threads.
     handle: &'static UnownedContext,
     pub raw: usize,
     pub device: u32,
@@ -40,7 +40,7 @@ fn context(device: u32) -> CudaResult<Shared> {
     Ok(Shared { handle, raw, device })
 }
 
-/// RustaCUDA is the one that cannot take over a handle, so it makes them.
+/// RustaCUDA cannot take over a handle, so it creates the contexts.
 pub fn contexts() -> CudaResult<Contexts> {
     rustacuda::init(CudaFlags::empty())?;
     let pair = [context(0)?, context(0)?];

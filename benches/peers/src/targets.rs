@@ -1,4 +1,4 @@
-//! What custack promises, each against the same run's figures.
+//! custack's targets, each compared with figures of the same run.
 
 use crate::measure::Row;
 use crate::table::find;

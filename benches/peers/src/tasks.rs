@@ -1,4 +1,4 @@
-//! The pieces of work, by the names under which they stand in the table.
+//! The tasks, by their names in the table.
 
 use std::ffi::CStr;
 
@@ -30,10 +30,10 @@ pub const BUFFER: &str = "q. 4 KiB buffer made and dropped";
 pub const FOREIGN: &str = "r. scope, foreign and current";
 pub const FOREIGN_SWITCH: &str = "s. scope over a foreign context";
 
-/// What is launched.
+/// The kernel that is launched.
 pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n";
 
-/// Bytes that are copied, and that a buffer has.
+/// The size in bytes of copies and buffers.
 pub const SIZE: usize = 4096;
 
 /// In the order of the table.

@@ -1,5 +1,5 @@
-//! What is made in a context, and the work that is given to it: one text for RustaCUDA and for custack, which has its
-//! names; `super::library` is the one or the other.
+//! Tasks on what is made in a context: the same source for RustaCUDA and custack, which share their names;
+//! `super::library` is one or the other.
 
 use super::LIBRARY;
 use super::library::context::{ContextStack, UnownedContext};
@@ -27,7 +27,7 @@ fn module() -> Module {
 }
 
 fn buffer() -> DeviceBuffer<u8> {
-    // SAFETY: nobody reads it.
+    // SAFETY: the buffer is never read.
     unsafe { DeviceBuffer::uninitialized(SIZE) }.unwrap()
 }
 
@@ -37,7 +37,7 @@ pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
             let (module, stream) = (module(), stream());
             let empty = module.get_function(c"empty").unwrap();
             run.time(|| {
-                // SAFETY: the kernel takes these and does nothing.
+                // SAFETY: the kernel takes these arguments and does nothing.
                 unsafe { launch!(empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap();
             });
             stream.synchronize().unwrap();
@@ -69,7 +69,7 @@ pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
         (LAUNCH_NAMED, |run| {
             let (module, stream) = (module(), stream());
             run.time_and_wait(
-                // SAFETY: the kernel takes these and does nothing.
+                // SAFETY: the kernel takes these arguments and does nothing.
                 || unsafe { launch!(module.empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap(),
                 || stream.synchronize().unwrap(),
             );
@@ -78,13 +78,13 @@ pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
             let (stream, mut to) = (stream(), buffer());
             let from = LockedBuffer::new(&1, SIZE).unwrap();
             run.time_and_wait(
-                // SAFETY: both sides stay, and nobody writes or reads them.
+                // SAFETY: both sides live, and nothing else reads or writes them.
                 || unsafe { to.async_copy_from(&from, &stream) }.unwrap(),
                 || stream.synchronize().unwrap(),
             );
         }),
         (BUFFER, |run| {
-            // The driver maps memory in larger pieces; one stays mapped.
+            // The driver maps memory in larger pieces; this keeps one mapped.
             let _beside = buffer();
             run.time(|| drop(black_box(buffer())));
         }),

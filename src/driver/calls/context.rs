@@ -1,4 +1,4 @@
-//! The calls of the context chapters (contexts, primary contexts, peer access) with Rust's types.
+//! The calls of the context chapters (contexts, primary contexts, peer access) with Rust types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
@@ -10,7 +10,7 @@ use crate::error::CudaResult;
 use std::ptr;
 
 impl Driver {
-    /// The handle comes back even with an error: a driver that fails after it has made the context has written it.
+    /// Returns the handle even with an error: a driver that fails after it has made the context has written it.
     pub(crate) fn ctx_create(&self, flags: u32, device: CUdevice) -> (CudaResult<()>, CUcontext) {
         let mut context = ptr::null_mut();
         (ask!(self.cuCtxCreate_v2(&mut context, flags, device)), context)
@@ -71,7 +71,7 @@ impl Driver {
         self.try_get().map_err(|failed| failed.of("cuCtxGetCurrent"))
     }
 
-    /// `cuCtxSetCurrent(NULL)`: takes the top entry off, or does nothing on an empty stack.
+    /// `cuCtxSetCurrent(NULL)`: pops the top entry, or does nothing on an empty stack.
     pub(crate) fn ctx_unset_current(&self) -> CudaResult<()> {
         ask!(self.cuCtxSetCurrent(ptr::null_mut()))
     }
@@ -88,7 +88,7 @@ impl Driver {
         Ok(flags)
     }
 
-    /// Takes the current context as a [`Live`]: on a destroyed one this call alone ends the process.
+    /// Takes the current context as a [`Live`] because this call, unlike others, crashes on a destroyed context.
     pub(crate) fn ctx_set_flags(&self, _current: Live<'_>, flags: u32) -> CudaResult<()> {
         ask!(self.cuCtxSetFlags(flags))
     }
@@ -139,7 +139,7 @@ impl Driver {
         Ok(version)
     }
 
-    /// `cuCtxGetApiVersion(NULL)`: of the current context; 709 if it is destroyed, without harm.
+    /// `cuCtxGetApiVersion(NULL)`: that of the current context; safe on a destroyed one, where it returns 709.
     pub(crate) fn ctx_get_current_api_version(&self) -> CudaResult<u32> {
         let mut version = 0;
         ask!(self.cuCtxGetApiVersion(ptr::null_mut(), &mut version))?;
@@ -171,7 +171,7 @@ impl Driver {
         ask!(self.cuCtxDisablePeerAccess(peer.raw()))
     }
 
-    /// The handle comes back even with an error, as from [`ctx_create`](Self::ctx_create).
+    /// Returns the handle even with an error, like [`ctx_create`](Self::ctx_create).
     pub(crate) fn primary_ctx_retain(&self, device: CUdevice) -> (CudaResult<()>, CUcontext) {
         let mut context = ptr::null_mut();
         (ask!(self.cuDevicePrimaryCtxRetain(&mut context, device)), context)

@@ -1,4 +1,4 @@
-//! The calls of the device chapter with Rust's types.
+//! The calls of the device chapter with Rust types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
@@ -29,7 +29,8 @@ impl Driver {
         Ok(text(&name))
     }
 
-    /// Asks `_v2`, which tells the instances of a partitioned device apart, and the first version where it lacks.
+    /// Calls `_v2`, which distinguishes the instances of a partitioned device, or the first version where `_v2` is
+    /// missing.
     pub(crate) fn device_get_uuid(&self, device: CUdevice) -> CudaResult<[u8; 16]> {
         let mut uuid = CUuuid { bytes: [0; 16] };
         match ask!(self.cuDeviceGetUuid_v2(&mut uuid, device)) {
@@ -104,7 +105,7 @@ impl Driver {
     }
 }
 
-/// The text up to the first NUL; a byte that is no UTF-8 is replaced, since a name is for reading.
+/// The text up to the first NUL. Bytes that are not UTF-8 are replaced, because names are only displayed.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,4 +1,4 @@
-//! The calls of the event chapter with Rust's types.
+//! The calls of the event chapter with Rust types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]

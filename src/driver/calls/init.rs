@@ -1,4 +1,4 @@
-//! The calls of the initialisation and version chapters with Rust's types.
+//! The calls of the initialisation and version chapters with Rust types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]

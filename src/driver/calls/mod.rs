@@ -1,6 +1,6 @@
-//! Each driver function that custack calls, with Rust's types: out-parameters become results.
+//! Each driver function that custack calls, with Rust types: out-parameters become results.
 //!
-//! One file for each chapter of the CUDA driver manual, under the name that the chapter has everywhere in this crate.
+//! One file for each chapter of the CUDA driver manual, named like the chapter everywhere else in this crate.
 
 mod context;
 mod device;
@@ -17,18 +17,19 @@ pub(crate) use stream::RELAXED;
 
 /// Calls one function of the table.
 ///
-/// What makes this sound is the signature around it: numbers go in by value, the driver writes only through
-/// pointers to locals of the type that the table's signature names, and a handle can only come out of a
-/// [`Live`](super::Live) or a [`Held`](super::Held), which stand for its being good.
+/// The signature makes this sound: numbers are passed by value, the driver writes only through pointers to locals of
+/// the type that the table's signature names, and a handle comes from a [`Live`](super::Live) or a
+/// [`Held`](super::Held), which guarantee that it is valid.
 macro_rules! ask {
     ($driver:ident.$function:ident($($arg:expr),* $(,)?)) => {
-        // SAFETY: see the macro's own text: by-value numbers, pointers to live locals, handles from `Live` or `Held`.
+        // SAFETY: see the macro's documentation: numbers by value, pointers to live locals, handles from `Live` or
+        // `Held`.
         $crate::driver::check(stringify!($function), unsafe { ($driver.table.$function)($($arg),*) })
     };
 }
 pub(super) use ask;
 
-/// As [`ask!`], for the calls that every scope makes.
+/// Like [`ask!`], for the calls that every scope makes.
 macro_rules! ask_briefly {
     ($driver:ident.$function:ident($($arg:expr),* $(,)?)) => {
         // SAFETY: as `ask!`.
@@ -37,15 +38,15 @@ macro_rules! ask_briefly {
 }
 pub(super) use ask_briefly;
 
-/// The result of making something: the handle, or the error. A driver that fails after it has made it has written the
-/// handle; then it is destroyed.
+/// The result of a call that makes something: the handle, or the error. If the driver wrote a handle before it failed,
+/// the object is destroyed.
 macro_rules! made {
     ($driver:ident, $asked:expr, $handle:ident, $destroy:ident) => {
         match $asked {
             Ok(()) => Ok($handle),
             Err(error) => {
                 if !$handle.is_null() {
-                    // SAFETY: made a moment ago, in the context that is current, and given to no one.
+                    // SAFETY: just made in the current context, and given to nothing else.
                     let _ = $driver.$destroy(unsafe { $crate::driver::Held::new($handle) });
                 }
                 Err(error)

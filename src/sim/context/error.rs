@@ -1,11 +1,11 @@
-//! The error that a context is in since a kernel failed: all work of the context answers it from then on.
+//! The error of a context in which a kernel failed: from then on all work of the context returns it.
 
 use super::Ctx;
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
 
 impl Machine {
-    /// The error that the context is in, or 0.
+    /// The context's error, or 0.
     pub(in crate::sim) fn error_of(&mut self, context: Handle) -> CUresult {
         match self.get(context) {
             Some(context) if context.alive => context.error.as_ref().map_or(0, |(status, _)| *status),
@@ -13,10 +13,10 @@ impl Machine {
         }
     }
 
-    /// A context that lives and is not in error.
+    /// A context that is alive and has no error.
     pub(in crate::sim) fn healthy(&mut self, handle: Handle) -> Answer<&mut Ctx> {
         if !self.get(handle).is_some_and(|context| context.alive) {
-            return self.refuse(CONTEXT_IS_DESTROYED, "the context of what was named is destroyed");
+            return self.refuse(CONTEXT_IS_DESTROYED, "the context of this handle is destroyed");
         }
         if let Some((status, why)) = self.get(handle).and_then(|context| context.error.clone()) {
             return self.refuse(status, format_args!("the context is in error: {why}"));

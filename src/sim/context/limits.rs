@@ -28,10 +28,10 @@ const MOST_STACK: usize = 523_712;
 const SHARED_MEMORY: usize = 232_448;
 const MOST_L2_FETCH: usize = 128;
 const MOST_PERSISTING_L2: usize = 39_321_600;
-/// The set-aside part of the L2 cache comes in tenths of its maximum.
+/// The part of the L2 cache that is set aside comes in tenths of its maximum.
 const L2_STEP: usize = MOST_PERSISTING_L2 / 10;
 
-/// Up to the next multiple, as the driver reckons: a value at the very top wraps to 0.
+/// Rounds up to the next multiple; like the driver, wraps the largest values to 0.
 fn round_up(value: usize, step: usize) -> usize {
     value.wrapping_add(step - 1) / step * step
 }
@@ -67,7 +67,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Rounded up to 16, unless that is the size already: then the number is kept as it was given.
+    /// Rounds up to 16, unless that is the current size already: then the value is stored as given.
     fn set_stack_size(&mut self, value: usize) -> Answer<()> {
         if value > MOST_STACK {
             return Err(INVALID_VALUE);
@@ -82,7 +82,7 @@ impl Machine {
     pub(in crate::sim) fn limit(&mut self, has_out: bool, limit: u32) -> Answer<usize> {
         self.current()?;
         if !has_out {
-            return self.refuse(INVALID_VALUE, "a limit needs a pointer, and got NULL");
+            return self.refuse(INVALID_VALUE, "the pointer for the limit is NULL");
         }
         match self.current()?.limits.get(limit) {
             Err(status) => self.refuse(status, format_args!("limit {limit} cannot be read")),

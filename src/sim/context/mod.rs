@@ -1,4 +1,4 @@
-//! Contexts: making and ending them, and what can be asked of one.
+//! Contexts: their creation, destruction, and properties.
 
 pub(super) mod abi;
 mod error;
@@ -25,14 +25,15 @@ pub(super) struct Ctx {
     pub(super) flags: u32,
     limits: Limits,
     pub(super) cache_config: u32,
-    /// What `cuCtxAttach` counts up and `cuCtxDetach` down.
+    /// Incremented by `cuCtxAttach`, decremented by `cuCtxDetach`.
     pub(super) usage: u32,
     /// How many entries of all stacks are this context.
     pub(super) holds: usize,
     pub(super) peers: BTreeSet<Handle>,
     /// The queue of the default stream.
     pub(super) default_stream: Arc<Queue>,
-    /// What a kernel left, and what it had done: all work of the context answers it from then on.
+    /// A failed kernel's status and a description of the failure; all work of the context returns the status from then
+    /// on.
     pub(super) error: Option<(CUresult, String)>,
 }
 
@@ -42,16 +43,16 @@ const COREDUMP_ENABLE: u32 = 0x20;
 pub(super) const USER_COREDUMP_ENABLE: u32 = 0x40;
 const COREDUMPS: u32 = COREDUMP_ENABLE | USER_COREDUMP_ENABLE;
 pub(super) const SYNC_MEMOPS: u32 = 0x80;
-/// The flags that can be changed after a context was made.
+/// The flags that can be changed after creation.
 pub(super) const CHANGEABLE: u32 = 0x97;
 
 const API_VERSION: u32 = 3020;
 const LEAST_PRIORITY: i32 = 0;
 const GREATEST_PRIORITY: i32 = -5;
-/// Shared memory has banks of four bytes, whatever is asked.
+/// Shared memory always has four-byte banks.
 const FOUR_BYTE_BANKS: u32 = 1;
 
-/// The flags that a context made with these has: either way of dumping reads as one.
+/// The flags of a context created with these: both core dump flags read back as one.
 fn creation_flags(flags: u32) -> u32 {
     let dumps = if flags & COREDUMPS == 0 { 0 } else { COREDUMP_ENABLE };
     flags & !COREDUMPS | dumps
@@ -77,7 +78,7 @@ impl Ctx {
 }
 
 impl Machine {
-    /// More than one way to wait, or a bit that no flag has.
+    /// Refuses more than one scheduling flag, and unknown bits.
     pub(super) fn check_flags(&mut self, flags: u32) -> Answer<()> {
         if (flags & SCHEDULES).count_ones() > 1 {
             return self
@@ -89,13 +90,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The device is looked at before the pointer for the handle, and the flags last.
+    /// Checks the device first, then the pointer for the handle, then the flags.
     pub(super) fn create(&mut self, has_out: bool, flags: u32, device: CUdevice) -> Answer<Handle> {
         self.ready()?;
         let device = self.device(device)?;
         if !has_out {
-            return self
-                .refuse(INVALID_VALUE, "creating a context needs a pointer for its handle, and got NULL");
+            return self.refuse(INVALID_VALUE, "the pointer for the context's handle is NULL");
         }
         self.check_flags(flags)?;
         let id = self.next_id();
@@ -104,7 +104,7 @@ impl Machine {
         Ok(handle)
     }
 
-    /// No affinity can be had, so any that is asked for is refused.
+    /// Refuses every affinity: the simulated device has none.
     pub(super) fn create_with(
         &mut self,
         has_out: bool,
@@ -116,10 +116,8 @@ impl Machine {
         self.ready()?;
         self.device(device)?;
         if !has_out || affinities > 0 && !given {
-            return self.refuse(
-                INVALID_VALUE,
-                "creating a context needs a pointer for its handle, and its affinities",
-            );
+            return self
+                .refuse(INVALID_VALUE, "the pointer for the context's handle or for its affinities is NULL");
         }
         if affinities > 0 {
             return self
@@ -128,7 +126,7 @@ impl Machine {
         self.create(has_out, flags, device)
     }
 
-    /// A graphics queue to share is looked at before the flags.
+    /// Checks for a graphics queue before the flags.
     pub(super) fn create_with_queue(&mut self, device: CUdevice) -> Answer<Handle> {
         self.ready()?;
         self.device(device)?;
@@ -143,7 +141,7 @@ impl Machine {
         let context = self.follow(handle, "cuCtxDestroy")?;
         let (primary, alive) = (context.primary, context.alive);
         if primary {
-            return self.refuse(INVALID_CONTEXT, "a primary context is released, not destroyed");
+            return self.refuse(INVALID_CONTEXT, "a primary context cannot be destroyed, only released");
         }
         if !alive {
             return self
@@ -153,7 +151,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends a created context: it leaves this thread's top, and stays wherever else it is.
+    /// Ends a created context: pops it from this thread's top, and leaves it on other stacks and below.
     fn end(&mut self, handle: Handle) {
         if let Some(context) = self.get(handle) {
             context.alive = false;
@@ -173,7 +171,7 @@ impl Machine {
         Ok(self.follow(handle, "cuCtxGetDevice")?.device as CUdevice)
     }
 
-    /// The flags; none if the context is destroyed.
+    /// The flags; 0 if the context is destroyed.
     pub(super) fn flags(&mut self) -> Answer<u32> {
         let handle = self.current_handle()?;
         let context = self.follow(handle, "cuCtxGetFlags")?;
@@ -196,7 +194,7 @@ impl Machine {
         Ok(self.living(handle)?.id)
     }
 
-    /// Of a destroyed context the answer depends on how it is named.
+    /// For a destroyed context the status depends on whether it is current or given as an argument.
     pub(super) fn api_version(&mut self, handle: Handle, has_out: bool) -> Answer<u32> {
         let named = handle != 0;
         let handle = self.given_or_current(handle)?;
@@ -204,8 +202,7 @@ impl Machine {
             self.living(handle)?;
         }
         if !has_out {
-            return self
-                .refuse(INVALID_VALUE, "cuCtxGetApiVersion needs a pointer for the version, and got NULL");
+            return self.refuse(INVALID_VALUE, "the pointer for the version is NULL");
         }
         if self.follow(handle, "cuCtxGetApiVersion")?.alive {
             return Ok(API_VERSION);
@@ -213,7 +210,7 @@ impl Machine {
         self.refuse(INVALID_CONTEXT, format_args!("the context {handle:#x} is destroyed"))
     }
 
-    /// After its work was waited for.
+    /// Called after the context's work was waited for.
     pub(super) fn synchronize(&mut self, handle: Handle) -> Answer<()> {
         let handle = self.given_or_current(handle)?;
         self.healthy(handle).map(|_| ())
@@ -222,7 +219,7 @@ impl Machine {
     pub(super) fn set_cache_config(&mut self, config: u32) -> Answer<()> {
         self.current()?;
         if config > 3 {
-            return self.refuse(INVALID_VALUE, format_args!("{config} is no cache configuration"));
+            return self.refuse(INVALID_VALUE, format_args!("{config} is not a cache configuration"));
         }
         self.current()?.cache_config = config;
         Ok(())
@@ -235,7 +232,7 @@ impl Machine {
     pub(super) fn set_shared_mem_config(&mut self, config: u32) -> Answer<()> {
         self.current()?;
         if config > 2 {
-            return self.refuse(INVALID_VALUE, format_args!("{config} is no shared-memory configuration"));
+            return self.refuse(INVALID_VALUE, format_args!("{config} is not a shared-memory configuration"));
         }
         Ok(())
     }
@@ -248,18 +245,18 @@ impl Machine {
         let handle = self.current_handle()?;
         self.living(handle)?;
         if !has_out || flags != 0 {
-            return self.refuse(INVALID_VALUE, "cuCtxAttach needs a pointer for the handle, and no flags");
+            return self
+                .refuse(INVALID_VALUE, "cuCtxAttach needs a pointer for the handle and takes no flags");
         }
         self.living(handle)?.usage += 1;
         Ok(handle)
     }
 
-    /// Only of the current context. The last one of a created context destroys it; a primary one goes by its own
-    /// count.
+    /// Accepts the current context only. The last detach destroys a created context; a primary one has its own count.
     pub(super) fn detach(&mut self, handle: Handle) -> Answer<()> {
         self.current()?;
         if self.top()? != handle {
-            return self.refuse(INVALID_CONTEXT, "cuCtxDetach is of the current context alone");
+            return self.refuse(INVALID_CONTEXT, "cuCtxDetach takes the current context only");
         }
         let context = self.living(handle)?;
         context.usage = context.usage.saturating_sub(1);
@@ -269,17 +266,17 @@ impl Machine {
         Ok(())
     }
 
-    /// Recording an event in a whole context, and waiting in one, are of green contexts here: refused.
+    /// Recording events in contexts, and waiting for them, is for green contexts: refused.
     pub(super) fn context_event(&mut self, context: Handle, event: usize) -> Answer<()> {
         self.ready()?;
         if context == 0 {
-            return self.refuse(INVALID_CONTEXT, "an event is recorded in a context, and got NULL");
+            return self.refuse(INVALID_CONTEXT, "the context of the event is NULL");
         }
         self.living(context)?;
-        self.refuse(INVALID_HANDLE, format_args!("the event {event:#x} is not recorded in whole contexts"))
+        self.refuse(INVALID_HANDLE, format_args!("the event {event:#x} cannot be used with a context"))
     }
 
-    /// A context is gone, and with it all that it made.
+    /// The context is destroyed, and everything that it made.
     pub(super) fn end_work(&mut self, context: Handle) {
         memory::lock().free_all(context);
         self.objects.orphan(context);

@@ -9,7 +9,7 @@ impl Machine {
             return self.refuse(INVALID_VALUE, "cuCtxEnablePeerAccess takes no flags");
         }
         if self.peer(peer)? == device {
-            return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is no peer of itself");
+            return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is not a peer of itself");
         }
         if !self.current()?.peers.insert(peer) {
             return self.refuse(PEER_ACCESS_ALREADY_ENABLED, "access to this peer is enabled already");

@@ -1,4 +1,4 @@
-//! The primary context that each device has for everybody.
+//! The primary context of each device.
 
 use super::limits::Limits;
 use super::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, USER_COREDUMP_ENABLE};
@@ -7,11 +7,11 @@ use crate::sim::machine::*;
 
 #[derive(Default)]
 pub(in crate::sim) struct Primary {
-    /// The same one each time it is retained; 0 before the first.
+    /// The same handle each time it is retained; 0 before the first retain.
     handle: Handle,
     retains: u32,
     active: bool,
-    /// What `cuDevicePrimaryCtxGetState` gives, which is not what the context has.
+    /// The flags that `cuDevicePrimaryCtxGetState` returns, which differ from the context's.
     flags: u32,
 }
 
@@ -20,7 +20,7 @@ impl Machine {
         self.ready()?;
         let device = self.device(device)?;
         if !has_out {
-            return self.refuse(INVALID_VALUE, "retaining needs a pointer for the handle, and got NULL");
+            return self.refuse(INVALID_VALUE, "the pointer for the handle is NULL");
         }
         if !self.devices[device].primary.active {
             self.activate(device);
@@ -33,7 +33,7 @@ impl Machine {
     fn activate(&mut self, device: usize) {
         let id = self.next_id();
         let Primary { handle, flags, .. } = self.devices[device].primary;
-        // Of the two ways to dump, the pipe is not told; created contexts tell either as one.
+        // `USER_COREDUMP_ENABLE` is not reported; created contexts report either core dump flag as one.
         let flags = MAP_HOST | flags & !USER_COREDUMP_ENABLE;
         let handle = match self.get(handle) {
             Some(context) => {
@@ -74,7 +74,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Destroys it whoever holds it; the retains stay counted.
+    /// Destroys it, whoever holds it; the retains stay counted.
     pub(in crate::sim) fn reset_primary(&mut self, device: CUdevice) -> Answer<()> {
         self.ready()?;
         let device = self.device(device)?;
@@ -84,13 +84,12 @@ impl Machine {
 
     pub(in crate::sim) fn primary_state(&mut self, has_outs: bool, device: CUdevice) -> Answer<(u32, bool)> {
         if !has_outs {
-            return self
-                .refuse(INVALID_VALUE, "the state needs a pointer for flags and activity, and got NULL");
+            return self.refuse(INVALID_VALUE, "the pointer for the flags or for the activity is NULL");
         }
         self.ready()?;
         let device = self.device(device)?;
         let Primary { handle, active, flags, .. } = self.devices[device].primary;
-        // One flag is told of the context as it is now, too.
+        // One flag is reported as the context has it now.
         let now = self.get(handle).filter(|_| active).map_or(0, |context| context.flags & SYNC_MEMOPS);
         Ok((flags | now, active))
     }
@@ -101,7 +100,7 @@ impl Machine {
         self.check_flags(flags)?;
         if flags & MAP_HOST != 0 {
             return self
-                .refuse(INVALID_VALUE, "a primary context always maps host memory; the flag is not taken");
+                .refuse(INVALID_VALUE, "a primary context always maps host memory, so the flag is refused");
         }
         self.devices[device].primary.flags = flags;
         let Primary { handle, active, .. } = self.devices[device].primary;

@@ -1,4 +1,4 @@
-//! The stack of contexts that each thread has.
+//! The stack of contexts of each thread.
 
 use super::Ctx;
 use crate::sim::machine::*;
@@ -30,12 +30,12 @@ impl Machine {
         }
     }
 
-    /// Replaces the top, or makes the first entry; NULL takes the top off.
+    /// Replaces the top, or makes the first entry; NULL pops the top.
     pub(in crate::sim) fn set(&mut self, handle: Handle) -> Answer<()> {
         self.ready()?;
         if handle != 0 {
             self.follow(handle, "cuCtxSetCurrent")?;
-            // Held before the old one goes: they may be the same.
+            // Counted before the old one is released: they may be the same context.
             self.hold(handle);
         }
         if let Some(old) = self.stack().pop() {
@@ -53,7 +53,7 @@ impl Machine {
         Ok(self.stack().last().copied().unwrap_or(0))
     }
 
-    /// The top of this thread's stack, alive or not.
+    /// The top of this thread's stack, alive or not; refused if the stack is empty.
     pub(in crate::sim) fn current_handle(&mut self) -> Answer<Handle> {
         match self.top()? {
             0 => self.refuse(INVALID_CONTEXT, "no context is current on this thread"),
@@ -61,13 +61,13 @@ impl Machine {
         }
     }
 
-    /// The current context, if it is alive.
+    /// The current context; refused unless it is alive.
     pub(in crate::sim) fn current(&mut self) -> Answer<&mut Ctx> {
         let handle = self.current_handle()?;
         self.living(handle)
     }
 
-    /// A context that is current, or was given as an argument, if it is alive.
+    /// The context of this handle; refused unless it is alive.
     pub(in crate::sim) fn living(&mut self, handle: Handle) -> Answer<&mut Ctx> {
         if !self.follow(handle, "a driver call")?.alive {
             return self.refuse(CONTEXT_IS_DESTROYED, format_args!("the context {handle:#x} is destroyed"));

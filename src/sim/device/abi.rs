@@ -35,7 +35,7 @@ c_abi! {
     fn cuDeviceGetLuid(luid: *mut c_char, node_mask: *mut c_uint, device: CUdevice) {
         call(|m| {
             m.ask_device(!luid.is_null() && !node_mask.is_null(), device)?;
-            m.refuse(NOT_SUPPORTED, "locally unique identifiers are Windows's")
+            m.refuse(NOT_SUPPORTED, "locally unique identifiers exist on Windows only")
         })
     }
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) {
@@ -50,7 +50,7 @@ c_abi! {
     fn cuDeviceGetHostAtomicCapabilities(capabilities: *mut c_uint, operations: *const c_uint, count: c_uint, device: CUdevice) {
         call(|m| {
             if capabilities.is_null() || operations.is_null() || count == 0 {
-                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no pointer for the answers");
+                return m.refuse(INVALID_VALUE, "the operations or the pointer for the capabilities are missing");
             }
             m.ready()?;
             m.device(device)?;
@@ -79,7 +79,7 @@ c_abi! {
     fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice) {
         give(pool, |m| {
             m.ready()?;
-            // Each device has its default pool, and no other can be made yet.
+            // Each device has its default pool, and no other can be created yet.
             m.device(device).map(|index| (index + 1) as CUmemoryPool).map_err(|_| INVALID_VALUE)
         })
     }
@@ -118,7 +118,7 @@ c_abi! {
         give(device, |m| {
             m.ready()?;
             if device.is_null() || bus_id.is_null() {
-                return m.refuse(INVALID_VALUE, "a PCI address and a pointer for the device, and got NULL");
+                return m.refuse(INVALID_VALUE, "the PCI address or the pointer for the device is NULL");
             }
             m.by_pci_bus_id(&CStr::from_ptr(bus_id).to_string_lossy())
         })
@@ -127,7 +127,7 @@ c_abi! {
         call(|m| {
             let text = m.pci_bus_id(device)?;
             if bus_id.is_null() || len < 1 {
-                return m.refuse(INVALID_VALUE, "a PCI address needs room, and got none");
+                return m.refuse(INVALID_VALUE, "the buffer for the PCI address is NULL or empty");
             }
             put_text(bus_id, len as usize, &text);
             if len as usize > text.len() { Ok(()) } else { m.refuse(INVALID_VALUE, "a PCI address needs 13 bytes") }
@@ -167,7 +167,7 @@ c_abi! {
         call(|m| {
             m.link(device, peer)?;
             if capabilities.is_null() || operations.is_null() || count == 0 {
-                return m.refuse(INVALID_VALUE, "no atomic operations to ask about, or no pointer for the answers");
+                return m.refuse(INVALID_VALUE, "the operations or the pointer for the capabilities are missing");
             }
             let operations = std::slice::from_raw_parts(operations, count as usize);
             m.atomics(operations)?;

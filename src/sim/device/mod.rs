@@ -1,4 +1,4 @@
-//! Devices: an H200's attributes, and what else can be asked of one.
+//! Devices: an H200's attributes and other properties.
 
 pub(super) mod abi;
 
@@ -7,7 +7,7 @@ use super::machine::*;
 use crate::driver::ffi::{CU_DEV_RESOURCE_TYPE_SM, CUdevResource, CUdevice};
 use std::collections::BTreeSet;
 
-/// What an H200 with driver 580 answered, from attribute 1.
+/// What an H200 with driver 580 returned, from attribute 1.
 #[rustfmt::skip]
 const ATTRIBUTES: [i32; 147] = [
     1024, 1024, 1024, 64, 2_147_483_647, 65_535, 65_535, 49_152, 65_536, 32, 2_147_483_647, 65_536,
@@ -23,9 +23,9 @@ const ATTRIBUTES: [i32; 147] = [
 pub(super) const NAME: &str = "Simulated NVIDIA H200";
 pub(super) const TOTAL_MEMORY: usize = 150_109_880_320;
 pub(super) const SM_COUNT: u32 = 132;
-/// Bytes that a block has unless it asks for more.
+/// The bytes of a block unless it requests more.
 pub(super) const SHARED_PER_BLOCK: usize = 49_152;
-/// The smallest partition of multiprocessors, and its alignment.
+/// The size of the smallest partition of multiprocessors, and its alignment.
 pub(super) const SM_PARTITION: [u32; 2] = [8, 8];
 
 const MAX_THREADS_PER_BLOCK: u32 = 1;
@@ -48,19 +48,16 @@ impl Machine {
             Ok(index) if index < self.devices.len() => Ok(index),
             _ => {
                 let count = self.devices.len();
-                self.refuse(
-                    INVALID_DEVICE,
-                    format_args!("device {device}, and there are {count}, numbered from 0"),
-                )
+                self.refuse(INVALID_DEVICE, format_args!("device {device} of {count}, counted from 0"))
             }
         }
     }
 
-    /// A question about a device, whose answer needs a pointer to be written through.
+    /// Checks a query of a device that writes its result through a pointer.
     pub(super) fn ask_device(&mut self, has_out: bool, device: CUdevice) -> Answer<usize> {
         self.ready()?;
         if !has_out {
-            return self.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL");
+            return self.refuse(INVALID_VALUE, "the pointer for the result is NULL");
         }
         self.device(device)
     }
@@ -73,7 +70,7 @@ impl Machine {
             Some(_) if attribute == PCI_DEVICE_ID => Ok((FIRST_PCI_DEVICE + device) as i32),
             Some(_) if attribute == MULTI_GPU_BOARD_GROUP_ID => Ok(device as i32),
             Some(value) => Ok(*value),
-            None => self.refuse(INVALID_VALUE, format_args!("{attribute} is no device attribute")),
+            None => self.refuse(INVALID_VALUE, format_args!("{attribute} is not a device attribute")),
         }
     }
 
@@ -93,7 +90,7 @@ impl Machine {
     pub(super) fn by_pci_bus_id(&mut self, address: &str) -> Answer<CUdevice> {
         self.ready()?;
         let Some((domain, bus, device)) = parse_pci(address) else {
-            return self.refuse(INVALID_VALUE, format_args!("{address:?} is no PCI address"));
+            return self.refuse(INVALID_VALUE, format_args!("{address:?} is not a PCI address"));
         };
         let found = device.checked_sub(FIRST_PCI_DEVICE).filter(|index| *index < self.devices.len());
         match found {
@@ -102,14 +99,14 @@ impl Machine {
         }
     }
 
-    /// Elements of a one-dimensional linear texture: at most 2^30, and at most 4 GiB.
+    /// The width of a one-dimensional linear texture: at most 2^30 elements, and at most 4 GiB.
     pub(super) fn texture_width(&mut self, format: u32, channels: u32, device: CUdevice) -> Answer<usize> {
         self.ready()?;
         let bytes: u32 = match format {
             0x01 | 0x08 => 1,
             0x02 | 0x09 | 0x10 => 2,
             0x03 | 0x0a | 0x20 => 4,
-            _ => return self.refuse(INVALID_VALUE, format_args!("{format:#x} is no array format")),
+            _ => return self.refuse(INVALID_VALUE, format_args!("{format:#x} is not an array format")),
         };
         if ![1, 2, 4].contains(&channels) {
             return self.refuse(
@@ -121,15 +118,17 @@ impl Machine {
         Ok((1 << 30).min((1 << 32) / (bytes * channels) as usize))
     }
 
-    /// The device can do no atomic operation on the host's memory; the operations are looked at all the same.
+    /// Checks the operations, although the device supports none of them on host memory.
     pub(super) fn atomics(&mut self, operations: &[u32]) -> Answer<()> {
         match operations.iter().find(|operation| **operation >= ATOMIC_OPERATIONS) {
-            Some(operation) => self.refuse(INVALID_VALUE, format_args!("{operation} is no atomic operation")),
+            Some(operation) => {
+                self.refuse(INVALID_VALUE, format_args!("{operation} is not an atomic operation"))
+            }
             None => Ok(()),
         }
     }
 
-    /// Two different devices.
+    /// Checks that the two devices exist and differ.
     pub(super) fn link(&mut self, device: CUdevice, peer: CUdevice) -> Answer<()> {
         self.ready()?;
         if self.device(device)? == self.device(peer)? {
@@ -143,15 +142,16 @@ impl Machine {
         match attribute {
             1 | 5 => Ok(0),
             2..=4 => Ok(1),
-            _ => self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a link")),
+            _ => self.refuse(INVALID_VALUE, format_args!("{attribute} is not an attribute of a link")),
         }
     }
 
-    /// There is nothing to flush, but the arguments are looked at: the current context, for its owner or for all.
+    /// There is nothing to flush, but the arguments are checked: the current context, for its owner or for all.
     pub(super) fn flush(&mut self, target: u32, scope: u32) -> Answer<()> {
         self.current()?;
         if target != 0 || ![100, 200].contains(&scope) {
-            return self.refuse(INVALID_VALUE, format_args!("{target} and {scope} are no target and scope"));
+            return self
+                .refuse(INVALID_VALUE, format_args!("{target} and {scope} are not a target and a scope"));
         }
         Ok(())
     }
@@ -161,16 +161,20 @@ impl Machine {
         self.ready()?;
         self.device(device)?;
         if attribute >= GRAPH_MEM_ATTRIBUTES {
-            return self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of graph memory"));
+            return self
+                .refuse(INVALID_VALUE, format_args!("{attribute} is not an attribute of graph memory"));
         }
         Ok(0)
     }
 
-    /// The two high marks can be set back to 0.
+    /// Only the two high-water marks can be reset to 0.
     pub(super) fn set_graph_memory(&mut self, attribute: u32, value: u64, device: CUdevice) -> Answer<()> {
         self.graph_memory(attribute, device)?;
         if attribute % 2 == 0 || value != 0 {
-            return self.refuse(INVALID_VALUE, "of graph memory the high marks alone can be set, to 0");
+            return self.refuse(
+                INVALID_VALUE,
+                "only the high-water marks of graph memory can be set, and only to 0",
+            );
         }
         Ok(())
     }
@@ -194,11 +198,14 @@ impl Machine {
         if self.devices[index].notifications.remove(&callback) {
             return Ok(());
         }
-        self.misuse(INVALID_HANDLE, "cuDeviceUnregisterAsyncNotification of what is not registered")
+        self.misuse(
+            INVALID_HANDLE,
+            "cuDeviceUnregisterAsyncNotification of a callback that is not registered",
+        )
     }
 }
 
-/// `domain:bus:device.function`, in hexadecimal; domain and function may be missing.
+/// Parses `domain:bus:device.function`, in hexadecimal; domain and function may be missing.
 fn parse_pci(address: &str) -> Option<(usize, usize, usize)> {
     let number = |text: &str| usize::from_str_radix(text, 16).ok();
     let whole = address.split_once('.').map_or(address, |(whole, _function)| whole);
@@ -213,8 +220,7 @@ fn parse_pci(address: &str) -> Option<(usize, usize, usize)> {
 /// All multiprocessors of a device, as a resource.
 pub(super) fn multiprocessors(machine: &mut Machine, kind: u32) -> Answer<CUdevResource> {
     if kind != CU_DEV_RESOURCE_TYPE_SM {
-        return machine
-            .refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is no kind of resource that is known"));
+        return machine.refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is not a known kind of resource"));
     }
     let sm = [SM_COUNT, SM_PARTITION[0], SM_PARTITION[1]];
     Ok(CUdevResource { kind, internal: [0; 92], sm, reserved: [0; 9] })

@@ -5,11 +5,11 @@ pub(super) mod abi;
 use super::machine::*;
 use std::os::raw::c_int;
 
-/// What `cuDriverGetVersion` gives.
+/// What `cuDriverGetVersion` returns.
 const DRIVER_VERSION: c_int = 13000;
 
 impl Machine {
-    /// What nearly every function begins with.
+    /// The first check of nearly every function.
     pub(super) fn ready(&mut self) -> Answer<()> {
         if self.initialised {
             return Ok(());
@@ -19,10 +19,10 @@ impl Machine {
 
     pub(super) fn init(&mut self, flags: u32) -> Answer<()> {
         if flags != 0 {
-            return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, and got {flags:#x}"));
+            return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, but got {flags:#x}"));
         }
         if self.devices.is_empty() {
-            return self.refuse(NO_DEVICE, "the simulated machine was set to have no device");
+            return self.refuse(NO_DEVICE, "the simulated machine is configured without a device");
         }
         self.initialised = true;
         Ok(())

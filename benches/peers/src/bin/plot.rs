@@ -1,4 +1,4 @@
-//! Draws the scaling plot: nanoseconds a scope over threads, both axes logarithmic, one line for each library.
+//! Draws the scaling plot: nanoseconds per scope over threads, both axes logarithmic, one line per library.
 //!
 //! `cargo run --release --bin plot -- h200.tsv scaling.svg`
 
@@ -15,7 +15,7 @@ const LINES: [(&str, RGBColor); 5] = [
     ("custack", RGBColor(20, 140, 70)),
 ];
 
-/// A logarithmic axis of powers of two, with a mark at each.
+/// A logarithmic axis of powers of two, with a tick at each.
 struct Doubling(u32, u32);
 
 impl Ranged for Doubling {
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Some(last) = points.last().copied() else { continue };
         chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
         chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
-        // The name stands at the end of its line; two lines end close together.
+        // The name is at the end of its line; two lines end close together.
         let up = if library == "rustacuda" { -15 } else { -6 };
         let name = Text::new(library, (8, up), ("sans-serif", 14).into_font().color(&colour));
         chart.draw_series(std::iter::once(EmptyElement::at(last) + name))?;

@@ -1,6 +1,5 @@
-//! What is made in a context, and the work that is given to it. cudarc's memory remembers who uses it: a copy waits
-//! for the memory's events and records them, and a buffer is made with two of its own, in its stream's order where
-//! the device can do that.
+//! Tasks on what is made in a context. cudarc's memory tracks its uses: a copy waits for the memory's events and
+//! records them, and a buffer has two of its own and is allocated in stream order where the device supports that.
 
 use super::{LIBRARY, unbind};
 use crate::measure::{Bench, Run};
@@ -18,7 +17,7 @@ fn module(context: &Arc<CudaContext>) -> Arc<CudaModule> {
 
 fn launch(stream: &CudaStream, function: &CudaFunction) {
     let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (32, 1, 1), shared_mem_bytes: 0 };
-    // SAFETY: the kernel takes these and does nothing.
+    // SAFETY: the kernel takes these arguments and does nothing.
     unsafe { stream.launch_builder(function).arg(&0u64).arg(&1u32).launch(shape) }.unwrap();
 }
 
@@ -45,7 +44,7 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
             run.time(|| stream.synchronize().unwrap());
         }),
         (STREAM, |context, run| {
-            // Making a context's first one waits for the context.
+            // Making a context's first stream waits for the context.
             let _beside = context.new_stream().unwrap();
             run.time(|| drop(black_box(context.new_stream().unwrap())));
         }),
@@ -63,7 +62,7 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
         (COPY, |context, run| {
             let stream = context.new_stream().unwrap();
             let mut to = stream.alloc_zeros::<u8>(SIZE).unwrap();
-            // SAFETY: any bytes are good.
+            // SAFETY: any bytes are valid.
             let from = unsafe { context.alloc_pinned::<u8>(SIZE) }.unwrap();
             run.time_and_wait(
                 || stream.memcpy_htod(&from, &mut to).unwrap(),
@@ -72,7 +71,7 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
         }),
         (BUFFER, |context, run| {
             let stream = context.new_stream().unwrap();
-            // SAFETY: nobody reads it.
+            // SAFETY: the buffer is never read.
             let buffer = || unsafe { stream.alloc::<u8>(SIZE) }.unwrap();
             let _beside = buffer();
             run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());

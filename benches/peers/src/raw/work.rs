@@ -1,4 +1,4 @@
-//! What is made in a context, and the work that is given to it.
+//! Tasks on what is made in a context.
 
 use super::{Driver, Handle, LIBRARY, check};
 use crate::measure::{Bench, Run};
@@ -17,7 +17,7 @@ macro_rules! calls {
 
         impl Calls {
             fn open() -> Result<Calls, Error> {
-                // SAFETY: the driver's own library, and its functions with the signatures that the manual gives.
+                // SAFETY: the driver's own library, and its functions with the signatures of the manual.
                 unsafe {
                     let library = Box::leak(Box::new(Library::new("libcuda.so.1")?));
                     Ok(Calls { $($name: *library.get(concat!($symbol, "\0").as_bytes())?,)* })
@@ -155,7 +155,7 @@ pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
             calls.stream_destroy(stream);
         }),
         (BUFFER, |calls, run| {
-            // The driver maps memory in larger pieces; one stays mapped.
+            // The driver maps memory in larger pieces; this keeps one mapped.
             let beside = calls.buffer();
             run.time(|| calls.free(black_box(calls.buffer())));
             calls.free(beside);
