@@ -78,7 +78,7 @@ fn rustacudas_variants_have_rustacudas_numbers() {
 }
 
 #[test]
-fn every_number_comes_back_as_it_went_in() {
+fn every_code_survives_the_conversion_to_an_error_and_back() {
     assert_eq!(CudaError::from_code(0), None);
     for code in 1..2000 {
         assert_eq!(CudaError::from_code(code).unwrap().code(), code);
@@ -117,7 +117,7 @@ fn an_error_is_small_and_a_std_error() {
 }
 
 #[test]
-fn a_failure_leaves_a_note_of_what_was_asked() {
+fn an_error_says_what_was_asked() {
     run(|| {
         let error = Device::get_device(99).unwrap_err();
         assert_eq!(error, CudaError::InvalidDevice);
@@ -143,7 +143,7 @@ fn a_note_stays_on_its_thread_and_yields_to_the_next() {
 }
 
 #[test]
-fn a_refusal_of_the_driver_names_the_call() {
+fn an_error_of_the_driver_names_the_call() {
     run(|| {
         let error = CurrentContext::synchronize().unwrap_err();
         assert_eq!(error, CudaError::InvalidContext);

@@ -1,6 +1,6 @@
-//! What every test stands on: a thread of its own with an empty stack, on a driver that counts.
+//! The base of every test: a fresh thread with an empty stack, on an instrumented driver.
 
-// Other code in the process is played by calling the driver's table directly.
+// Plays other code in the process, which calls the driver's table directly.
 #![allow(unsafe_code)]
 
 use custack::context::{Context, ContextFlags, ContextStack, wait_until_retired};
@@ -15,18 +15,17 @@ use std::sync::{Once, PoisonError, RwLock};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Tests that count what is alive in the whole process run alone; the others side by side.
+/// Tests that count what is alive in the whole process run alone; the others run in parallel.
 static PROCESS: RwLock<()> = RwLock::new(());
 
-/// Runs a test on a fresh thread; afterwards the thread's stack must be empty and no call may have been one that
-/// would have crashed the real driver.
+/// Runs a test on a fresh thread; afterwards the thread's stack must be empty, and no call may have been a misuse.
 #[track_caller]
 pub(crate) fn run(test: impl FnOnce() + Send) {
     let _others_too = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
     on_fresh_thread(test);
 }
 
-/// As [`run`], with no other test beside it; afterwards no context may be left over.
+/// Like [`run`], with no other test in parallel; afterwards no context may be left.
 #[track_caller]
 pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +77,7 @@ pub(crate) fn is_simulated() -> bool {
     start().is_simulated()
 }
 
-/// Fails the test if this takes longer: what hangs would hang all tests.
+/// Fails the test if it takes longer, because a hanging test would hang all.
 #[track_caller]
 pub(crate) fn within(seconds: u64, test: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
@@ -88,12 +87,14 @@ pub(crate) fn within(seconds: u64, test: impl FnOnce() + Send + 'static) {
         let _ = done.send(());
     });
     match wait.recv_timeout(std::time::Duration::from_secs(seconds)) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs: {seconds} seconds have passed"),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+            panic!("the test hangs: {seconds} seconds have passed")
+        }
         _ => thread.unwrap().join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
     }
 }
 
-/// Says aloud that a test did not run, past the capture of its output, and counts it.
+/// Prints that a test did not run, even if output is captured, and counts it.
 pub(crate) fn skip(test: &str, why: &str) {
     static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
@@ -125,7 +126,7 @@ pub(crate) fn table() -> &'static Table {
     start().table()
 }
 
-/// What is current, asked of the driver itself.
+/// What is current, according to the driver itself.
 pub(crate) fn current() -> CUcontext {
     let mut raw = ptr::null_mut();
     // SAFETY: writes to a local.
@@ -133,12 +134,12 @@ pub(crate) fn current() -> CUcontext {
     raw
 }
 
-/// Takes everything off this thread's stack, behind custack's back; the top first.
+/// Pops everything off this thread's stack, behind custack's back; the top comes first.
 pub(crate) fn drain() -> Vec<CUcontext> {
     std::iter::from_fn(|| other::pop().ok()).collect()
 }
 
-/// A subscriber that does this with each of custack's reports.
+/// A subscriber that calls this function for each of custack's reports.
 pub(crate) struct OnReport<F>(pub(crate) F);
 
 impl<F: Fn(&Event<'_>) + 'static> Subscriber for OnReport<F> {
@@ -157,7 +158,7 @@ impl<F: Fn(&Event<'_>) + 'static> Subscriber for OnReport<F> {
     fn exit(&self, _: &Id) {}
 }
 
-/// What other code in the process does, without custack's knowing.
+/// What other code in the process does, without custack's knowledge.
 pub(crate) mod other {
     use super::*;
 
@@ -166,7 +167,7 @@ pub(crate) mod other {
     }
 
     pub(crate) fn push(context: CUcontext) {
-        // SAFETY: the tests push contexts that are alive, or held by a stack.
+        // SAFETY: the tests push contexts that are alive or held by a stack.
         status(unsafe { (table().cuCtxPushCurrent_v2)(context) }).unwrap();
     }
 
@@ -190,21 +191,21 @@ pub(crate) mod other {
         raw
     }
 
-    /// A context that is on no stack.
+    /// A new context that is on no stack.
     pub(crate) fn parked() -> CUcontext {
         let raw = create();
         assert_eq!(pop(), Ok(raw));
         raw
     }
 
-    /// Gives back a share of the first device's primary context.
+    /// Releases a share of the first device's primary context.
     pub(crate) fn release_primary() {
-        // SAFETY: the tests give back what a failed release has left.
+        // SAFETY: the tests release what a failed release has left.
         status(unsafe { (table().cuDevicePrimaryCtxRelease_v2)(0) }).unwrap();
     }
 
     pub(crate) fn destroy(context: CUcontext) {
-        // SAFETY: the tests destroy once what they created.
+        // SAFETY: the tests destroy what they created, once.
         status(unsafe { (table().cuCtxDestroy_v2)(context) }).unwrap();
     }
 }

@@ -1,7 +1,7 @@
-//! The protocols that keep using and destroying apart, in every order that their steps can take.
+//! The protocols that keep a context from being destroyed while it is used, in every order of their steps.
 //!
-//! The files under test are the crate's own, compiled here over a model checker's atomics. What they protect is played
-//! by a cell: using a context reads it, destroying writes it, and the checker fails if the two can meet.
+//! The files under test are the crate's own, compiled here with a model checker's atomics. A cell stands for what they
+//! protect: using a context reads it, destroying writes it, and the checker fails if the two can overlap.
 
 // The checker's cell is read and written through pointers.
 #![allow(unsafe_code)]
@@ -16,14 +16,14 @@ mod participant;
 #[allow(dead_code, reason = "what only the crate itself uses")]
 mod queue;
 
-/// What the protocols are made of, here: the checker's own.
+/// The checker's primitives, which the protocols import.
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(super) use std::sync::PoisonError;
 
-    /// The kernel puts its fence into every thread that runs; here each thread has its own, as it has where the kernel
-    /// has none, or has lost it.
+    /// The kernel's fence acts on every running thread; here each thread executes its own, as the crate does where the
+    /// kernel has no such call or has lost it.
     pub(super) fn publish(cell: &AtomicUsize, what: usize) {
         cell.store(what, Ordering::Relaxed);
         loom::sync::atomic::fence(Ordering::SeqCst);
@@ -46,7 +46,7 @@ use sync::{AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex};
 const CONTEXT: usize = 0x1000;
 const ID: u64 = 1;
 
-/// A context, what lies behind its handle, and the participants.
+/// A context, the memory behind its handle, and the participants.
 struct World {
     life: Life,
     memory: UnsafeCell<u32>,
@@ -54,7 +54,7 @@ struct World {
     destroyed: AtomicU32,
 }
 
-// SAFETY: that the cell is used by one thread at a time is what the checker checks.
+// SAFETY: the checker checks that the cell is used by one thread at a time.
 unsafe impl Sync for World {}
 // SAFETY: as above.
 unsafe impl Send for World {}
@@ -67,13 +67,13 @@ impl World {
         Arc::new(World { life, memory: UnsafeCell::new(7), participants, destroyed: AtomicU32::new(0) })
     }
 
-    /// What the driver does with the handle in a call.
+    /// What the driver does with the handle during a call.
     fn driver_reads(&self) -> u32 {
-        // SAFETY: the checker says if this meets the write in `claim`.
+        // SAFETY: the checker reports an overlap with the write in `claim`.
         self.memory.with(|memory| unsafe { *memory })
     }
 
-    /// What a push does.
+    /// The steps of a push.
     fn push(&self) -> Option<u32> {
         let participant = self.participants.join();
         let hazard = Published::new(participant.hazard().unwrap(), CONTEXT);
@@ -83,13 +83,13 @@ impl World {
         read
     }
 
-    /// What a call on a stream does, and freeing what was made in a context that is retiring.
+    /// The steps of a call on a stream, and of freeing what was made in a retiring context.
     fn call(&self, also_retiring: bool, within: impl FnOnce()) -> Option<u32> {
         let good = |phase| phase == Phase::Alive || also_retiring && phase == Phase::Retiring;
         self.call_if(good, within)
     }
 
-    /// What freeing memory does, which is pinned.
+    /// The steps of freeing pinned memory.
     fn free(&self) -> Option<u32> {
         self.call_if(|phase| phase != Phase::Dead, || {})
     }
@@ -105,7 +105,7 @@ impl World {
         drop(lease);
         participant.give_up();
         fence();
-        // Who leaves a retiring context behind sees to it; in the crate, by retiring it.
+        // Whoever leaves a retiring context behind destroys it; the crate retires it.
         if self.life.retiring() == Some(ID) {
             self.claim();
         }
@@ -120,7 +120,7 @@ impl World {
             || self.participants.leased(CONTEXT),
         );
         if claimed {
-            // SAFETY: the checker says if this meets a read.
+            // SAFETY: the checker reports an overlap with a read.
             self.memory.with_mut(|memory| unsafe { *memory = 0 });
             self.destroyed.fetch_add(1, Ordering::SeqCst);
             assert!(self.life.step(ID, Phase::Destroying, Phase::Dead));
@@ -128,12 +128,12 @@ impl World {
         claimed
     }
 
-    /// What dropping the owner does.
-    fn let_go(&self) -> bool {
+    /// The steps of dropping the owner.
+    fn drop_owner(&self) -> bool {
         self.life.step(ID, Phase::Alive, Phase::Retiring) && self.claim()
     }
 
-    /// At the end: it was destroyed, once, and nobody comes in any more.
+    /// At the end the context was destroyed once, and no call can use it any more.
     fn is_over(&self) {
         assert_eq!(self.destroyed.load(Ordering::SeqCst), 1, "destroyed in the end, and once");
         assert_eq!((self.push(), self.call(true, || {})), (None, None));
@@ -141,7 +141,7 @@ impl World {
     }
 }
 
-/// The user's side of the fence after a lease, and the destroyer's.
+/// The user's side of the fence after a lease, and the destroyer's side.
 fn fence() {
     loom::sync::atomic::fence(sync::Ordering::SeqCst);
 }
@@ -151,7 +151,7 @@ fn here(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> loom::thread::J
     loom::thread::spawn(move || f(&world))
 }
 
-/// All orders of few steps; of more, those in which threads are interrupted three times.
+/// All orders if there are few steps; otherwise those with at most three interruptions.
 enum Orders {
     All,
     Interrupted3,
@@ -165,11 +165,11 @@ fn model(orders: Orders, test: impl Fn() + Sync + Send + 'static) {
 }
 
 #[test]
-fn a_hazard_never_meets_the_destroyer_who_waits_for_it() {
+fn a_hazard_never_meets_the_destroyer_that_waits_for_it() {
     model(All, || {
         let world = World::new();
         let user = here(&world, |world| assert_ne!(world.push(), Some(0), "freed"));
-        assert!(world.let_go(), "hazards are waited for, so the owner destroys");
+        assert!(world.drop_owner(), "hazards are waited for, so the owner destroys");
         user.join().unwrap();
         world.is_over();
     });
@@ -180,16 +180,16 @@ fn a_lease_never_meets_the_destroyer_and_the_last_of_the_two_destroys() {
     model(All, || {
         let world = World::new();
         let user = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0), "freed"));
-        world.let_go();
+        world.drop_owner();
         user.join().unwrap();
         world.is_over();
     });
 }
 
 #[test]
-fn of_two_leases_that_are_withdrawn_at_once_one_sees_to_the_context() {
-    // The owner has been here and found them. After withdrawing, the crate's users have no fence of their own: that
-    // one is for the destroyer.
+fn of_two_leases_withdrawn_at_once_one_destroys_the_context() {
+    // The owner has been here and found the leases. After withdrawing, the crate's users have no fence of their own:
+    // that one is for the destroyer.
     model(All, || {
         let world = World::new();
         assert!(world.life.step(ID, Phase::Alive, Phase::Retiring));
@@ -201,7 +201,7 @@ fn of_two_leases_that_are_withdrawn_at_once_one_sees_to_the_context() {
         };
         let (mine, yours) = (publish(), publish());
         let withdraw = |world: &World, cell: usize, seen: &AtomicUsize| {
-            // SAFETY: a cell of a participant, which lives as long as the world. This is what dropping does.
+            // SAFETY: a cell of a participant, which lives as long as the world. Dropping does the same.
             unsafe { &*ptr::with_exposed_provenance::<AtomicUsize>(cell) }.store(0, sync::Ordering::Release);
             if !world.participants.others_lease(CONTEXT) {
                 seen.fetch_add(1, sync::Ordering::Relaxed);
@@ -223,7 +223,7 @@ fn two_leases_and_an_owner() {
         let world = World::new();
         let one = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0)));
         let two = here(&world, |world| assert_ne!(world.call(true, || {}), Some(0)));
-        world.let_go();
+        world.drop_owner();
         one.join().unwrap();
         two.join().unwrap();
         world.is_over();
@@ -236,7 +236,7 @@ fn a_hazard_a_lease_and_an_owner() {
         let world = World::new();
         let one = here(&world, |world| assert_ne!(world.push(), Some(0)));
         let two = here(&world, |world| assert_ne!(world.call(false, || {}), Some(0)));
-        world.let_go();
+        world.drop_owner();
         one.join().unwrap();
         two.join().unwrap();
         world.is_over();
@@ -244,8 +244,8 @@ fn a_hazard_a_lease_and_an_owner() {
 }
 
 #[test]
-fn what_is_freed_late_keeps_the_context_while_it_is_freed() {
-    // A buffer of a context whose owner is letting go: freed under a lease on the retiring context, then unpinned.
+fn memory_freed_late_keeps_the_context_until_it_is_freed() {
+    // A buffer of a context whose owner is being dropped: freed under a lease on the retiring context, then unpinned.
     model(All, || {
         let world = World::new();
         world.life.pin();
@@ -255,14 +255,14 @@ fn what_is_freed_late_keeps_the_context_while_it_is_freed() {
                 world.claim();
             }
         });
-        world.let_go();
+        world.drop_owner();
         buffer.join().unwrap();
         world.is_over();
     });
 }
 
 #[test]
-fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
+fn a_pin_made_while_the_owner_is_dropped_is_either_refused_or_kept() {
     model(Interrupted3, || {
         let world = World::new();
         let user = here(&world, |world| {
@@ -279,7 +279,7 @@ fn a_pin_that_is_made_while_the_owner_lets_go_is_either_refused_or_kept() {
                 }
             }
         });
-        world.let_go();
+        world.drop_owner();
         user.join().unwrap();
         world.is_over();
     });
@@ -298,7 +298,7 @@ fn two_pins_are_given_back_at_once() {
         };
         let one = here(&world, give_back);
         let two = here(&world, give_back);
-        world.let_go();
+        world.drop_owner();
         one.join().unwrap();
         two.join().unwrap();
         world.is_over();
@@ -310,22 +310,22 @@ fn of_two_owners_one_destroys() {
     model(All, || {
         let world = World::new();
         let first = here(&world, |world| {
-            world.let_go();
+            world.drop_owner();
         });
-        world.let_go();
+        world.drop_owner();
         first.join().unwrap();
         world.is_over();
     });
 }
 
 #[test]
-fn a_thread_that_joins_while_a_destroyer_looks_is_seen() {
-    // Nobody has joined before: the participant itself is made while the destroyer goes through the list.
+fn a_thread_that_joins_while_a_destroyer_looks_for_hazards_is_seen() {
+    // No thread has joined before: the participant itself is allocated while the destroyer walks the list.
     model(Interrupted3, || {
         let world = World::new();
         let one = here(&world, |world| assert_ne!(world.push(), Some(0)));
         let two = here(&world, |world| assert_ne!(world.push(), Some(0)));
-        world.let_go();
+        world.drop_owner();
         one.join().unwrap();
         two.join().unwrap();
         world.is_over();
@@ -340,7 +340,7 @@ fn a_participant_given_up_at_a_threads_end_serves_the_next_thread() {
             assert_ne!(world.push(), Some(0));
             assert_ne!(world.call(false, || {}), Some(0));
         });
-        world.let_go();
+        world.drop_owner();
         users.join().unwrap();
         world.is_over();
     });
@@ -359,7 +359,7 @@ fn nested_uses_of_one_thread_need_one_participant() {
                 assert_eq!(world.driver_reads(), 7);
                 drop(hazard);
                 drop(inner);
-                assert_eq!(world.driver_reads(), 7, "the outer lease is out yet");
+                assert_eq!(world.driver_reads(), 7, "the outer lease is still out");
             }
             drop(outer);
             participant.give_up();
@@ -368,7 +368,7 @@ fn nested_uses_of_one_thread_need_one_participant() {
                 world.claim();
             }
         });
-        world.let_go();
+        world.drop_owner();
         user.join().unwrap();
         world.is_over();
     });
@@ -382,9 +382,9 @@ fn a_handle_that_was_dead_once_stays_dead() {
             let first = world.life.is_alive(ID);
             let second = world.push().is_some();
             let third = world.life.is_alive(ID);
-            assert!((first || !second) && (second || !third), "nobody comes back to life");
+            assert!((first || !second) && (second || !third), "no dead context comes back to life");
         });
-        world.let_go();
+        world.drop_owner();
         user.join().unwrap();
         world.is_over();
     });
@@ -421,7 +421,7 @@ fn what_is_retired_is_done_before_the_waiting_ends() {
 }
 
 #[test]
-fn who_waits_while_no_worker_can_be_started_is_told() {
+fn waiting_fails_if_no_worker_can_be_started() {
     model(All, || {
         let queue = Arc::new(Queue::of(Mutex::new(State::new()), Condvar::new()));
         let other = {

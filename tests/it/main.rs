@@ -1,12 +1,12 @@
-//! custack's tests: one binary, with the folders of `src` and one more, the same on the simulated driver and on the
-//! NVIDIA one.
+//! custack's tests: one binary with the folders of `src` and `claims/`, the same on the simulated driver and on the
+//! NVIDIA driver.
 //!
-//! `cargo test` runs them on whichever there is (`CUSTACK_DRIVER=cuda` or `=sim` to insist). What a driver cannot be
-//! asked for is skipped aloud; see `harness`.
+//! `cargo test` uses whichever driver is available (`CUSTACK_DRIVER=cuda` or `=sim` to insist). Tests that a driver
+//! cannot run are skipped with a message; see `harness`.
 
 mod harness;
 
-// One chapter, one name: what `src/stream` does is tested in `stream`.
+// One chapter, one name: `stream` tests `src/stream`.
 mod context;
 mod device;
 mod driver;
@@ -20,6 +20,6 @@ mod report;
 mod sim;
 mod stream;
 
-// What goes across the chapters, and the source itself.
+// Claims across the chapters, and about the source itself.
 mod claims;
 mod tidy;

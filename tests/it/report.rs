@@ -1,4 +1,4 @@
-//! What is reported through `tracing`, and that a report never harms.
+//! What is reported through `tracing`, and that a report does no harm.
 
 use crate::harness::{OnReport, current, other, parked, pushed, run, run_alone, within};
 use custack::context::{ContextStack, CurrentContext, PrimaryContext};
@@ -10,7 +10,7 @@ use tracing::{Event, Level, Subscriber};
 
 type Lines = Arc<Mutex<Vec<(Level, String)>>>;
 
-/// Keeps what custack says.
+/// Collects custack's reports.
 fn keep(lines: Lines) -> impl Subscriber + Send + Sync {
     OnReport(move |event: &Event<'_>| {
         struct Message(String);
@@ -27,19 +27,19 @@ fn keep(lines: Lines) -> impl Subscriber + Send + Sync {
     })
 }
 
-/// Runs `f` with a subscriber of its own, and gives what was said on this thread.
-fn said(f: impl FnOnce()) -> Vec<(Level, String)> {
+/// Runs `f` with a subscriber of its own, and returns what was reported on this thread.
+fn reported(f: impl FnOnce()) -> Vec<(Level, String)> {
     let lines = Lines::default();
     tracing::subscriber::with_default(keep(lines.clone()), f);
     lines.lock().unwrap().clone()
 }
 
-/// As [`said`], of a whole thread, its end included.
-fn said_by_a_thread(f: impl FnOnce() + Send) -> Vec<(Level, String)> {
+/// Like [`reported`], for a whole thread, including its end.
+fn reported_by_a_thread(f: impl FnOnce() + Send) -> Vec<(Level, String)> {
     let lines = Lines::default();
     std::thread::scope(|scope| {
         let body = || {
-            // Stays the thread's subscriber to its very end.
+            // Stays the thread's subscriber until its very end.
             std::mem::forget(tracing::subscriber::set_default(keep(lines.clone())));
             f();
         };
@@ -64,9 +64,9 @@ fn one(lines: &[(Level, String)], level: Level, parts: &[&str]) {
 }
 
 #[test]
-fn nothing_is_said_when_all_is_well() {
+fn nothing_is_reported_when_nothing_goes_wrong() {
     run(|| {
-        let lines = said(|| {
+        let lines = reported(|| {
             let (a, b) = (pushed(), parked());
             b.scoped(|_| a.synchronize()).unwrap();
             ContextStack::pop().unwrap();
@@ -80,12 +80,12 @@ fn a_destroy_that_fails_in_a_drop_is_reported_and_loses_nothing() {
     run(|| {
         let ctx = parked();
         let handle = ctx.get_unowned();
-        let lines = said(|| {
+        let lines = reported(|| {
             instrument::fail_times(Some("cuCtxDestroy_v2"), 1, 2, 719, When::Before);
             drop(ctx);
         });
         one(&lines, Level::WARN, &["destroying", "CUDA_ERROR_LAUNCH_FAILED"]);
-        assert!(!handle.is_alive(), "dead for good");
+        assert!(!handle.is_alive(), "dead permanently");
         other::destroy(handle.as_raw());
     });
 }
@@ -94,18 +94,18 @@ fn a_destroy_that_fails_in_a_drop_is_reported_and_loses_nothing() {
 fn a_release_that_fails_in_a_drop_is_reported() {
     run_alone(|| {
         let primary = PrimaryContext::retain(crate::harness::device()).unwrap();
-        let lines = said(|| {
+        let lines = reported(|| {
             instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before);
             drop(primary);
         });
         one(&lines, Level::WARN, &["primary context", "could not be released"]);
-        // The share is the driver's to count still; it goes by the table.
+        // The driver still counts the share; it is released through the table.
         let release = crate::harness::table().cuDevicePrimaryCtxRelease_v2;
         #[allow(unsafe_code)]
         // SAFETY: no pointers.
         let status = unsafe { release(0) };
         assert_eq!(status, 0);
-        // And custack counts it no more: the next share is the only one, and its end is the handles' end.
+        // custack does not count it any more: the next share is the only one, and the handles die with it.
         let next = PrimaryContext::retain(crate::harness::device()).unwrap();
         let handle = next.get_unowned();
         drop(next);
@@ -114,11 +114,11 @@ fn a_release_that_fails_in_a_drop_is_reported() {
 }
 
 #[test]
-fn a_pop_that_fails_when_a_guard_goes_is_reported() {
+fn a_pop_that_fails_when_a_guard_is_dropped_is_reported() {
     run(|| {
         let ctx = parked();
         let guard = ctx.enter().unwrap();
-        let lines = said(|| {
+        let lines = reported(|| {
             instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
             drop(guard);
         });
@@ -127,10 +127,10 @@ fn a_pop_that_fails_when_a_guard_goes_is_reported() {
 }
 
 #[test]
-fn a_foreign_change_within_a_scope_is_reported_for_those_who_look() {
+fn a_foreign_change_within_a_scope_is_reported_at_debug_level() {
     run(|| {
         let (a, b) = (parked(), parked());
-        let lines = said(|| {
+        let lines = reported(|| {
             let _guard = a.enter().unwrap();
             other::set(b.as_raw());
         });
@@ -139,10 +139,10 @@ fn a_foreign_change_within_a_scope_is_reported_for_those_who_look() {
 }
 
 #[test]
-fn a_thread_that_ends_with_pushed_contexts_is_reported_with_their_places() {
+fn a_thread_that_ends_with_pushed_contexts_is_reported_with_their_locations() {
     run(|| {
         let ctx = parked();
-        let lines = said_by_a_thread(|| {
+        let lines = reported_by_a_thread(|| {
             ContextStack::push(&ctx).unwrap();
             std::mem::forget(ctx.enter().unwrap());
         });
@@ -158,16 +158,16 @@ fn a_thread_that_ends_with_pushed_contexts_is_reported_with_their_places() {
 fn a_worker_that_set_a_context_and_ends_is_no_warning() {
     run(|| {
         let ctx = parked();
-        let lines = said_by_a_thread(|| CurrentContext::set_current(&ctx).unwrap());
+        let lines = reported_by_a_thread(|| CurrentContext::set_current(&ctx).unwrap());
         one(&lines, Level::DEBUG, &["set at"]);
     });
 }
 
 #[test]
-fn a_thread_that_ends_with_an_empty_stack_says_nothing() {
+fn a_thread_that_ends_with_an_empty_stack_reports_nothing() {
     run(|| {
         let ctx = parked();
-        let lines = said_by_a_thread(|| {
+        let lines = reported_by_a_thread(|| {
             ContextStack::push(&ctx).unwrap();
             ContextStack::pop().unwrap();
             ctx.synchronize().unwrap();
@@ -211,7 +211,7 @@ fn a_subscriber_may_destroy_the_context_that_a_report_is_about() {
                 assert!(instrument::fail_times(None, 1, 2, 999, When::Before));
                 assert_eq!(ContextStack::push(&handle), Err(CudaError::UnknownError));
             });
-            assert!(!handle.is_alive(), "said, and dropped");
+            assert!(!handle.is_alive(), "reported, and dropped");
             assert!(current().is_null());
         });
     });

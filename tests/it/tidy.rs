@@ -1,4 +1,4 @@
-//! The source itself: where unsafe stands, which way the arrows run, how long the rooms are.
+//! The source itself: which files are unsafe, which modules use which, how long files are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file below a folder with this ending, by its path from the root.
+/// Every file below a folder with this ending, with its path from the root.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
@@ -27,7 +27,7 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The test binary may run where the source is not, as on a machine that was given the binary alone.
+/// The test binary may run without the source, for example on a machine that was given the binary alone.
 fn has_source(test: &str) -> bool {
     let there = root().join("src").is_dir();
     if !there {
@@ -43,8 +43,8 @@ fn is_unsafe(line: &str) -> bool {
 }
 
 #[test]
-fn unsafe_stands_only_where_it_may() {
-    if !has_source("unsafe_stands_only_where_it_may") {
+fn unsafe_code_is_only_where_it_may_be() {
+    if !has_source("unsafe_code_is_only_where_it_may_be") {
         return;
     }
     // The C boundary; a system call; the files that vouch for handles; the functions that take raw handles from the
@@ -114,8 +114,8 @@ fn unsafe_stands_only_where_it_may() {
 }
 
 #[test]
-fn every_unsafe_block_argues() {
-    if !has_source("every_unsafe_block_argues") {
+fn every_unsafe_block_has_its_argument() {
+    if !has_source("every_unsafe_block_has_its_argument") {
         return;
     }
     for folder in ["src", "tests", "examples"] {
@@ -144,8 +144,8 @@ fn the_root_denies_unsafe() {
 }
 
 #[test]
-fn arrows_run_one_way() {
-    if !has_source("arrows_run_one_way") {
+fn modules_use_only_earlier_modules() {
+    if !has_source("modules_use_only_earlier_modules") {
         return;
     }
     let rooms = [
@@ -170,10 +170,10 @@ fn arrows_run_one_way() {
     for (name, text) in files("src", ".rs").iter().filter(|(name, _)| name != "src/lib.rs") {
         let room = name.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
         let at = rooms.iter().position(|other| *other == room);
-        let at = at.unwrap_or_else(|| panic!("{name} is in a room that has no order"));
+        let at = at.unwrap_or_else(|| panic!("{name} is in a module that has no place in the order"));
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
             for later in &rooms[at + 1..] {
-                // The one arrow upward: what chooses the driver may choose the simulated one.
+                // The one exception: the module that selects the driver may select the simulated one.
                 let chooses = name == "src/driver/select.rs" && line == "use crate::sim;";
                 let used = line.contains(&format!("crate::{later}"));
                 assert!(!used || chooses, "{name} uses {later}: {line}");
@@ -194,7 +194,7 @@ fn a_chapter_has_one_name_on_every_level() {
             root().join(format!("src/sim/{chapter}/abi.rs")).is_file(),
             "{chapter} in the simulated driver"
         );
-        // `cuInit` and the version of the driver have a room of one file, and are tested with the driver.
+        // `cuInit` and the driver's version are a single file, and are tested with the driver.
         let places = if chapter == "init" { vec![] } else { vec!["src", "tests/it"] };
         for level in places {
             assert!(root().join(format!("{level}/{chapter}/mod.rs")).is_file(), "{chapter} in {level}");
@@ -207,14 +207,14 @@ fn a_chapter_has_one_name_on_every_level() {
             root().join(format!("src/{room}")).is_dir() || root().join(format!("src/{room}.rs")).is_file();
         assert!(
             here || ["main", "harness", "claims", "tidy"].contains(&room),
-            "tests/it/{name} tests no room"
+            "tests/it/{name} tests no module"
         );
     }
 }
 
 #[test]
-fn the_paths_that_the_pages_name_exist() {
-    if !has_source("the_paths_that_the_pages_name_exist") {
+fn the_paths_that_the_pages_mention_exist() {
+    if !has_source("the_paths_that_the_pages_mention_exist") {
         return;
     }
     for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "tests/README.md"] {
@@ -245,11 +245,11 @@ fn the_shadow_stack_never_calls_the_driver() {
 }
 
 #[test]
-fn the_simulator_imports_nothing_of_the_safe_rooms() {
-    if !has_source("the_simulator_imports_nothing_of_the_safe_rooms") {
+fn the_simulator_imports_nothing_of_the_safe_modules() {
+    if !has_source("the_simulator_imports_nothing_of_the_safe_modules") {
         return;
     }
-    // The types of the C interface, and in `mod.rs` what its table is made with.
+    // The types of the C interface; `mod.rs` also imports what its table is made with.
     for (name, text) in files("src/sim", ".rs") {
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
             let makes_table =
@@ -263,8 +263,8 @@ fn the_simulator_imports_nothing_of_the_safe_rooms() {
 }
 
 #[test]
-fn no_lock_of_custacks_is_held_across_a_driver_call() {
-    if !has_source("no_lock_of_custacks_is_held_across_a_driver_call") {
+fn no_lock_of_custack_is_held_across_a_driver_call() {
+    if !has_source("no_lock_of_custack_is_held_across_a_driver_call") {
         return;
     }
     // The locks above the driver are in files that cannot call the driver.
@@ -293,8 +293,8 @@ fn no_file_is_longer_than_400_lines() {
 }
 
 #[test]
-fn every_driver_function_is_written_once() {
-    if !has_source("every_driver_function_is_written_once") {
+fn every_driver_function_is_declared_once() {
+    if !has_source("every_driver_function_is_declared_once") {
         return;
     }
     let table = fs::read_to_string(root().join("src/driver/table.rs")).unwrap();
@@ -312,7 +312,7 @@ fn every_wrapper_names_its_driver_function() {
     }
     let rooms: String = files("src", ".rs").into_iter().map(|(_, text)| text).collect();
     let calls: String = files("src/driver/calls", ".rs").into_iter().map(|(_, text)| text).collect();
-    // The second is custack's own business, and no part of the interface.
+    // custack uses the second internally; it is not part of the interface.
     let unwrapped = ["cuCtxCreate_v3", "cuThreadExchangeStreamCaptureMode"];
     for name in custack::driver::FUNCTIONS {
         if calls.contains(&format!("self.{name}(")) && !unwrapped.contains(name) {
@@ -389,7 +389,7 @@ fn dependencies_and_features_have_their_reasons() {
     if !has_source("dependencies_and_features_have_their_reasons") {
         return;
     }
-    // In a package the manifest is rewritten, and lies beside as it was.
+    // In a package the manifest is rewritten; the original lies beside it.
     let written = fs::read_to_string(root().join("Cargo.toml.orig"));
     let manifest = written.unwrap_or_else(|_| fs::read_to_string(root().join("Cargo.toml")).unwrap());
     let mut before = "";

@@ -1,5 +1,5 @@
-//! Streams, memory and modules where they are not expected: while their context is being destroyed, when a thread ends,
-//! during a panic, on other threads, in other orders. And custack beside other code that moves its stack and destroys
+//! Streams, memory and modules in unexpected circumstances: while their context is being destroyed, when a thread ends,
+//! during a panic, on other threads, in other orders. And custack beside other code that changes its stack and destroys
 //! its own contexts at the worst moments.
 
 #![allow(unsafe_code)]
@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One round of everything, in the current context.
+/// One use of each kind of resource, in the current context.
 fn round(module: &Module, shared: &Stream) -> CudaResult<()> {
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
     let event = Event::new(EventFlags::DEFAULT)?;
@@ -74,11 +74,11 @@ fn an_owner_dropped_while_others_work_turns_their_calls_into_errors() {
 }
 
 #[test]
-fn what_a_thread_keeps_to_its_end_is_let_go_there() {
+fn what_a_thread_keeps_until_its_end_is_destroyed_there() {
     struct Kept(Option<(Stream, DeviceBuffer<u32>, LockedBuffer<u8>, Module)>);
     impl Drop for Kept {
         fn drop(&mut self) {
-            // Here custack's own thread-locals may be gone already.
+            // Here custack's own thread-locals may be destroyed already.
             if let Some((stream, buffer, locked, module)) = self.0.take() {
                 assert_eq!(stream.synchronize(), Ok(()));
                 let mut back = [0];
@@ -104,7 +104,7 @@ fn what_a_thread_keeps_to_its_end_is_let_go_there() {
         };
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                // One is registered before custack's thread-locals, and so destroyed after them; one after.
+                // One is registered before custack's thread-locals, and so destroyed after them; the other after.
                 BEFORE.with(|_| {});
                 let kept = ctx.scoped(|_| make()).unwrap();
                 BEFORE.set(Kept(Some(kept)));
@@ -119,7 +119,7 @@ fn what_a_thread_keeps_to_its_end_is_let_go_there() {
 }
 
 #[test]
-fn a_panic_lets_everything_go_in_order() {
+fn a_panic_drops_everything_in_order() {
     run(|| {
         let (ctx, base) = (parked(), pushed());
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -137,7 +137,7 @@ fn a_panic_lets_everything_go_in_order() {
 }
 
 #[test]
-fn a_context_before_what_it_made_is_a_good_order_too() {
+fn a_context_may_be_dropped_before_what_was_made_in_it() {
     struct Program {
         _ctx: Context,
         _module: Module,
@@ -163,7 +163,7 @@ fn a_context_before_what_it_made_is_a_good_order_too() {
 }
 
 #[test]
-fn the_last_memory_of_a_context_may_go_on_another_thread() {
+fn the_last_memory_of_a_context_may_be_freed_on_another_thread() {
     run_alone(|| {
         let ctx = pushed();
         let locked = LockedBuffer::from_slice(&[1u8, 2]).unwrap();
@@ -183,11 +183,11 @@ fn the_last_memory_of_a_context_may_go_on_another_thread() {
 }
 
 #[test]
-fn threads_that_meet_a_context_of_other_codes_at_once_meet_one() {
+fn threads_that_find_a_foreign_context_at_once_get_one_handle() {
     run_alone(|| {
         within(60, || {
             const THREADS: usize = 4;
-            // A real driver has room for some.
+            // A real driver has memory for only a few.
             let rounds = if is_simulated() { 2_000 } else { 12 };
             let contexts: Vec<usize> = (0..rounds).map(|_| other::parked().addr()).collect();
             let arrived = AtomicUsize::new(0);
@@ -271,7 +271,7 @@ fn an_owner_whose_entry_other_code_covered_leaves_what_covers_it() {
     });
 }
 
-/// Other code takes a share in the first device's primary context.
+/// Other code retains the first device's primary context.
 fn retain_primary() -> custack::driver::ffi::CUcontext {
     let mut raw = std::ptr::null_mut();
     assert_eq!(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut raw, 0) }, 0);
@@ -279,7 +279,7 @@ fn retain_primary() -> custack::driver::ffi::CUcontext {
 }
 
 #[test]
-fn a_share_that_is_given_back_leaves_current_what_other_code_has_a_share_in() {
+fn a_released_share_leaves_a_context_current_that_other_code_shares() {
     run_alone(|| {
         let raw = retain_primary();
         other::push(raw);
@@ -316,7 +316,7 @@ fn a_share_that_is_given_back_leaves_current_what_other_code_has_a_share_in() {
 }
 
 #[test]
-fn what_a_pop_may_have_freed_does_not_come_back_as_usable() {
+fn a_context_that_a_pop_may_have_freed_does_not_come_back_as_usable() {
     run(|| {
         let ctx = pushed();
         let raw = other::create();
@@ -326,7 +326,7 @@ fn what_a_pop_may_have_freed_does_not_come_back_as_usable() {
         assert_eq!((popped.as_raw(), popped.is_alive()), (raw, false));
         assert_eq!(ContextStack::push(&popped), Err(CudaError::ContextIsDestroyed));
         assert_eq!(ContextStack::pop().unwrap(), ctx.get_unowned());
-        // One that lives is met anew where it is current.
+        // A context that is alive is registered anew where it is current.
         let raw = other::create();
         assert_eq!(CurrentContext::get_current().unwrap().as_raw(), raw);
         CurrentContext::synchronize().unwrap();
@@ -335,7 +335,7 @@ fn what_a_pop_may_have_freed_does_not_come_back_as_usable() {
 }
 
 #[test]
-fn no_call_takes_a_guards_entry_where_other_code_has_popped_what_lay_on_it() {
+fn no_call_pops_a_guards_entry_after_other_code_popped_what_was_above_it() {
     run(|| {
         let (a, b, c) = (parked(), parked(), parked());
         let none = std::thread::spawn(|| CurrentContext::get_current().unwrap()).join().unwrap();
@@ -365,7 +365,7 @@ fn no_call_takes_a_guards_entry_where_other_code_has_popped_what_lay_on_it() {
 }
 
 #[test]
-fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
+fn a_scope_that_found_its_context_leaves_what_other_code_replaced_it_with() {
     let in_what_was_found =
         |in_x: &(dyn Fn(&Context) + Sync), expected: &(dyn Fn(&Context, &Context) -> bool + Sync)| {
             run(|| {
@@ -385,7 +385,7 @@ fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
         };
     let other_code_sets = |y: &Context| {
         other::set(y.as_raw());
-        // Found in its turn, after a few.
+        // It is found in turn, after a few scopes.
         for _ in 0..10 {
             y.scoped(|_| Ok(())).unwrap();
         }
@@ -395,7 +395,7 @@ fn a_scope_that_found_its_context_leaves_what_other_code_put_in_its_place() {
 }
 
 #[test]
-fn buffers_without_memory_may_be_taken_over_at_null() {
+fn buffers_without_memory_may_be_made_from_null() {
     run(|| {
         use std::ptr::null_mut as null;
         let none = unsafe { LockedBuffer::<u32>::from_raw_parts(null(), 0) };

@@ -1,6 +1,6 @@
-//! What things cost, in driver calls: the contract that makes scopes cheap.
+//! What operations cost in driver calls: the contract that makes scopes cheap.
 
-// The one allocator that a test program can have.
+// Implements the global allocator.
 #![allow(unsafe_code)]
 
 use crate::context::unowned::operations;
@@ -30,7 +30,7 @@ fn a_scope_from_an_empty_stack_costs_the_same() {
 }
 
 #[test]
-fn a_scope_whose_context_is_current_costs_one_question() {
+fn a_scope_whose_context_is_current_costs_one_query() {
     run(|| {
         let ctx = pushed();
         let (_, calls) = during(|| ctx.scoped(|_| Ok(())));
@@ -82,7 +82,7 @@ fn rustacudas_calls_cost_one_driver_call_each() {
 fn every_method_costs_its_own_call_and_one_more_when_the_context_is_current() {
     run(|| {
         let ctx = pushed();
-        // These are made of more than one call each.
+        // These make more than one call each.
         let composed = ["push", "set_current", "bind", "enter", "scoped"];
         for (name, operation) in operations() {
             let (result, calls) = during(|| operation(&ctx));
@@ -98,7 +98,7 @@ fn every_method_costs_its_own_call_and_one_more_when_the_context_is_current() {
 fn every_method_costs_its_own_call_a_push_and_a_pop_when_it_is_not() {
     run(|| {
         let ctx = parked();
-        // Each on a thread of its own: the second scope of a thread looks whether other code made its context current.
+        // Each on a thread of its own: the second scope of a thread asks whether other code made its context current.
         for (name, operation) in operations() {
             let result =
                 std::thread::scope(|scope| scope.spawn(|| during(|| operation(&ctx))).join().unwrap());
@@ -122,29 +122,30 @@ fn handles_are_made_cloned_and_dropped_without_a_call() {
     });
 }
 
-/// The allocator of the system, which counts what each thread asks of it.
+/// The system allocator, counting what each thread requests.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: all is handed on to the system's allocator as it came; the count has no destructor and does not allocate.
+// SAFETY: every call is forwarded unchanged to the system allocator; the counter has no destructor and does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's own promise.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's own promise.
+        // SAFETY: as the caller guarantees.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

@@ -1,4 +1,4 @@
-//! The driver fails at every call: the error comes back as itself, everything is as before, and the next try works.
+//! Every driver call fails once: the error comes back unchanged, nothing changes, and the next attempt succeeds.
 
 use crate::context::unowned::operations;
 use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone};
@@ -14,8 +14,8 @@ use std::cell::Cell;
 
 const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 
-/// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls
-/// `check` after each, with what came back and the error that was injected.
+/// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls `check`
+/// after each run with the result and the injected error.
 pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
     let (clean, calls) = instrument::during(&mut operation);
     drop(clean);
@@ -35,9 +35,9 @@ pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R
     runs
 }
 
-/// An operation on a handle: it fails with the injected error, or, where the fault hit the restoring alone, succeeds.
+/// An operation on a handle fails with the injected error, or succeeds if the fault hit only the restoration.
 fn sweep_operations(ctx: &UnownedContext, stack: &[&Context]) {
-    // Two operations are made of two calls of the program's own; they have tests of their own.
+    // Two operations consist of two public calls; they have tests of their own.
     for (name, operation) in
         operations().into_iter().filter(|(name, _)| !["push", "set_current"].contains(name))
     {
@@ -53,7 +53,7 @@ fn sweep_operations(ctx: &UnownedContext, stack: &[&Context]) {
         );
     }
     let left: Vec<_> = stack.iter().rev().map(|ctx| ctx.as_raw()).collect();
-    assert_eq!(drain(), left, "no entry more, and none less");
+    assert_eq!(drain(), left, "exactly these entries");
 }
 
 #[test]
@@ -156,14 +156,14 @@ fn creating_leaves_nothing_if_it_fails() {
     });
 }
 
-/// Destroys a context that lies where `place` puts it, with a fault at every call.
-fn destroying(place: impl Fn() -> Context) {
+/// Destroys a context in the situation that `prepare` makes, with a fault at every call.
+fn destroying(prepare: impl Fn() -> Context) {
     let base = pushed();
-    let (_, calls) = instrument::during(|| drop(place()));
+    let (_, calls) = instrument::during(|| drop(prepare()));
     for nth in 1..=calls.total() {
         for code in CODES {
             for when in [When::Before, When::After] {
-                let ctx = place();
+                let ctx = prepare();
                 let handle = ctx.get_unowned();
                 assert!(instrument::fail(None, nth, code, when));
                 let name = format!("call {nth}: {code} {when:?}");
@@ -187,7 +187,7 @@ fn destroying(place: impl Fn() -> Context) {
 }
 
 #[test]
-fn destroying_a_parked_context_survives_a_fault_at_every_call() {
+fn destroying_a_context_on_no_stack_survives_a_fault_at_every_call() {
     run_alone(|| destroying(parked));
 }
 
@@ -208,7 +208,7 @@ fn a_context_pushed_twice_stays_so_if_destroying_it_fails() {
             assert_eq!((ctx.synchronize(), ContextStack::depth()), (Ok(()), 2));
             assert_eq!(drain(), [ctx.as_raw(), ctx.as_raw()]);
             while ContextStack::depth() > 0 {
-                assert!(ContextStack::pop().is_err(), "taken off behind custack's back");
+                assert!(ContextStack::pop().is_err(), "popped behind custack's back");
             }
         }
     });
@@ -225,7 +225,7 @@ fn dropping_with_a_fault_at_every_call_never_panics_and_never_crashes() {
                 assert!(instrument::fail(None, nth, code, When::Before));
                 drop(ctx);
                 instrument::disarm();
-                // What could not be done at once is tried once more, by another thread.
+                // Another thread retries what could not be done at once.
                 assert!(!handle.is_alive());
                 wait_until_retired().unwrap();
                 assert_eq!((current().is_null(), ContextStack::depth()), (true, 0), "call {nth}: {code}");
@@ -259,10 +259,10 @@ fn retaining_and_releasing_survive_a_fault_at_every_call() {
     });
 }
 
-type Question = (&'static str, fn() -> CudaResult<()>);
+type Query = (&'static str, fn() -> CudaResult<()>);
 
-/// Every other public operation: those on what is current, on devices, on primary contexts, and on the stack.
-fn questions() -> Vec<Question> {
+/// Every other public operation: on the current context, on devices, on primary contexts, and on the stack.
+fn queries() -> Vec<Query> {
     vec![
         ("init", || custack::init(custack::CudaFlags::empty())),
         ("version", || custack::CudaApiVersion::get().map(drop)),
@@ -302,25 +302,25 @@ thread_local! {
     static FIRST: Cell<Option<Device>> = const { Cell::new(None) };
 }
 
-/// The first device, asked for once, so that the operations' own calls are all that is counted.
+/// The first device, queried once, so that only the operations' own calls are counted.
 fn first() -> Device {
     FIRST.get().unwrap()
 }
 
 #[test]
-fn every_question_gives_a_fault_at_every_call_back_as_itself() {
+fn every_query_returns_a_fault_at_every_call_unchanged() {
     run_alone(|| {
         FIRST.set(Some(device()));
         let ctx = pushed();
         let mut runs = 0;
-        for (name, question) in questions() {
-            runs += sweep(question, |result, error, fault| {
+        for (name, query) in queries() {
+            runs += sweep(query, |result, error, fault| {
                 assert_eq!(result, Err(error), "{name}, {fault}");
                 assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}, {fault}");
-                assert_eq!(question(), Ok(()), "{name} again after {fault}");
+                assert_eq!(query(), Ok(()), "{name} again after {fault}");
             });
         }
-        assert!(runs >= questions().len() as u64 * 14, "{runs} runs");
+        assert!(runs >= queries().len() as u64 * 14, "{runs} runs");
         assert_eq!(drain(), [ctx.as_raw()]);
     });
 }
@@ -335,18 +335,18 @@ fn a_panic_in_a_scope_with_a_failing_pop_does_not_abort() {
             panic!("on purpose");
         }));
         assert!(panicked.is_err());
-        assert!(current().is_null(), "the second try has taken it off");
+        assert!(current().is_null(), "the second try has popped it");
     });
 }
 
 #[test]
-fn an_entry_that_could_not_be_taken_off_goes_with_the_next_guard() {
+fn an_entry_that_could_not_be_popped_is_popped_with_the_next_guard() {
     run(|| {
         let (a, b) = (parked(), parked());
         let guard = a.enter().unwrap();
         assert!(instrument::fail_times(Some("cuCtxPopCurrent_v2"), 1, 5, 719, When::Before));
         drop(guard);
-        assert!(!instrument::disarm(), "all tries failed");
+        assert!(!instrument::disarm(), "every attempt failed");
         assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));
         b.scoped(|_| Ok(())).unwrap();
         assert_eq!((current().is_null(), ContextStack::depth()), (true, 0));
@@ -354,7 +354,7 @@ fn an_entry_that_could_not_be_taken_off_goes_with_the_next_guard() {
 }
 
 #[test]
-fn a_set_that_fails_over_a_destroyed_context_takes_that_one_off() {
+fn a_set_that_fails_over_a_destroyed_context_removes_that_context() {
     run(|| {
         for when in [When::Before, When::After] {
             let (other, ctx) = (parked(), pushed());
@@ -362,7 +362,7 @@ fn a_set_that_fails_over_a_destroyed_context_takes_that_one_off() {
             std::thread::spawn(move || drop(ctx)).join().unwrap();
             instrument::fail(Some("cuCtxSetCurrent"), 1, 999, when);
             assert_eq!(CurrentContext::set_current(&other), Err(CudaError::UnknownError));
-            // What has been replaced and is destroyed cannot come back.
+            // A destroyed context that was replaced cannot come back.
             let left = if when == When::Before { vec![raw] } else { vec![] };
             assert_eq!(ContextStack::depth(), left.len(), "{when:?}");
             assert_eq!(drain(), left, "{when:?}");
@@ -372,7 +372,7 @@ fn a_set_that_fails_over_a_destroyed_context_takes_that_one_off() {
 }
 
 #[test]
-fn an_owner_that_goes_while_memory_keeps_its_context_leaves_a_held_entry_alone_where_a_call_fails() {
+fn dropping_an_owner_while_memory_keeps_its_context_keeps_a_held_entry_when_a_call_fails() {
     run(|| {
         for (nth, when) in (1..6).flat_map(|nth| [(nth, When::Before), (nth, When::After)]) {
             let ctx = parked();

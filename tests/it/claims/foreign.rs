@@ -1,4 +1,4 @@
-//! Other code in the process moves the stack behind custack's back.
+//! Other code in the process changes the stack behind custack's back.
 
 use crate::harness::{current, drain, other, parked, pushed, run};
 use custack::context::{Context, ContextStack, CurrentContext, Origin};
@@ -16,12 +16,12 @@ fn within(ctx: &Context, f: impl FnOnce()) {
 }
 
 #[test]
-fn a_foreign_context_is_met_as_foreign_and_usable() {
+fn a_foreign_context_is_identified_as_foreign_and_usable() {
     run(|| {
         let raw = other::create();
         let met = CurrentContext::get_current().unwrap();
         assert_eq!((met.as_raw(), met.origin()), (raw, Origin::Foreign));
-        assert_eq!(CurrentContext::get_current().unwrap(), met, "met once");
+        assert_eq!(CurrentContext::get_current().unwrap(), met, "registered once");
         met.synchronize().unwrap();
         assert!(met.to_string().contains("foreign"), "{met}");
         other::destroy(raw);
@@ -108,7 +108,7 @@ fn two_pushes_left_in_a_scope_leave_the_right_context_current() {
 }
 
 #[test]
-fn a_pop_within_a_scope_is_made_good_when_it_ends() {
+fn a_pop_within_a_scope_is_undone_when_it_ends() {
     run(|| {
         let (a, base) = (parked(), pushed());
         within(&a, || assert_eq!(other::pop(), Ok(a.as_raw())));
@@ -118,7 +118,7 @@ fn a_pop_within_a_scope_is_made_good_when_it_ends() {
 }
 
 #[test]
-fn a_pop_of_everything_within_a_scope_is_borne() {
+fn a_scope_survives_a_pop_of_everything() {
     run(|| {
         let a = parked();
         within(&a, || assert_eq!(drain(), [a.as_raw()]));
@@ -139,7 +139,7 @@ fn a_scope_whose_context_was_replaced_is_entered_anew() {
 }
 
 #[test]
-fn a_snapshot_shows_that_other_code_was_there() {
+fn a_snapshot_shows_that_other_code_changed_the_stack() {
     run(|| {
         let (a, b) = (pushed(), parked());
         other::set(b.as_raw());
@@ -154,7 +154,7 @@ fn a_snapshot_shows_that_other_code_was_there() {
 }
 
 #[test]
-fn pop_gives_what_other_code_pushed() {
+fn pop_returns_what_other_code_pushed() {
     run(|| {
         let (a, b) = (pushed(), parked());
         other::push(b.as_raw());
@@ -166,7 +166,7 @@ fn pop_gives_what_other_code_pushed() {
 }
 
 #[test]
-fn pop_gives_what_other_code_put_in_place_of_ours() {
+fn pop_returns_what_other_code_replaced_our_entry_with() {
     run(|| {
         let (_a, b) = (pushed(), parked());
         other::set(b.as_raw());
@@ -177,7 +177,7 @@ fn pop_gives_what_other_code_put_in_place_of_ours() {
 }
 
 #[test]
-fn pop_of_a_foreign_context_from_an_empty_book_gives_it() {
+fn pop_returns_a_foreign_context_when_the_shadow_stack_is_empty() {
     run(|| {
         let raw = other::create();
         let popped = ContextStack::pop().unwrap();
@@ -189,7 +189,7 @@ fn pop_of_a_foreign_context_from_an_empty_book_gives_it() {
 }
 
 #[test]
-fn a_foreign_context_that_is_stale_is_met_as_destroyed() {
+fn a_stale_foreign_context_is_identified_as_destroyed() {
     run(|| {
         let a = other::create();
         let b = other::create();

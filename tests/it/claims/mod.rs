@@ -1,4 +1,4 @@
-//! What custack claims as a whole: soundness, faults, threads, costs, and what programs of other crates rely on.
+//! Claims about custack as a whole: soundness, faults, threads, costs, and what programs of other crates rely on.
 
 mod attack;
 mod bad_input;

@@ -1,5 +1,5 @@
-//! What comes in from outside as text or as a number: names, addresses, variables, codes. Nothing of it may do more
-//! than give an error.
+//! Input from outside as text or numbers: names, addresses, variables, codes. None of it may do more than cause an
+//! error.
 
 use crate::harness::{is_simulated, pushed, run, skip};
 use crate::module::KERNELS;

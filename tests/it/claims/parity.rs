@@ -1,4 +1,4 @@
-//! Capabilities and claims that users of other crates know, under the names they have here.
+//! Capabilities and guarantees that users of other crates know, by the names they have here.
 
 use crate::harness::{current, device, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext};
@@ -38,7 +38,7 @@ fn a_primary_context_is_retained_and_made_current() {
 }
 
 #[test]
-fn a_retain_is_given_back_if_making_it_current_fails() {
+fn a_retain_is_released_if_making_it_current_fails() {
     run_alone(|| {
         let retain_and_set = || {
             let primary = PrimaryContext::retain(device())?;

@@ -1,4 +1,4 @@
-//! RustaCUDA's documented patterns and small idioms, as its programs write them.
+//! RustaCUDA's documented patterns and small idioms, as programs use them.
 
 use crate::harness::{current, drain, run};
 use custack::context::{

@@ -1,4 +1,4 @@
-//! Many threads, and owners that go before, during and after their users.
+//! Many threads, and owners dropped before, during and after their use.
 
 // One test launches kernels.
 #![allow(unsafe_code)]
@@ -76,7 +76,7 @@ fn an_owner_dropped_while_users_are_inside_turns_their_calls_into_errors() {
 }
 
 #[test]
-fn an_owner_dropped_after_its_users_is_the_plain_case() {
+fn an_owner_dropped_after_its_users_destroys_the_context() {
     run_alone(|| {
         let ctx = parked();
         std::thread::scope(|scope| {
@@ -105,7 +105,7 @@ fn owners_come_and_go_under_load_and_every_refusal_is_context_is_destroyed() {
                     started.wait();
                     let mut last = false;
                     while !last {
-                        // Once more after the stop, so that each has had a turn.
+                        // Once more after the stop, so that each thread has had a turn.
                         last = stop.load(Ordering::Relaxed);
                         let context: UnownedContext = handle.read().unwrap().clone();
                         let result = match worker % 4 {
@@ -151,8 +151,8 @@ fn two_threads_that_destroy_one_context_destroy_it_once() {
                 for _ in 0..2 {
                     scope.spawn(|| {
                         #[allow(unsafe_code)]
-                        // SAFETY: two owners of one context are against the contract, which is what is tested: the
-                        // record lets one of them destroy it.
+                        // SAFETY: two owners of one context violate the contract, which is what is tested: the record
+                        // lets only one of them destroy it.
                         let owner = unsafe { Context::from_raw(address as _) }.unwrap();
                         start.wait();
                         drop(owner);
@@ -211,15 +211,15 @@ fn more_threads_than_there_are_slots_take_turns() {
     });
 }
 
-/// Sixteen threads enter, leave, push, set, clone and drop handles while owners come and go, until so many contexts
-/// were made and destroyed.
+/// Sixteen threads enter, leave, push, set, clone and drop handles while owners come and go, until the given number of
+/// contexts was made and destroyed.
 #[test]
 #[ignore = "started by hand, as it takes minutes on a GPU; see tests/README.md"]
 fn stress() {
     let contexts =
         std::env::var("CUSTACK_STRESS_CONTEXTS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
     run_alone(|| {
-        // The driver keeps some memory of its own from the first context on.
+        // The driver keeps some memory of its own after the first context.
         drop(parked());
         let before = memory_used();
         let stop = AtomicBool::new(false);
@@ -272,15 +272,15 @@ fn stress() {
     });
 }
 
-/// The MiB of the device that are used, as the driver's own tool tells; `None` where there is none.
+/// The used device memory in MiB, according to `nvidia-smi`; `None` if that is missing.
 fn memory_used() -> Option<u64> {
     let mut tool = std::process::Command::new("nvidia-smi");
     tool.args(["--query-gpu=memory.used", "--format=csv,noheader,nounits"]);
     String::from_utf8(tool.output().ok()?.stdout).ok()?.lines().next()?.trim().parse().ok()
 }
 
-/// Streams, events and modules are destroyed while sixteen threads use others of the same context. It is said of the
-/// NVIDIA driver that this crashes; so many rounds of each kind did not.
+/// Destroys streams, events and modules while sixteen threads use others of the same context. The NVIDIA driver is said
+/// to crash then; this many rounds of each kind did not.
 #[test]
 fn others_are_destroyed_while_sixteen_threads_use_theirs() {
     let rounds = std::env::var("CUSTACK_DESTROYS").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
@@ -296,7 +296,7 @@ fn others_are_destroyed_while_sixteen_threads_use_theirs() {
             let mut number = ctx.scoped(|_| DeviceBuffer::from_slice(&[1u32]))?;
             let pointer = number.as_device_ptr();
             while !stop.load(Ordering::Relaxed) {
-                // SAFETY: the kernel takes these, and works on one number.
+                // SAFETY: the kernel takes these arguments and works on one number.
                 unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }?;
                 event.record(&stream)?;
                 stream.wait_event(&event, StreamWaitEventFlags::DEFAULT)?;
@@ -304,7 +304,7 @@ fn others_are_destroyed_while_sixteen_threads_use_theirs() {
                 event.query()?;
                 stream.synchronize()?;
                 uses.fetch_add(1, Ordering::Relaxed);
-                // The driver is not fair: without a pause destroying hardly gets on.
+                // The driver is not fair: without a pause, destroying makes hardly any progress.
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
             CudaResult::Ok(())

@@ -1,4 +1,4 @@
-//! What may cross threads and what may not, at compile time.
+//! What may cross threads and what may not, checked at compile time.
 
 use custack::context::{
     CacheConfig, Context, ContextFlags, ContextHandle, ContextStack, CurrentContext, PrimaryContext,
@@ -13,12 +13,12 @@ use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-// Owners and handles go anywhere.
+// Owners and handles may go to any thread.
 assert_impl_all!(Context: Send, Sync, Debug, Eq, ContextHandle, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(UnownedContext: Send, Sync, Clone, Debug, Display, Eq, Hash, ContextHandle, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(PrimaryContext: Send, Sync, Clone, Debug, Eq, ContextHandle);
 
-// An owner is one; a guard belongs to its thread and its handle.
+// An owner cannot be copied; a guard belongs to its thread and its handle.
 assert_not_impl_any!(Context: Clone, Copy);
 assert_not_impl_any!(UnownedContext: Copy);
 assert_not_impl_any!(CurrentContext<'static>: Send, Sync, Clone, Copy);

@@ -1,10 +1,10 @@
-//! Stacks deeper than what the shadow stack keeps inline: the same rules as for shallow ones.
+//! Stacks that are too deep for the shadow stack's inline cells obey the same rules.
 
 use crate::harness::{current, drain, parked, run};
 use custack::context::{Context, ContextStack, CurrentContext};
 use custack::error::CudaError;
 
-/// More than twice what stays in the cells.
+/// More than twice what the cells hold.
 const DEPTH: usize = 45;
 
 fn tower(contexts: &[Context; 2]) -> Vec<CurrentContext<'_>> {
@@ -12,7 +12,7 @@ fn tower(contexts: &[Context; 2]) -> Vec<CurrentContext<'_>> {
 }
 
 #[test]
-fn a_deep_stack_is_told_entry_by_entry() {
+fn a_snapshot_of_a_deep_stack_has_every_entry() {
     run(|| {
         let contexts = [parked(), parked()];
         let guards = tower(&contexts);
@@ -33,7 +33,7 @@ fn a_deep_stack_is_told_entry_by_entry() {
 }
 
 #[test]
-fn guards_of_a_deep_stack_go_in_any_order() {
+fn guards_of_a_deep_stack_are_dropped_in_any_order() {
     // Steps through the guards that are left: from the bottom, by sevens, and by thirteens from the top.
     for (start, step) in [(0, 0), (0, 7), (DEPTH, 13)] {
         run(|| {
@@ -78,11 +78,11 @@ fn a_deep_entry_is_held_by_its_guard() {
 }
 
 #[test]
-fn pushing_and_popping_at_every_depth_finds_what_was_there() {
+fn pushing_and_popping_at_every_depth_returns_the_right_entry() {
     run(|| {
         let contexts = [parked(), parked()];
         let mut expected = Vec::new();
-        // Up three, down two, so that every depth is passed in both directions.
+        // Three up, two down, so that every depth is passed in both directions.
         for step in 0..5 * DEPTH {
             if step % 5 < 3 {
                 ContextStack::push(&contexts[(step / 3) % 2]).unwrap();

@@ -1,4 +1,4 @@
-//! `enter`, `scoped`, and guards that go in every order.
+//! `enter`, `scoped`, and guards dropped in every order.
 
 use crate::harness::{current, drain, is_simulated, parked, pushed, run, run_alone, skip};
 use custack::context::{Context, ContextStack, CurrentContext, How};
@@ -179,7 +179,7 @@ fn an_error_in_a_scope_restores_and_comes_back() {
 }
 
 #[test]
-fn what_a_scope_pushed_goes_with_it() {
+fn what_a_scope_pushed_is_popped_with_it() {
     run(|| {
         let (a, b, base) = (parked(), parked(), pushed());
         a.scoped(|_| {
@@ -192,7 +192,7 @@ fn what_a_scope_pushed_goes_with_it() {
 }
 
 #[test]
-fn what_a_scope_pushed_on_a_current_context_goes_with_it() {
+fn what_a_scope_pushed_on_a_current_context_is_popped_with_it() {
     run(|| {
         let (b, base) = (parked(), pushed());
         base.scoped(|_| ContextStack::push(&b)).unwrap();
@@ -214,7 +214,7 @@ fn a_context_created_in_a_scope_leaves_the_stack_with_it_and_lives() {
 }
 
 #[test]
-fn what_was_pushed_between_two_guards_goes_when_the_outer_one_did() {
+fn what_was_pushed_between_two_guards_is_popped_after_the_outer_one() {
     run(|| {
         let (a, b, p) = (parked(), parked(), parked());
         let outer = a.enter().unwrap();
@@ -241,7 +241,7 @@ fn pop_refuses_what_a_guard_entered() {
 }
 
 #[test]
-fn pop_refuses_a_pushed_entry_that_a_guard_stands_on() {
+fn pop_refuses_a_pushed_entry_that_a_guard_holds() {
     run(|| {
         let ctx = pushed();
         let guard = ctx.enter().unwrap();
@@ -265,7 +265,7 @@ fn set_current_refuses_to_replace_what_a_guard_entered() {
 }
 
 #[test]
-fn set_current_of_the_same_context_in_its_scope_is_fine() {
+fn set_current_of_the_same_context_in_its_scope_succeeds() {
     run(|| {
         let ctx = parked();
         ctx.scoped(|_| {
@@ -278,7 +278,7 @@ fn set_current_of_the_same_context_in_its_scope_is_fine() {
 }
 
 #[test]
-fn set_current_above_a_guard_is_free() {
+fn set_current_above_a_guards_entry_succeeds() {
     run(|| {
         let (a, b, c) = (parked(), parked(), parked());
         a.scoped(|_| {
@@ -300,7 +300,7 @@ fn a_forgotten_guard_keeps_its_context_current() {
         let outer = a.enter().unwrap();
         mem::forget(b.enter().unwrap());
         drop(outer);
-        assert!(top_is(&b), "it cannot be told from one that lives");
+        assert!(top_is(&b), "it cannot be distinguished from a living one");
         assert_eq!(drain(), [b.as_raw(), a.as_raw()]);
     });
 }
@@ -314,7 +314,11 @@ fn destroying_the_context_of_a_forgotten_guard_leaves_its_entry() {
         drop(outer);
         drop(b);
         assert_eq!(CurrentContext::synchronize(), Err(CudaError::ContextIsDestroyed));
-        assert_eq!(ContextStack::pop(), Err(CudaError::HeldByGuard), "it cannot be told from one that lives");
+        assert_eq!(
+            ContextStack::pop(),
+            Err(CudaError::HeldByGuard),
+            "it cannot be distinguished from a living one"
+        );
         a.scoped(|current| current.synchronize()).unwrap();
         assert_eq!(drain(), [raw, a.as_raw()]);
     });
@@ -379,7 +383,7 @@ fn a_guard_is_a_context_handle_too() {
 }
 
 #[test]
-fn a_snapshot_tells_who_entered_where() {
+fn a_snapshot_says_where_each_context_was_entered() {
     run(|| {
         let (a, b) = (pushed(), parked());
         let _guard = b.enter().unwrap();
@@ -417,13 +421,13 @@ fn a_guard_that_lives_in_a_thread_local_is_left_when_the_thread_ends() {
         .join()
         .unwrap();
         assert_eq!(ctx.synchronize(), Ok(()));
-        // The owner is leaked, so the context goes by its raw handle.
+        // The owner is leaked, so the context is destroyed by its raw handle.
         crate::harness::other::destroy(ctx.as_raw());
     });
 }
 
 #[test]
-fn entering_in_a_threads_last_moments_works() {
+fn entering_in_the_destructor_of_a_thread_local_works() {
     struct Last(Context);
     impl Drop for Last {
         fn drop(&mut self) {
@@ -442,7 +446,7 @@ fn entering_in_a_threads_last_moments_works() {
         }
         let ctx = parked();
         std::thread::spawn(move || {
-            // Registered before custack's own thread-locals, so destroyed after them.
+            // Registered before custack's thread-locals, and so destroyed after them.
             LAST.with(|last| *last.borrow_mut() = None);
             let _ = ContextStack::depth();
             LAST.with(|last| *last.borrow_mut() = Some(Last(ctx)));
@@ -475,7 +479,7 @@ fn a_scope_on_the_simulated_driver_is_one_deep_for_it_too() {
 }
 
 #[test]
-fn freeing_memory_of_a_destroyed_context_leaves_its_tombstones_where_they_are() {
+fn freeing_memory_of_a_destroyed_context_leaves_its_tombstones() {
     run(|| {
         let ctx = pushed();
         ContextStack::push(&ctx).unwrap();
@@ -484,18 +488,18 @@ fn freeing_memory_of_a_destroyed_context_leaves_its_tombstones_where_they_are() 
         std::thread::spawn(move || drop(ctx)).join().unwrap();
         assert_eq!((current(), ContextStack::depth()), (raw, 2));
         drop(buffer);
-        assert_eq!((current(), ContextStack::depth()), (raw, 2), "nobody asked for it to be taken off");
+        assert_eq!((current(), ContextStack::depth()), (raw, 2), "nothing asked for it to be popped");
         assert_eq!(drain(), [raw, raw]);
     });
 }
 
 #[test]
-fn a_refused_pop_says_how_its_entry_came_there() {
+fn a_refused_pop_says_how_its_entry_was_made() {
     run(|| {
         let ctx = pushed();
         let guard = ctx.enter().unwrap();
         let text = ContextStack::pop().unwrap_err().to_string();
-        assert!(text.contains("created at"), "the guard stands on what was created: {text}");
+        assert!(text.contains("created at"), "the guard holds the entry of the creation: {text}");
         drop(guard);
         drain();
     });

@@ -25,7 +25,7 @@ fn numbers_are_the_drivers() {
 }
 
 #[test]
-fn every_limit_is_read_or_said_to_be_unsupported() {
+fn every_limit_is_read_or_reported_as_unsupported() {
     run(|| {
         let ctx = pushed();
         for limit in ALL {
@@ -40,7 +40,7 @@ fn every_limit_is_read_or_said_to_be_unsupported() {
 }
 
 #[test]
-fn a_limit_that_is_set_is_read_back_as_the_driver_made_it() {
+fn a_limit_that_is_set_is_read_back_as_the_driver_rounded_it() {
     run(|| {
         let ctx = parked();
         ctx.set_limit(ResourceLimit::StackSize, 2000).unwrap();
@@ -76,7 +76,7 @@ fn limits_that_cannot_be_set_say_why() {
 }
 
 #[test]
-fn the_hidden_last_limit_is_no_limit() {
+fn the_hidden_last_limit_is_refused() {
     run(|| {
         let _ctx = pushed();
         let none = ResourceLimit::__Nonexhaustive;
@@ -86,7 +86,7 @@ fn the_hidden_last_limit_is_no_limit() {
 }
 
 #[test]
-fn a_set_limit_is_another_contexts_default_still() {
+fn setting_a_limit_does_not_change_another_context() {
     run(|| {
         let (a, b) = (parked(), parked());
         a.set_limit(ResourceLimit::MaxL2FetchGranularity, 32).unwrap();
@@ -116,7 +116,7 @@ fn a_range_clamps_and_contains() {
 }
 
 #[test]
-fn multiprocessors_and_persisting_lines_can_be_asked_about() {
+fn multiprocessors_are_queried_and_persisting_lines_reset() {
     run(|| {
         let ctx = parked();
         assert_eq!(ctx.sm_count().unwrap(), 132);

@@ -1,6 +1,6 @@
-//! `Context`: creating, destroying, giving away.
+//! `Context`: creation, destruction, giving ownership away.
 
-// Raw handles are taken back.
+// Raw handles are taken over.
 #![allow(unsafe_code)]
 
 use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone};
@@ -150,8 +150,8 @@ fn into_raw_gives_away_and_from_raw_takes_over() {
         let ctx = parked();
         let handle = ctx.get_unowned();
         let raw = ctx.into_raw();
-        assert!(handle.is_alive(), "handles stay good");
-        // SAFETY: nobody else owns it.
+        assert!(handle.is_alive(), "handles stay valid");
+        // SAFETY: nothing else owns it.
         let again = unsafe { Context::from_raw(raw) }.unwrap();
         assert_eq!(again.get_unowned(), handle);
         drop(again);
@@ -163,7 +163,7 @@ fn into_raw_gives_away_and_from_raw_takes_over() {
 fn from_raw_adopts_a_context_of_other_code() {
     run_alone(|| {
         let raw = other::parked();
-        // SAFETY: nobody else owns it.
+        // SAFETY: nothing else owns it.
         let ctx = unsafe { Context::from_raw(raw) }.unwrap();
         assert_eq!((ctx.origin(), ctx.device().unwrap()), (Origin::Foreign, device()));
         ctx.synchronize().unwrap();
@@ -211,7 +211,7 @@ fn debug_shows_the_handle_and_the_device() {
 }
 
 #[test]
-fn creating_with_an_affinity_that_cannot_be_had_is_refused_and_leaves_nothing() {
+fn creating_with_an_unsupported_affinity_is_refused_and_leaves_nothing() {
     run_alone(|| {
         let flags = ContextFlags::SCHED_AUTO;
         if device().supports_exec_affinity().unwrap() {

@@ -21,7 +21,7 @@ fn parked_on(device: Device) -> Context {
 }
 
 #[test]
-fn a_device_is_no_peer_of_itself() {
+fn a_device_is_not_a_peer_of_itself() {
     run(|| {
         let device = Device::get_device(0).unwrap();
         assert!(!device.can_access_peer(device).unwrap());
@@ -33,7 +33,7 @@ fn a_device_is_no_peer_of_itself() {
 }
 
 #[test]
-fn contexts_of_one_device_are_no_peers() {
+fn contexts_of_one_device_are_not_peers() {
     run(|| {
         let (a, b) = (parked(), parked());
         let error = a.enable_peer_access(&b).unwrap_err();
@@ -44,7 +44,7 @@ fn contexts_of_one_device_are_no_peers() {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_refused() {
+fn a_destroyed_peer_is_refused() {
     run(|| {
         let a = parked();
         let gone = parked().get_unowned();
@@ -62,7 +62,7 @@ fn peers_are_enabled_once_and_disabled_once() {
         let (a, b) = (parked_on(first), parked_on(second));
         if !first.can_access_peer(second).unwrap() {
             assert_eq!(a.enable_peer_access(&b), Err(CudaError::PeerAccessUnsupported));
-            return skip("peers_are_enabled_once_and_disabled_once", "the two devices are no peers");
+            return skip("peers_are_enabled_once_and_disabled_once", "the two devices are not peers");
         }
         a.enable_peer_access(&b).unwrap();
         assert_eq!(a.enable_peer_access(&b), Err(CudaError::PeerAccessAlreadyEnabled));

@@ -1,8 +1,8 @@
-//! `PrimaryContext`: shares in the context that everybody has.
+//! `PrimaryContext`: shares in the context that all code in the process uses.
 //!
-//! The driver has one primary context a device and counts for the whole process, so these tests run alone.
+//! The driver has one primary context per device, counted for the whole process, so these tests run alone.
 
-// Raw handles are taken back, and one test resets.
+// Raw handles are taken over, and one test resets the context.
 #![allow(unsafe_code)]
 
 use crate::harness::{current, device, drain, is_simulated, parked, pushed, run_alone, table};
@@ -119,7 +119,7 @@ fn the_context_is_kept_for_other_code_that_has_a_share() {
 }
 
 #[test]
-fn a_primary_context_that_other_code_made_current_is_met_as_foreign_and_then_shared() {
+fn a_primary_context_that_other_code_made_current_is_foreign_until_it_is_retained() {
     run_alone(|| {
         other_retains();
         let mut raw = null_mut();
@@ -140,13 +140,13 @@ fn a_primary_context_that_other_code_made_current_is_met_as_foreign_and_then_sha
 }
 
 #[test]
-fn releasing_by_hand_gives_errors_and_the_share_back() {
+fn releasing_by_hand_returns_errors_and_the_share() {
     run_alone(|| {
         let primary = retain();
         assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before));
         let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
         assert_eq!(error, CudaError::LaunchFailed);
-        assert!(active(), "the driver has the share yet");
+        assert!(active(), "the driver still has the share");
         assert_eq!(primary.synchronize(), Err(CudaError::ContextIsDestroyed), "but it might not");
         assert!(PrimaryContext::drop(primary).is_ok());
         assert!(active(), "the second drop calls nothing");
@@ -181,7 +181,7 @@ fn a_failed_retain_leaves_no_share() {
 }
 
 #[test]
-fn a_clone_that_cannot_retain_shares() {
+fn a_clone_that_cannot_retain_holds_the_share_in_common() {
     run_alone(|| {
         let primary = retain();
         assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
@@ -245,7 +245,7 @@ fn into_raw_and_from_raw_move_the_share() {
 fn a_reset_ends_the_context_and_keeps_the_shares() {
     run_alone(|| {
         let primary = retain();
-        // SAFETY: nothing else in this process uses it now, and nothing uses it until it is retained again.
+        // SAFETY: nothing else in this process uses the context now, or until it is retained again.
         unsafe { PrimaryContext::reset(device()) }.unwrap();
         assert!(!active());
         drop(primary);
@@ -264,7 +264,7 @@ fn sixteen_threads_retain_use_and_release() {
                         let handle = primary.clone().get_unowned();
                         primary.synchronize().unwrap();
                         drop(primary);
-                        // Another thread may have a share of the same life or of the next.
+                        // Another thread may have a share of the same life or of the next one.
                         let _ = handle.synchronize();
                     }
                 });
@@ -276,7 +276,7 @@ fn sixteen_threads_retain_use_and_release() {
 }
 
 #[test]
-fn memory_of_an_earlier_life_leaves_a_held_entry_of_a_later_one_alone_where_a_call_fails() {
+fn memory_of_an_earlier_life_keeps_a_held_entry_of_a_later_one_when_a_call_fails() {
     run_alone(|| {
         for when in [When::Before, When::After] {
             let first = PrimaryContext::retain(device()).unwrap();
@@ -297,7 +297,7 @@ fn memory_of_an_earlier_life_leaves_a_held_entry_of_a_later_one_alone_where_a_ca
 }
 
 #[test]
-fn a_context_taken_over_by_its_raw_handle_while_memory_keeps_it_lets_its_streams_go() {
+fn a_context_taken_over_while_memory_keeps_it_destroys_its_earlier_streams() {
     run_alone(|| {
         let objects = sim::objects();
         let one = retain();

@@ -1,4 +1,4 @@
-//! `ContextStack`, `get_current` and `set_current`: as the driver does, to the letter.
+//! `ContextStack`, `get_current` and `set_current` behave exactly as the driver's functions.
 
 use crate::harness::{current, drain, parked, pushed, run};
 use custack::context::{ContextStack, CurrentContext, How};
@@ -134,14 +134,14 @@ fn get_current_equals_the_handles_of_the_owner() {
 }
 
 #[test]
-fn pop_gives_a_destroyed_context_as_the_driver_does() {
+fn pop_returns_a_destroyed_context_as_the_driver_does() {
     run(|| {
         let a = pushed();
         let b = pushed();
         let handle = a.get_unowned();
         drop(a);
         assert_eq!(ContextStack::pop().unwrap(), b.get_unowned());
-        assert_eq!(CurrentContext::get_current().unwrap(), handle, "stale, and known as such");
+        assert_eq!(CurrentContext::get_current().unwrap(), handle, "stale, and identified as such");
         assert_eq!(CurrentContext::synchronize(), Err(CudaError::ContextIsDestroyed));
         assert_eq!(ContextStack::pop().unwrap(), handle);
         assert!(current().is_null());
@@ -161,7 +161,7 @@ fn a_stale_current_context_is_replaced_by_set_current() {
 }
 
 #[test]
-fn an_empty_snapshot_says_so() {
+fn an_empty_snapshot_says_that_the_stack_is_empty() {
     run(|| {
         let snapshot = ContextStack::snapshot().unwrap();
         assert_eq!(snapshot.entries().len(), 0);
@@ -171,7 +171,7 @@ fn an_empty_snapshot_says_so() {
 }
 
 #[test]
-fn a_snapshot_names_every_way_onto_the_stack() {
+fn a_snapshot_says_how_each_entry_was_made() {
     run(|| {
         let (a, b) = (pushed(), parked());
         ContextStack::push(&b).unwrap();

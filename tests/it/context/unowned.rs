@@ -1,6 +1,6 @@
-//! `UnownedContext`: handles, what they answer, and what remains of them when the owner goes.
+//! `UnownedContext`: handles, their operations, and their behaviour after the owner is dropped.
 
-// Raw handles are wrapped.
+// Wraps raw handles.
 #![allow(unsafe_code)]
 
 use crate::harness::{current, device, drain, is_simulated, other, parked, pushed, run, run_alone, skip};
@@ -17,7 +17,7 @@ use std::ptr::null_mut;
 /// An operation that takes a handle, with its name.
 type Operation = (&'static str, fn(&UnownedContext) -> CudaResult<()>);
 
-/// All of them.
+/// All operations on handles.
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
         ("push", |ctx| ContextStack::push(ctx).and_then(|()| ContextStack::pop().map(drop))),
@@ -50,7 +50,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// A call that answers this error when all is well.
+/// Turns the error that a call normally returns into success.
 fn expect(result: CudaResult<()>, error: CudaError) -> CudaResult<()> {
     match result {
         Err(found) if found == error => Ok(()),
@@ -136,7 +136,7 @@ fn every_operation_refuses_a_null_handle() {
     clippy::mutable_key_type,
     reason = "hash and equality are of the handle's value and id, which never change"
 )]
-fn handles_are_equal_when_they_are_of_the_same_context() {
+fn handles_of_the_same_context_are_equal() {
     run(|| {
         let (a, b) = (parked(), parked());
         let set: HashSet<_> =
@@ -153,7 +153,7 @@ fn a_reused_handle_value_is_another_context() {
         sim::reuse_handles(true);
         let old = parked().get_unowned();
         let mut kept = Vec::new();
-        // The driver gives the value out again at once, or soon.
+        // The driver reuses the value at once, or soon.
         let new = (0..8).find_map(|_| {
             let ctx = parked();
             if ctx.as_raw() == old.as_raw() {
@@ -175,7 +175,7 @@ fn a_reused_handle_value_is_another_context() {
 }
 
 #[test]
-fn a_handle_tells_its_device_also_when_the_context_is_gone() {
+fn a_handle_has_its_device_after_the_context_is_destroyed() {
     run(|| {
         let handle = parked().get_unowned();
         assert_eq!(handle.device(), Ok(device()));
@@ -184,10 +184,10 @@ fn a_handle_tells_its_device_also_when_the_context_is_gone() {
 }
 
 #[test]
-fn from_raw_finds_the_context_that_custack_knows() {
+fn from_raw_finds_a_registered_context() {
     run(|| {
         let ctx = parked();
-        // SAFETY: alive.
+        // SAFETY: the context is alive.
         let again = unsafe { UnownedContext::from_raw(ctx.as_raw()) };
         assert_eq!((again.clone(), again.origin()), (ctx.get_unowned(), Origin::Created));
         // SAFETY: null is allowed.
@@ -196,10 +196,10 @@ fn from_raw_finds_the_context_that_custack_knows() {
 }
 
 #[test]
-fn from_raw_of_other_codes_context_is_foreign_and_usable() {
+fn from_raw_of_a_foreign_context_is_usable() {
     run(|| {
         let raw = other::parked();
-        // SAFETY: alive until the end of the test.
+        // SAFETY: the context is alive until the end of the test.
         let handle = unsafe { UnownedContext::from_raw(raw) };
         assert_eq!(handle.origin(), Origin::Foreign);
         assert_eq!(handle.device(), Ok(device()));
@@ -211,12 +211,9 @@ fn from_raw_of_other_codes_context_is_foreign_and_usable() {
 }
 
 #[test]
-fn a_handle_of_another_driver_is_refused_and_named() {
+fn a_wild_handle_is_refused_by_name() {
     if !is_simulated() {
-        return skip(
-            "a_handle_of_another_driver_is_refused_and_named",
-            "the NVIDIA driver would crash on it",
-        );
+        return skip("a_wild_handle_is_refused_by_name", "the NVIDIA driver would crash on it");
     }
     let (status, text) = crate::driver::process::child("misuse", &[]);
     assert!(

@@ -21,7 +21,7 @@ fn devices_are_numbered_from_0() {
 }
 
 #[test]
-fn an_ordinal_beyond_the_devices_is_named() {
+fn an_ordinal_beyond_the_devices_is_refused_by_number() {
     run(|| {
         let count = Device::num_devices().unwrap();
         for ordinal in [count, 99, 65_535, i32::MAX as u32, u32::MAX] {
@@ -48,7 +48,7 @@ fn a_device_has_a_name_memory_and_a_uuid() {
 }
 
 #[test]
-fn the_simulated_device_says_that_it_is() {
+fn the_simulated_device_says_that_it_is_simulated() {
     run(|| {
         let name = Device::get_device(0).unwrap().name().unwrap();
         assert_eq!(name.contains("Simulated"), is_simulated(), "{name}");
@@ -97,7 +97,7 @@ fn attributes_are_those_of_an_h200() {
 }
 
 #[test]
-fn the_hidden_last_attribute_is_none() {
+fn the_hidden_last_attribute_is_refused() {
     run(|| {
         let device = Device::get_device(0).unwrap();
         let error = device.get_attribute(DeviceAttribute::__NonExhaustive).unwrap_err();
@@ -120,7 +120,7 @@ fn a_pci_address_leads_back_to_the_device() {
 }
 
 #[test]
-fn wrong_pci_addresses_are_named() {
+fn wrong_pci_addresses_are_refused_by_name() {
     run(|| {
         assert_eq!(Device::by_pci_bus_id("0000:ff:1f.0"), Err(CudaError::InvalidDevice));
         for text in ["nonsense", "", "0000\0:00:06.0"] {
@@ -132,7 +132,7 @@ fn wrong_pci_addresses_are_named() {
 }
 
 #[test]
-fn what_only_some_devices_have_is_answered() {
+fn queries_that_only_some_devices_support_return_an_answer() {
     run(|| {
         let device = Device::get_device(0).unwrap();
         assert_eq!(device.luid(), Err(CudaError::NotSupported), "only on Windows");

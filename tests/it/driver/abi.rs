@@ -1,9 +1,9 @@
-//! The C interface: the table and the structs are what NVIDIA's header says, function by function and field by field.
+//! The C interface: the table and the structs match NVIDIA's header, function by function and field by field.
 //!
-//! `abi/cuda.txt` has what a `cuda.h` declares, as classes: `u32` for an enum as for an `unsigned int`, pointers with
-//! what they lead to, handles and structs by name. It is made by [`record`], which needs the header and a C compiler;
-//! the tests need the file alone. The texts of `table.rs` and `ffi.rs` are compared with it, and the structs as the
-//! Rust compiler lays them out.
+//! `abi/cuda.txt` records the declarations of `cuda.h` as classes: `u32` for an enum as for an `unsigned int`, pointers
+//! with their target, handles and structs by name. [`record`] writes it and needs the header and a C compiler; the
+//! tests need only the file. The texts of `table.rs` and `ffi.rs` are compared with it, and the structs as the Rust
+//! compiler lays them out.
 
 #![cfg(all(target_pointer_width = "64", target_endian = "little"))]
 
@@ -19,7 +19,7 @@ const TABLE: &str = include_str!("../../../src/driver/table.rs");
 const FFI: &str = include_str!("../../../src/driver/ffi.rs");
 const HEADER: &str = include_str!("abi/cuda.txt");
 
-/// The lines of one kind in the recorded file, by name; of several headers the first, newest one counts.
+/// The recorded lines of one kind, by name; if several headers declare it, the newest counts.
 fn declared(kind: &str) -> BTreeMap<&'static str, &'static str> {
     let mut found = BTreeMap::new();
     for line in HEADER.lines() {
@@ -32,7 +32,7 @@ fn declared(kind: &str) -> BTreeMap<&'static str, &'static str> {
     found
 }
 
-/// The arguments in a list, as a name and a type each.
+/// The arguments in a list, each as a name and a type.
 fn arguments(list: &str) -> Vec<(String, String)> {
     let whole = list.split_whitespace().collect::<Vec<_>>().join(" ");
     let split = |argument: &str| {
@@ -42,7 +42,7 @@ fn arguments(list: &str) -> Vec<(String, String)> {
     whole.split(',').filter(|argument| !argument.trim().is_empty()).map(split).collect()
 }
 
-/// The class of a Rust type, as the recorded file has it.
+/// The class of a Rust type, in the notation of the recorded file.
 fn class(ty: &str) -> String {
     for pointer in ["*mut ", "*const "] {
         if let Some(to) = ty.strip_prefix(pointer) {
@@ -60,7 +60,7 @@ fn class(ty: &str) -> String {
     .to_owned()
 }
 
-/// Whether we lead to `void` where the header leads to a struct that `ffi.rs` does not have.
+/// Whether we point to `void` where the header points to a struct that `ffi.rs` does not have.
 fn is_opaque(ours: &str, theirs: &str) -> bool {
     let known = |to: &str| !to.starts_with("CU") || FFI.contains(to);
     ["*mut ", "*const "].iter().any(|level| {
@@ -68,7 +68,7 @@ fn is_opaque(ours: &str, theirs: &str) -> bool {
     })
 }
 
-/// What differs between a function of ours and the header's line.
+/// The differences between one of our functions and the header's line.
 fn differences(name: &str, ours: &[(String, String)], line: &str) -> Vec<String> {
     let list = line.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap();
     let theirs: Vec<_> = list.split(", ").filter(|class| !class.is_empty()).collect();
@@ -130,7 +130,7 @@ fn every_callback_is_as_the_header_declares_it() {
     assert!(seen >= 3, "{seen}");
 }
 
-/// The classes that [`class`] gives to names are what the names stand for.
+/// The names that [`class`] translates stand for the integers that it says.
 #[test]
 fn numbers_are_as_wide_as_the_header_has_them() {
     let same = [
@@ -164,7 +164,8 @@ fn numbers_are_as_wide_as_the_header_has_them() {
     }
 }
 
-/// A struct of ours: its name, size and alignment, and of each field its name, the header's name, offset and size.
+/// One of our structs: its name, size and alignment, and for each field its name, the header's name, its offset and its
+/// size.
 struct Layout {
     name: &'static str,
     size: usize,
@@ -192,8 +193,8 @@ macro_rules! layouts {
     };
 }
 
-/// Every struct of `ffi.rs`, with the header's name for each field. With a `+` at its end only the offset counts, as the
-/// header has more there; empty where the header has no such field.
+/// Every struct of `ffi.rs`, with the header's name for each field. A trailing `+` means that only the offset counts,
+/// because the header's field is larger; an empty name means that the header has no such field.
 fn layouts() -> Vec<Layout> {
     layouts! {
         CUDA_ARRAY3D_DESCRIPTOR {

@@ -1,4 +1,4 @@
-//! The table, the choice of a driver, and the layer that counts calls.
+//! The table, the selection of a driver, and the instrument layer.
 
 // The table is called directly.
 #![allow(unsafe_code)]
@@ -11,7 +11,7 @@ use custack::sim;
 use std::collections::BTreeSet;
 
 #[test]
-fn the_driver_tells_its_name_version_and_place() {
+fn the_driver_has_a_name_a_version_and_a_path() {
     let driver = start();
     let text = driver.to_string();
     assert!(text.contains(if driver.is_simulated() { "simulated" } else { "NVIDIA" }), "{text}");
@@ -70,7 +70,7 @@ fn the_table_has_every_context_and_device_function_of_cuda_13() {
 }
 
 #[test]
-fn both_tables_can_be_had_side_by_side() {
+fn both_tables_work_side_by_side() {
     let simulated = sim::table();
     let mut version = 0;
     // SAFETY: writes to a local.
@@ -108,7 +108,7 @@ fn an_armed_fault_happens_once_at_its_call() {
 }
 
 #[test]
-fn what_a_driver_lacks_is_an_error_that_says_so() {
+fn a_function_that_the_driver_lacks_is_an_error_that_says_so() {
     assert_eq!(CudaError::from_code(36), Some(CudaError::CallRequiresNewerDriver));
     assert!(CudaError::CallRequiresNewerDriver.to_string().contains("too old"));
 }

@@ -1,4 +1,4 @@
-//! The driver: which one, the table, the C interface, and what takes a process of its own.
+//! The driver: its selection, the table, the C interface, and tests that need a process of their own.
 
 mod abi;
 mod choice;

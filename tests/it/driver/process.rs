@@ -1,6 +1,6 @@
-//! What takes a process of its own: how the driver is chosen, and what ends badly on purpose.
+//! Tests that need a process of their own: the selection of a driver, and what crashes on purpose.
 //!
-//! A test here starts this binary again with one scenario of `in_a_process_of_its_own`, and reads what it prints.
+//! A test here starts this binary again with one scenario of `in_a_process_of_its_own`, and reads its output.
 
 // One scenario plays a C program with wild handles.
 #![allow(unsafe_code)]
@@ -21,12 +21,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
-/// Runs a scenario with these environment variables; gives its end, and all that it printed.
+/// Runs a scenario with these environment variables; returns its exit status and output.
 pub(crate) fn child(scenario: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
     run_child(command(scenario).envs(variables.iter().copied()))
 }
 
-/// As [`child`], with one variable that need not be text.
+/// Like [`child`], with one variable that need not be text.
 pub(crate) fn child_with(scenario: &str, variable: &str, value: &OsStr) -> (ExitStatus, String) {
     run_child(command(scenario).env(variable, value))
 }
@@ -93,7 +93,7 @@ fn count_devices() -> Result<u32, CudaError> {
 fn misuse() {
     let table = driver::choose(Choice::Sim).unwrap().table();
     let mut a = std::ptr::null_mut();
-    // SAFETY: the simulated driver answers wild handles, which is what is tested.
+    // SAFETY: the simulated driver survives wild handles, which is what is tested.
     unsafe {
         assert_eq!((table.cuThreadExchangeStreamCaptureMode)(&mut 0), 3);
         assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 3);
@@ -109,7 +109,7 @@ fn misuse() {
     assert_eq!((sim::misuses(), sim::depth()), (5, 0));
 }
 
-/// Prints the error of a program's first call, as `main` would and as a log would.
+/// Prints the error of a program's first call, as `main` and a log would.
 fn say_why() {
     let error = custack::init(custack::CudaFlags::empty()).unwrap_err();
     println!("debug: {error:?}\ndisplay: {error}\ncode: {}", error.code());
@@ -146,7 +146,7 @@ fn fixed_after_a_failure() {
     assert_eq!(custack::init(custack::CudaFlags::empty()), Ok(()));
 }
 
-/// What counts calls counts those of the driver that is chosen in the end.
+/// The instrument layer counts the calls of the driver that is selected in the end.
 fn no_device() {
     instrument::enable();
     let driver = driver::current().unwrap();
@@ -160,7 +160,7 @@ fn no_device() {
     }
 }
 
-/// The safe program that ends in SIGSEGV where handles are raw pointers.
+/// A safe program that would crash if handles were raw pointers.
 fn owner_gone() {
     custack::init(custack::CudaFlags::empty()).unwrap();
     let device = Device::get_device(0).unwrap();
@@ -193,7 +193,7 @@ fn owner_gone() {
 }
 
 #[test]
-fn a_handle_whose_owner_is_gone_is_answered_not_crashed_on() {
+fn a_handle_whose_owner_is_gone_returns_an_error_and_does_not_crash() {
     run(|| {
         let name = if is_simulated() { "sim" } else { "cuda" };
         let text = child_succeeds("owner gone", &[("CUSTACK_DRIVER", name)]);
@@ -208,7 +208,7 @@ fn a_missing_library_says_what_was_tried_and_what_to_do() {
     for part in ["/no/such/libcuda.so", "Install the NVIDIA driver", "CUSTACK_DRIVER=sim", "code: 100201"] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
-    // What `main` prints, and what a log prints.
+    // Once from `main`, once from a log.
     assert_eq!(text.matches("Install the NVIDIA driver").count(), 2, "{text}");
 }
 
@@ -321,13 +321,13 @@ fn calls_of_all_threads_are_counted_those_that_ended_included() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_library_that_is_no_driver_is_named_with_the_symbol_it_lacks() {
+fn the_error_for_a_library_that_is_not_a_driver_names_the_missing_symbol() {
     let text = child_succeeds("say why", &[("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "libc.so.6")]);
     assert!(text.contains("libc.so.6 is no CUDA driver: it has no cuInit"), "{text}");
 }
 
 #[test]
-fn a_choice_of_nothing_is_as_none_and_capitals_do_not_matter() {
+fn an_empty_choice_means_unset_and_case_does_not_matter() {
     let text = child_succeeds("which driver", &[("CUSTACK_DRIVER", "SIM")]);
     assert!(text.contains("simulated"), "{text}");
     let missing = ("CUSTACK_LIBCUDA", "/no/such/libcuda.so");
@@ -336,7 +336,7 @@ fn a_choice_of_nothing_is_as_none_and_capitals_do_not_matter() {
 }
 
 #[test]
-fn a_nonsense_choice_is_named() {
+fn an_unknown_choice_is_refused_by_name() {
     let text = child_succeeds("say why", &[("CUSTACK_DRIVER", "nonsense")]);
     assert!(text.contains("CUSTACK_DRIVER=nonsense: expected `cuda`, `sim` or `auto`"), "{text}");
 }
@@ -351,7 +351,7 @@ fn auto_falls_back_to_the_simulated_driver() {
 }
 
 #[test]
-fn a_failure_to_load_is_not_kept() {
+fn a_failure_to_load_is_not_remembered() {
     let missing = [("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")];
     child_succeeds("fixed after a failure", &missing);
 }
@@ -390,7 +390,7 @@ fn the_nvidia_driver_names_its_library() {
     assert!(text.contains("the NVIDIA driver, CUDA ") && text.contains("libcuda.so"), "{text}");
 }
 
-/// The process loses a system call that it has used before, as in a sandbox that is entered late.
+/// The process loses a system call after its first use, as in a sandbox that is entered late.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn sandboxed() {
     use std::os::raw::{c_int, c_long, c_ulong, c_void};
@@ -421,7 +421,7 @@ fn sandboxed() {
         ctx
     };
     drop(create());
-    // Load the number of the call; if it is this one answer EPERM, else allow it.
+    // Loads the number of the call; returns EPERM if it is this one, else allows it.
     let filters = [
         Filter { code: 0x20, jump_true: 0, jump_false: 0, k: 0 },
         Filter { code: 0x15, jump_true: 0, jump_false: 1, k: MEMBARRIER },
@@ -453,9 +453,9 @@ fn sandboxed() {
 fn sandboxed() {}
 
 #[test]
-fn destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away() {
+fn destroying_works_after_a_sandbox_forbids_the_kernels_fence() {
     if !cfg!(target_os = "linux") {
-        return skip("destroying_goes_on_when_a_sandbox_takes_the_kernels_fence_away", "it is about Linux");
+        return skip("destroying_works_after_a_sandbox_forbids_the_kernels_fence", "it is about Linux");
     }
     child_succeeds("sandboxed", &[]);
 }
@@ -465,7 +465,7 @@ fn a_subscriber_may_wait_for_what_is_retired() {
     child_succeeds("waits in a report", &[("CUSTACK_DRIVER", "sim")]);
 }
 
-/// What is retired cannot be destroyed, and the subscriber that is told so waits for it.
+/// What is retired cannot be destroyed, and the subscriber that gets the report waits for it.
 fn waits_in_a_report() {
     use std::sync::Mutex;
     static ANSWERS: Mutex<Vec<Result<(), CudaError>>> = Mutex::new(Vec::new());
@@ -473,7 +473,7 @@ fn waits_in_a_report() {
     tracing::subscriber::set_global_default(OnReport(waits)).unwrap();
     crate::harness::within(20, || {
         let ctx = custack::quick_init().unwrap();
-        // SAFETY: memory that does not exist; nothing uses it, and the simulated driver refuses to free it.
+        // SAFETY: the memory does not exist; nothing uses it, and the simulated driver refuses to free it.
         let wild = unsafe { DeviceBuffer::<u8>::from_raw_parts(DevicePointer::wrap(256 as *mut u8), 1) };
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
         stream.add_callback(Box::new(move |_| drop(wild))).unwrap();

@@ -1,7 +1,7 @@
-//! A driver that is older than this crate in what it has, and newer in what it answers; and one that finds no device.
+//! A driver that lacks functions which this crate knows and returns values which it does not; and a driver that finds
+//! no device.
 //!
-//! The libraries are compiled here, from the few lines below; where there is no compiler the tests say so and do not
-//! run.
+//! The libraries are compiled here from the few lines below; without a compiler the tests are skipped.
 
 use crate::driver::process::child;
 use crate::harness::skip;
@@ -11,8 +11,8 @@ use custack::error::CudaError;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Has what every driver has and hardly more; knows no `_v2` of the UUID, no ids, no flags to set. Answers a cache
-/// configuration and an error that no header has.
+/// Has little more than the functions that every driver has: no `_v2` of the UUID, no ids, no setter for flags. Returns
+/// a cache configuration and an error that no header has.
 const SOURCE: &str = r#"
 #![allow(non_snake_case)]
 use std::cell::RefCell;
@@ -47,7 +47,7 @@ fn top() -> usize { STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0)
 #[no_mangle] pub unsafe extern "C" fn cuCtxGetStreamPriorityRange(l: *mut i32, g: *mut i32) -> u32 { *l = 0; *g = -2; 0 }
 "#;
 
-/// A driver on a machine without a GPU: it loads, and that is all.
+/// A driver on a machine without a GPU: it loads, but every call fails.
 const NO_DEVICE: &str = r#"
 #![allow(non_snake_case)]
 #[no_mangle] pub unsafe extern "C" fn cuInit(_: u32) -> u32 { 100 }
@@ -76,7 +76,7 @@ fn library(name: &str, text: &str) -> Option<PathBuf> {
     built.is_ok_and(|output| output.status.success()).then_some(library)
 }
 
-/// What the process of its own does.
+/// The body of the child process.
 pub(crate) fn scenario() {
     custack::init(custack::CudaFlags::empty()).unwrap();
     let version = custack::CudaApiVersion::get().unwrap();

@@ -1,6 +1,6 @@
-//! The simulated driver's own controls. What it does as a driver is in `facts`.
+//! The simulated driver's controls. Its behaviour as a driver is tested in `facts`.
 
-// One test makes and destroys a context behind custack's back, with memory in it.
+// One test makes and destroys a context with memory in it behind custack's back.
 #![allow(unsafe_code)]
 
 use crate::harness::{current, is_simulated, other, parked, pushed, run, run_alone, skip};
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// On the NVIDIA driver there is nothing to control.
+/// Skips the test on the NVIDIA driver, which has no controls.
 fn simulated(test: &str) -> bool {
     if !is_simulated() {
         skip(test, "it is about the simulated driver's controls");
@@ -23,8 +23,8 @@ fn simulated(test: &str) -> bool {
 }
 
 #[test]
-fn the_counts_tell_what_is_alive() {
-    if !simulated("the_counts_tell_what_is_alive") {
+fn the_counts_are_those_of_living_objects() {
+    if !simulated("the_counts_are_those_of_living_objects") {
         return;
     }
     run_alone(|| {
@@ -42,8 +42,8 @@ fn the_counts_tell_what_is_alive() {
 }
 
 #[test]
-fn the_layers_counts_agree_with_the_machines() {
-    if !simulated("the_layers_counts_agree_with_the_machines") {
+fn the_instruments_counts_agree_with_the_simulators() {
+    if !simulated("the_instruments_counts_agree_with_the_simulators") {
         return;
     }
     run_alone(|| {
@@ -58,8 +58,8 @@ fn the_layers_counts_agree_with_the_machines() {
 }
 
 #[test]
-fn handles_come_once_unless_told_to_come_again() {
-    if !simulated("handles_come_once_unless_told_to_come_again") {
+fn handles_are_not_reused_unless_requested() {
+    if !simulated("handles_are_not_reused_unless_requested") {
         return;
     }
     run_alone(|| {
@@ -94,8 +94,8 @@ fn a_handle_is_freed_when_no_stack_holds_it_and_not_before() {
 }
 
 #[test]
-fn a_thread_that_ends_lets_go_of_its_stack() {
-    if !simulated("a_thread_that_ends_lets_go_of_its_stack") {
+fn a_thread_that_ends_releases_its_stack() {
+    if !simulated("a_thread_that_ends_releases_its_stack") {
         return;
     }
     run_alone(|| {
@@ -111,7 +111,7 @@ fn a_thread_that_ends_lets_go_of_its_stack() {
     });
 }
 
-/// Notes what is current, and how deep the stack is, when it is dropped.
+/// Records what is current, and how deep the stack is, when it is dropped.
 struct Late(Arc<Mutex<Vec<(usize, usize)>>>);
 
 impl Drop for Late {
@@ -121,8 +121,8 @@ impl Drop for Late {
     }
 }
 
-/// Two contexts on a thread that ends, and what a thread-local that was made before the first driver call and one
-/// that was made after it find then.
+/// Two contexts on a thread that ends, and what two thread-locals observe then: one made before the first driver call,
+/// one after.
 fn seen_at_the_end(late: [bool; 2]) -> ([usize; 2], Vec<(usize, usize)>) {
     thread_local! {
         static BEFORE: RefCell<Option<Late>> = const { RefCell::new(None) };
@@ -157,7 +157,7 @@ fn thread_locals_find_the_stack_as_it_was_until_the_last_of_them_is_gone() {
             let (contexts, seen) = seen_at_the_end(late);
             let expected = (contexts[1], 2);
             assert_eq!(seen, vec![expected; late.iter().filter(|late| **late).count()]);
-            // The thread holds them no more: a destroyed one is freed, and its handle comes again.
+            // The thread no longer holds the contexts: a destroyed one is freed, and its handle is reused.
             for context in contexts {
                 other::destroy(context as CUcontext);
                 assert_eq!(parked().as_raw().addr(), context);
@@ -167,7 +167,7 @@ fn thread_locals_find_the_stack_as_it_was_until_the_last_of_them_is_gone() {
     });
 }
 
-/// The address of a buffer of so many bytes.
+/// The address of a buffer of this size.
 fn address(buffer: &mut DeviceBuffer<u8>) -> u64 {
     buffer.as_device_ptr().as_raw() as u64
 }
@@ -177,8 +177,8 @@ fn buffer(size: usize) -> DeviceBuffer<u8> {
 }
 
 #[test]
-fn addresses_come_once_unless_told_to_come_again() {
-    if !simulated("addresses_come_once_unless_told_to_come_again") {
+fn addresses_are_not_reused_unless_requested() {
+    if !simulated("addresses_are_not_reused_unless_requested") {
         return;
     }
     run_alone(|| {
@@ -202,7 +202,7 @@ fn the_next_contexts_buffer_gets_the_address_of_the_destroyed_ones() {
     run_alone(|| {
         sim::reuse_addresses(true);
         let other = parked();
-        // Freed with its context, and not one by one.
+        // Freed with its context, not individually.
         let stale = other::create();
         let table = crate::harness::table();
         let mut raw = 0;
@@ -220,8 +220,8 @@ fn the_next_contexts_buffer_gets_the_address_of_the_destroyed_ones() {
 }
 
 #[test]
-fn freed_ranges_are_taken_first_fit_and_join_again() {
-    if !simulated("freed_ranges_are_taken_first_fit_and_join_again") {
+fn freed_ranges_are_reused_first_fit_and_coalesce() {
+    if !simulated("freed_ranges_are_reused_first_fit_and_coalesce") {
         return;
     }
     run_alone(|| {
@@ -240,7 +240,7 @@ fn freed_ranges_are_taken_first_fit_and_join_again() {
         assert_eq!(address(&mut third), at[6]);
         let mut fresh = buffer(1);
         assert!(!at.contains(&address(&mut fresh)));
-        // Random comings and goings never overlap, and keep what was written.
+        // Random allocations and frees never overlap, and keep their contents.
         drop((small, large, third, fresh, all));
         let mut seed = 7u64;
         let mut kept: Vec<(DeviceBuffer<u8>, u8)> = Vec::new();
@@ -268,8 +268,8 @@ fn freed_ranges_are_taken_first_fit_and_join_again() {
 }
 
 #[test]
-fn refusals_leave_sentences() {
-    if !simulated("refusals_leave_sentences") {
+fn refusals_are_logged_as_sentences() {
+    if !simulated("refusals_are_logged_as_sentences") {
         return;
     }
     run(|| {

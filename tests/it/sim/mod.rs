@@ -1,4 +1,4 @@
-//! The simulated driver: its own controls, and whether it answers as a real one does.
+//! The simulated driver: its controls, and whether it answers as a real driver does.
 
 mod controls;
 mod facts;

@@ -1,4 +1,4 @@
-//! What the simulated driver's reader and interpreter of PTX do with numbers that no sensible program has.
+//! How the simulated driver's PTX parser and interpreter handle numbers that no sensible program has.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
@@ -13,7 +13,7 @@ use custack::stream::{Stream, StreamFlags};
 
 const HEAD: &str = ".version 7.0 .target sm_70 .address_size 64 ";
 
-/// On a GPU another compiler reads the text.
+/// Skips the test on a GPU, where another compiler reads the text.
 fn simulated(test: &str) -> bool {
     if !is_simulated() {
         skip(test, "a GPU's compiler is not what is tested");
@@ -32,8 +32,8 @@ fn kernel(lines: &str) -> String {
 }
 
 #[test]
-fn numbers_that_nothing_has_room_for_are_refused() {
-    if !simulated("numbers_that_nothing_has_room_for_are_refused") {
+fn numbers_that_do_not_fit_are_refused() {
+    if !simulated("numbers_that_do_not_fit_are_refused") {
         return;
     }
     run(|| {
@@ -99,8 +99,8 @@ fn numbers_that_nothing_has_room_for_are_refused() {
 }
 
 #[test]
-fn nesting_is_as_deep_as_it_is() {
-    if !simulated("nesting_is_as_deep_as_it_is") {
+fn nesting_may_be_of_any_depth() {
+    if !simulated("nesting_may_be_of_any_depth") {
         return;
     }
     run(|| {
@@ -114,8 +114,8 @@ fn nesting_is_as_deep_as_it_is() {
 }
 
 #[test]
-fn large_variables_take_room_on_the_device_and_not_on_the_host() {
-    if !simulated("large_variables_take_room_on_the_device_and_not_on_the_host") {
+fn large_variables_take_device_memory_and_no_host_memory() {
+    if !simulated("large_variables_take_device_memory_and_no_host_memory") {
         return;
     }
     run_alone(|| {
@@ -198,7 +198,7 @@ const ARITHMETIC: &[(&str, u64)] = &[
         "st.global.u64 [%rd1], -1; atom.global.add.u64 %rd3, [%rd1], -1; ld.global.u64 %rd2, [%rd1];",
         u64::MAX - 1,
     ),
-    // There and back again, past both ends of the address space.
+    // There and back, past both ends of the address space.
     (
         "st.global.u64 [%rd1], 9; add.u64 %rd3, %rd1, 9223372036854775807; ld.global.u64 %rd2, [%rd3+-9223372036854775807];",
         9,

@@ -1,4 +1,4 @@
-//! Owners, buffers and streams that are let go in callbacks and under waiting calls.
+//! Owners, buffers and streams that are dropped in callbacks and during waiting calls.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
@@ -57,7 +57,7 @@ fn a_callback_may_drop_the_last_memory_of_a_context_that_another_thread_waits_fo
 }
 
 #[test]
-fn what_a_callback_drops_is_destroyed_soon_after_although_nobody_waits() {
+fn what_a_callback_drops_is_destroyed_soon_after_without_a_wait() {
     run_alone(|| {
         let (objects, allocations) = (sim::objects(), sim::allocations());
         let keeps = parked();
@@ -77,14 +77,14 @@ fn what_a_callback_drops_is_destroyed_soon_after_although_nobody_waits() {
         let go = drop_in_callback(&stream, (ctx, things));
         drop(stream);
         go();
-        // The callback comes at some time, and nobody has waited for it; then what it dropped is there to wait for.
+        // No thread waits for the callback; once it has run, what it dropped can be waited for.
         within(20, move || {
             while handle.is_alive() {
                 std::thread::yield_now();
             }
             assert!(handle.clone().synchronize().is_err());
             wait_until_retired().unwrap();
-            assert!(!handle.is_alive(), "dead once, dead for good");
+            assert!(!handle.is_alive(), "dead contexts stay dead");
         });
         keeps.synchronize().unwrap();
         wait_until_retired().unwrap();
@@ -162,10 +162,10 @@ fn dropping_an_owner_waits_for_no_other_threads_call() {
 }
 
 #[test]
-fn what_is_retired_breaks_nobodys_capture() {
+fn retirement_invalidates_no_capture() {
     if is_simulated() {
         return crate::harness::skip(
-            "what_is_retired_breaks_nobodys_capture",
+            "retirement_invalidates_no_capture",
             "the simulated driver captures no streams",
         );
     }
@@ -190,7 +190,7 @@ fn what_is_retired_breaks_nobodys_capture() {
         assert_eq!(unsafe { begin(captured.as_raw(), GLOBAL) }, 0);
         let frees = instrument::succeeded("cuMemFree_v2");
         go();
-        // On this thread nothing may be asked that a capture forbids; the retirement thread is told by itself.
+        // On this thread no call may be made that a capture forbids; the retirement thread has a mode of its own.
         while instrument::succeeded("cuMemFree_v2") < frees + 2 {
             std::thread::yield_now();
         }

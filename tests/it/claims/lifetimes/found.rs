@@ -1,4 +1,4 @@
-//! Contexts of other code that custack finds current.
+//! Foreign contexts that custack finds current.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
@@ -12,7 +12,7 @@ use custack::memory::LockedBuffer;
 use std::sync::mpsc::channel;
 
 #[test]
-fn what_custack_destroyed_never_becomes_other_codes() {
+fn what_custack_destroyed_never_becomes_foreign() {
     run_alone(|| {
         let ctx = parked();
         let (tell, told) = channel();
@@ -33,7 +33,7 @@ fn what_custack_destroyed_never_becomes_other_codes() {
 }
 
 #[test]
-fn other_codes_context_is_found_and_stayed_in() {
+fn a_foreign_context_is_found_current_without_a_switch() {
     run(|| {
         let (ctx, b) = (parked(), parked());
         other::push(ctx.as_raw());
@@ -46,7 +46,7 @@ fn other_codes_context_is_found_and_stayed_in() {
         assert_eq!(ContextStack::depth(), 1);
         let (_, calls) = instrument::during(|| ctx.scoped(|_| Ok(())));
         assert_eq!(calls.to_string(), "cuCtxGetCurrent");
-        // Other code sets another one, and takes it off again.
+        // Other code sets another context, and pops it again.
         other::set(b.as_raw());
         ctx.scoped(|current| current.synchronize()).unwrap();
         assert_eq!(current(), b.as_raw(), "as it was");
@@ -57,7 +57,7 @@ fn other_codes_context_is_found_and_stayed_in() {
 }
 
 #[test]
-fn a_guard_on_other_codes_entry_holds_it() {
+fn a_guard_holds_a_found_entry() {
     run(|| {
         let (ctx, b) = (parked(), parked());
         other::push(ctx.as_raw());
@@ -72,7 +72,7 @@ fn a_guard_on_other_codes_entry_holds_it() {
 }
 
 #[test]
-fn what_other_code_put_within_a_scope_of_its_context_stays_its_own() {
+fn what_other_code_pushed_within_a_scope_of_its_context_stays() {
     run(|| {
         let (a, b) = (parked(), parked());
         other::push(a.as_raw());
@@ -82,7 +82,7 @@ fn what_other_code_put_within_a_scope_of_its_context_stays_its_own() {
         other::set(b.as_raw());
         (0..3).for_each(|_| b.scoped(|_| Ok(())).unwrap());
         drop(guard);
-        assert_eq!(current(), b.as_raw(), "neither taken off nor replaced");
+        assert_eq!(current(), b.as_raw(), "neither popped nor replaced");
         assert_eq!(other::pop(), Ok(b.as_raw()));
         a.scoped(|current| current.synchronize()).unwrap();
         assert!(current().is_null());
@@ -90,7 +90,7 @@ fn what_other_code_put_within_a_scope_of_its_context_stays_its_own() {
 }
 
 #[test]
-fn a_found_context_that_was_destroyed_goes_with_the_scope() {
+fn a_found_context_that_was_destroyed_is_popped_with_the_scope() {
     run_alone(|| {
         let (base, a) = (pushed(), parked());
         let (handle, raw) = (a.get_unowned(), a.as_raw());
@@ -110,7 +110,7 @@ fn a_found_context_that_was_destroyed_goes_with_the_scope() {
 }
 
 #[test]
-fn scopes_that_have_to_switch_pay_nothing_for_looking() {
+fn scopes_that_have_to_switch_pay_almost_nothing_for_probes() {
     run(|| {
         let ctx = parked();
         let (_, calls) = instrument::during(|| (0..10_000).try_for_each(|_| ctx.scoped(|_| Ok(()))));

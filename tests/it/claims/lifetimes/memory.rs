@@ -1,4 +1,4 @@
-//! Memory that outlives its context, and where its addresses go.
+//! Memory that outlives its context, and the reuse of its addresses.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
@@ -51,7 +51,7 @@ fn a_dead_buffer_does_not_shadow_a_living_one() {
 }
 
 #[test]
-fn memory_keeps_its_context_at_the_driver_and_the_last_of_it_destroys() {
+fn memory_keeps_its_context_at_the_driver_until_the_last_of_it_is_freed() {
     run_alone(|| {
         let ctx = parked();
         let alive = instrument::contexts_alive();
@@ -102,7 +102,7 @@ fn values_that_the_driver_cannot_align_are_refused() {
 }
 
 #[test]
-fn any_number_of_values_without_a_size_is_made_at_once() {
+fn any_number_of_zero_sized_values_is_made_at_once() {
     run(|| {
         let _ctx = pushed();
         within(20, || {

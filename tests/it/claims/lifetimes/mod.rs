@@ -1,4 +1,4 @@
-//! What outlives what; and what a failed destroying leaves.
+//! Lifetimes of contexts and their resources, and what a failed destruction leaves.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
@@ -21,7 +21,7 @@ pub(super) fn stream_of(ctx: &UnownedContext) -> Stream {
     ctx.scoped(|_| Stream::new(StreamFlags::NON_BLOCKING, None)).unwrap()
 }
 
-/// Has the stream wait in a callback until told, and then drop these.
+/// Makes the stream wait in a callback until told to go on, and then drop these values.
 pub(super) fn drop_in_callback<T: Send + 'static>(
     stream: &Stream,
     things: T,
@@ -36,7 +36,7 @@ pub(super) fn drop_in_callback<T: Send + 'static>(
 }
 
 #[test]
-fn what_may_be_gone_does_not_come_back_as_usable() {
+fn what_may_be_destroyed_does_not_come_back_as_usable() {
     run_alone(|| {
         let ctx = pushed();
         let leftovers = (sim::objects(), sim::allocations());
@@ -76,7 +76,7 @@ fn what_may_be_gone_does_not_come_back_as_usable() {
 }
 
 #[test]
-fn of_two_shares_none_says_that_it_lives_when_the_other_took_it_along() {
+fn neither_of_two_shares_is_alive_when_releasing_one_ended_both() {
     run_alone(|| {
         let device = crate::harness::device();
         let (one, two) = (PrimaryContext::retain(device).unwrap(), PrimaryContext::retain(device).unwrap());
@@ -92,7 +92,7 @@ fn of_two_shares_none_says_that_it_lives_when_the_other_took_it_along() {
 }
 
 #[test]
-fn a_primary_context_that_lives_on_under_another_number_lets_its_things_go() {
+fn a_primary_context_that_lives_on_under_another_id_destroys_its_earlier_resources() {
     for order in 0..6 {
         run_alone(move || {
             let before = (sim::objects(), sim::allocations());

@@ -12,7 +12,7 @@ use custack::event::{Event, EventFlags};
 use std::sync::mpsc::channel;
 
 #[test]
-fn more_threads_than_any_table_has_room_for_use_a_context_at_once() {
+fn more_threads_than_any_fixed_table_holds_use_a_context_at_once() {
     run_alone(|| {
         within(60, || {
             let ctx = parked();
@@ -23,7 +23,7 @@ fn more_threads_than_any_table_has_room_for_use_a_context_at_once() {
                     scope.spawn(|| {
                         ctx.scoped(|_| event.record(&stream)).unwrap();
                         barrier.wait();
-                        // All are alive, and have entered; and each does it again.
+                        // All threads are alive and have entered; now each enters again.
                         event.record(&stream).unwrap();
                         barrier.wait();
                     });
@@ -39,7 +39,7 @@ fn more_threads_than_any_table_has_room_for_use_a_context_at_once() {
     });
 }
 
-/// The program of three kinds: over `[A]`, a scope of B in which B's owner is dropped and then `act` is done.
+/// The setup of three tests: on a stack of A alone, `act` runs in a scope of B whose owner is dropped first.
 fn in_a_scope_of_a_destroyed_context(act: impl Fn(&Context)) {
     let (a, c) = (pushed(), parked());
     let b_owner = parked();
@@ -56,7 +56,7 @@ fn in_a_scope_of_a_destroyed_context(act: impl Fn(&Context)) {
 }
 
 #[test]
-fn a_push_over_a_scopes_destroyed_context_goes_with_the_scope() {
+fn a_push_over_a_scopes_destroyed_context_is_popped_with_the_scope() {
     run_alone(|| {
         in_a_scope_of_a_destroyed_context(|c| ContextStack::push(c).unwrap());
     });
@@ -74,7 +74,7 @@ fn a_scopes_destroyed_context_is_neither_replaced_nor_popped() {
 }
 
 #[test]
-fn a_scope_takes_along_what_was_destroyed_below_it_meanwhile() {
+fn a_scope_also_pops_what_was_destroyed_below_it_meanwhile() {
     run_alone(|| {
         let (base, a, b) = (pushed(), pushed(), parked());
         b.scoped(|_| {
@@ -124,7 +124,7 @@ fn a_scope_of_what_was_current_leaves_what_was_destroyed_before_it() {
     });
 }
 
-/// Runs this in the destructor of a thread-local, after custack's own thread-locals are destroyed.
+/// Runs `last` in the destructor of a thread-local, after custack's own thread-locals are destroyed.
 pub(super) fn at_the_end_of_a_thread(first: impl FnOnce() + Send, last: impl FnOnce() + Send + 'static) {
     struct AtEnd(Option<Box<dyn FnOnce()>>);
     impl Drop for AtEnd {
@@ -139,7 +139,7 @@ pub(super) fn at_the_end_of_a_thread(first: impl FnOnce() + Send, last: impl FnO
     }
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // Registered before custack has anything on this thread, so destroyed after it.
+            // Registered before custack's thread-locals, and so destroyed after them.
             AT_END.with(|_| {});
             first();
             AT_END.set(AtEnd(Some(Box::new(last))));
@@ -191,7 +191,7 @@ fn a_failed_call_leaves_things_as_they_were_where_a_context_lies_twice() {
                     assert_eq!(ContextStack::push(&ctx).err(), error);
                     fail("cuCtxPopCurrent_v2");
                     assert_eq!(ContextStack::pop().err(), error);
-                    // A scope whose pop fails is left all the same.
+                    // A scope ends even if its pop fails.
                     let guard = base.enter().unwrap();
                     fail("cuCtxPopCurrent_v2");
                     drop(guard);

@@ -1,8 +1,9 @@
-//! What programs are made of.
+//! The acts that programs consist of.
 
 use proptest::prelude::*;
 
-/// What one thread does next. Numbers choose among what was made so far, alive or not, and the guards it has.
+/// What one thread does next. The numbers select among what was made so far, alive or not, and among the thread's
+/// guards.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Create,
@@ -14,7 +15,7 @@ pub(super) enum Act {
     Unset,
     Enter(usize),
     Leave(usize),
-    /// All guards of the thread, the last first.
+    /// Drops all guards of the thread, the last first.
     LeaveAll,
     /// A scope, and what is done in it.
     Scoped(usize, Vec<Act>),
@@ -30,11 +31,11 @@ pub(super) enum Act {
     Read(usize),
     /// From device memory to device memory.
     Copy(usize, usize),
-    /// A slice is taken, the owner of its context dropped, and the slice used.
+    /// Takes a slice, drops the owner of its context, and uses the slice.
     StaleSlice(usize, u32),
     MakeStream,
     SynchronizeStream(usize),
-    /// A thread beside those of the program waits for the stream, while the program goes on.
+    /// A thread outside the program waits for the stream, while the program continues.
     SynchronizeElsewhere(usize),
     MakeEvent,
     Record(usize, usize),
@@ -42,7 +43,7 @@ pub(super) enum Act {
     Drop(Thing, usize),
     /// `T::drop(value)`.
     GiveBack(Thing, usize),
-    /// These go into a callback of the stream, which tries this and that on a context and drops them.
+    /// Moves these things into a callback of the stream, which makes some calls on a context and drops them.
     Callback {
         stream: usize,
         context: usize,
@@ -50,14 +51,14 @@ pub(super) enum Act {
         sleeps: bool,
         waits: bool,
     },
-    /// A short-lived thread, which does the latter in the destructor of a thread-local, custack's own being gone
-    /// already or there yet.
+    /// A short-lived thread, which performs the latter acts in the destructor of a thread-local, before or after
+    /// custack's own are destroyed.
     Ending {
         late: bool,
         before: Vec<Act>,
         dying: Vec<Act>,
     },
-    /// The `nth` driver call of it fails.
+    /// The `nth` driver call of the act fails.
     Faulty {
         code: u32,
         after: bool,
@@ -66,7 +67,7 @@ pub(super) enum Act {
     },
     /// Reads every buffer.
     ReadAll,
-    /// The last act of a thread: takes everything off the driver's stack, behind custack's back.
+    /// The last act of a thread: pops everything off the driver's stack, behind custack's back.
     Drain,
 }
 
@@ -81,14 +82,14 @@ pub(super) enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thing {
-    /// Of a created context, or a share of the primary one.
+    /// The owner of a created context, or a share of the primary one.
     Owner,
     Buffer,
     Stream,
     Event,
 }
 
-/// Which of so many things the number means: one of the latest.
+/// The index that the number selects out of `count`: one of the latest.
 pub(super) fn pick(n: usize, count: usize) -> Option<usize> {
     const LATEST: usize = 10;
     count.checked_sub(1).map(|last| last - n % count.min(LATEST))
@@ -159,7 +160,7 @@ fn uses() -> BoxedStrategy<Act> {
     .boxed()
 }
 
-/// What can be done in a scope, and by a thread that ends.
+/// Acts that are possible in a scope and on a thread that ends.
 fn plain(creates: u32) -> BoxedStrategy<Act> {
     prop_oneof![8 => moves(), 3 => makes(creates), 3 => uses()].boxed()
 }

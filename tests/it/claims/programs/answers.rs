@@ -8,7 +8,7 @@ use super::world::values;
 use custack::error::CudaError;
 
 impl Oracle {
-    /// What the act may answer; everything is afterwards as it must be.
+    /// The answers that the act may give; updates the oracle.
     pub(super) fn answer(&mut self, thread: usize, act: &Act) -> Vec<Answer> {
         match self.try_answer(thread, act) {
             Ok(expected) => expected,
@@ -72,7 +72,7 @@ impl Oracle {
                     (_, Ok(living)) => return Ok(vec![Ok(vec![living as u32 + 1])]),
                     (Some(top), Err(_)) => top,
                 };
-                // One life of the primary context or another, if it had several.
+                // One of the primary context's lives, if it had several.
                 let same = (0..self.raws.len()).filter(|at| self.raws[*at] == self.raws[top]);
                 let primary = self.stacks.contexts[top].primary;
                 return Ok(same
@@ -118,7 +118,7 @@ impl Oracle {
         let Some(context) = self.stream(stream) else { return Ok(done()) };
         let gone: Vec<_> = drops.iter().map(|(thing, n)| self.take(*thing, *n)).collect();
         if let Err(error) = self.stacks.usable(context) {
-            // It was not added, and everything is dropped here.
+            // The callback was not added, and everything is dropped here.
             gone.into_iter().for_each(|gone| self.dropped(gone, Some(thread)));
             return Err(error);
         }
@@ -218,7 +218,7 @@ impl Oracle {
         Ok(done())
     }
 
-    /// Page-locked and managed memory is the host's, whatever becomes of its context.
+    /// Page-locked and managed memory is host memory, readable whatever happens to its context.
     fn reachable(&self, memory: &Memory) -> Result<(), CudaError> {
         match memory.kind {
             Kind::Unified | Kind::Locked => Ok(()),

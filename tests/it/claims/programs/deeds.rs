@@ -1,4 +1,4 @@
-//! The acts on what all threads have in common, done for real.
+//! Performs the acts on what all threads share.
 
 use super::act::{Act, Thing, pick};
 use super::perform::Answer;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// What a value that came back says: 0 for none, 1 for one that is as it was, 2 for one that is spent.
+/// What a returned value is: 0 for none, 1 for an unchanged one, 2 for a spent one.
 fn back(error: CudaError, spent: bool) -> Vec<u32> {
     vec![if spent { 2 } else { 1 }, error.code()]
 }
 
-/// Does one.
+/// Performs one act.
 pub(super) fn on_world(act: &Act, world: &mut World) -> Answer {
     match *act {
         Act::Create => {
@@ -51,7 +51,7 @@ pub(super) fn on_world(act: &Act, world: &mut World) -> Answer {
             return at.and_then(|at| world.buffers[at].as_ref()).map_or(Ok(vec![]), Buffer::read);
         }
         Act::ReadAll => {
-            // The answers one after the other; 1 for one that is destroyed, else 0 and what is there.
+            // The answers in sequence; 1 for a destroyed context, else 0 and the value.
             let each = |buffer: &Buffer| match buffer.read() {
                 Ok(values) => Ok([vec![0], values].concat()),
                 Err(CudaError::ContextIsDestroyed) => Ok(vec![1]),
@@ -167,7 +167,7 @@ fn give_back(world: &mut World, thing: Thing, n: usize) -> Answer {
                 assert!(quiet(|| Stream::drop(stream)).is_ok());
                 back(error, true)
             }),
-            // The waiter has it yet.
+            // The waiter still has it.
             Err(shared) => {
                 drop(shared);
                 None
@@ -267,13 +267,13 @@ fn refuses_all(handle: &'static UnownedContext) -> bool {
         && refused(custack::context::wait_until_retired())
 }
 
-/// The device, got outside of callbacks.
+/// The device, queried outside of callbacks.
 fn device_0() -> custack::device::Device {
     static DEVICE: std::sync::OnceLock<custack::device::Device> = std::sync::OnceLock::new();
     *DEVICE.get_or_init(device)
 }
 
-/// Gets ready what callbacks use.
+/// Prepares what callbacks use.
 pub(super) fn prepare() {
     device_0();
 }

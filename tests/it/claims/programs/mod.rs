@@ -1,6 +1,6 @@
 //! Random safe programs: owners, handles, guards, scopes, memory and streams on several threads, in any order, in
-//! callbacks, on threads that end and with driver calls that fail, against an oracle of what must lie on each thread's
-//! stack, by the driver, and what each call must answer.
+//! callbacks, on threads that end and with driver calls that fail, compared with an oracle that predicts each thread's
+//! driver stack and each call's answer.
 
 mod act;
 mod answers;

@@ -1,4 +1,4 @@
-//! Judges what was seen: what each act must answer, and what must lie on the stack after it.
+//! Judges what was observed: the answer to each act, and the stack after it.
 
 use super::act::{Act, Kind, Thing, pick};
 use super::perform::{Answer, Seen};
@@ -22,14 +22,14 @@ pub(super) struct Oracle {
     /// Their contexts.
     pub(super) streams: Vec<Option<usize>>,
     pub(super) events: Vec<Option<usize>>,
-    /// What callbacks drop sooner or later.
+    /// What callbacks will drop at some time.
     pub(super) in_flight: Vec<Gone>,
-    /// A thread may be waiting in a call.
+    /// The contexts in whose calls a thread may be waiting.
     pub(super) waiting: Vec<usize>,
     pub(super) raws: Vec<usize>,
     /// What a fault has left at the driver: allocations, streams and events, shares.
     pub(super) leaks: [usize; 3],
-    /// What is on the stacks cannot be known any more.
+    /// The contents of the stacks cannot be predicted any more.
     pub(super) lost: bool,
 }
 
@@ -68,7 +68,7 @@ impl Oracle {
         pick(n, self.events.len()).and_then(|at| self.events[at])
     }
 
-    /// Whether what callbacks do meanwhile matters to the act.
+    /// Whether callbacks that run meanwhile affect the act.
     pub(super) fn touches(&self, thread: usize, act: &Act) -> bool {
         let owners = self.in_flight.iter().filter_map(|gone| match gone {
             Gone::Owner(context) => Some(*context),
@@ -100,8 +100,8 @@ impl Oracle {
         }
     }
 
-    /// All callbacks have been called.
-    pub(super) fn settle(&mut self) {
+    /// All callbacks have run.
+    pub(super) fn callbacks_done(&mut self) {
         for gone in std::mem::take(&mut self.in_flight) {
             self.dropped(gone, None);
         }
@@ -135,7 +135,7 @@ impl Oracle {
         }
     }
 
-    /// What was taken is dropped: on a thread of the program, or in a callback.
+    /// Drops what was taken, on a thread of the program or in a callback.
     pub(super) fn dropped(&mut self, gone: Gone, thread: Option<usize>) {
         match gone {
             Gone::Owner(context) if self.stacks.contexts[context].owners == 0 => {
@@ -160,7 +160,7 @@ impl Oracle {
         if self.stacks.contexts[top].alive {
             return Ok(top);
         }
-        // The primary context may be alive again, under another number.
+        // The primary context may be alive again, under another id.
         let again = |at: &usize| {
             self.stacks.contexts[*at].alive
                 && self.stacks.contexts[*at].primary
@@ -201,7 +201,7 @@ impl Oracle {
         self.compare(thread, &Act::Leave(0), &done(), now)
     }
 
-    /// A failed push, pop or set leaves the stack as it was; everything else comes to what it must come to.
+    /// A failed push, pop or set changes nothing; everything else has its normal effect.
     fn faulty(
         &mut self,
         thread: usize,
@@ -233,7 +233,7 @@ impl Oracle {
                 let pops = matches!(act, Act::Pop | Act::Unset);
                 let over_the_last =
                     matches!(act, Act::Pop) && code == 201 && self.stacks.of[thread].len() == 1;
-                // What is destroyed cannot be put back.
+                // A destroyed context cannot be pushed again.
                 let replaced = matches!(*act, Act::Set(n)
                     if self.context(n).map(|at| self.raws[at]) != self.stacks.top(thread).map(|at| self.raws[at]));
                 if after && (pops || replaced) && was_dead || after && over_the_last {
@@ -262,7 +262,7 @@ impl Oracle {
     fn leak(&mut self, thing: Thing) {
         match thing {
             Thing::Owner => self.leaks[2] += 1,
-            // The last memory of a primary context gives a share back.
+            // Freeing the last memory of a primary context releases a share.
             Thing::Buffer => {
                 self.leaks[0] += 1;
                 self.leaks[2] += 1;
@@ -271,7 +271,7 @@ impl Oracle {
         }
     }
 
-    /// Whether the stack as it was has a dead context on it twice by now.
+    /// Whether the previous stack has a context twice that is dead by now.
     fn with_dead(&self, before: &Stacks, thread: usize) -> bool {
         let mut then = before.clone();
         then.contexts.clone_from(&self.stacks.contexts);

@@ -1,4 +1,4 @@
-//! Does the acts for real, and tells what was seen.
+//! Performs the acts, and returns what was observed.
 
 use super::act::{Act, pick};
 use super::deeds::on_world;
@@ -11,23 +11,23 @@ use custack::sim;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What an act answered: nothing, or numbers that say what it gave.
+/// The result of an act: nothing, or numbers that stand for it.
 pub(super) type Answer = CudaResult<Vec<u32>>;
 
-/// What was seen after an act, or a part of one.
+/// What was observed after an act, or after a part of one.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) answer: Answer,
-    /// What is current, by the driver.
+    /// What is current, according to the driver.
     pub(super) current: usize,
-    /// How deep the driver's stack is, where it tells, and how deep custack says.
+    /// The depth of the driver's stack, where the driver tells it, and the depth of the shadow stack.
     pub(super) depth: Option<usize>,
     pub(super) mirror: usize,
-    /// Of the contexts made so far, the handles.
+    /// The raw handles of the contexts made so far.
     pub(super) raws: Vec<usize>,
-    /// The driver's stack, top first, at the end.
+    /// The driver's stack at the end, top first.
     pub(super) drained: Option<Vec<usize>>,
-    /// The fault that was asked for has happened.
+    /// Whether the requested fault was injected.
     pub(super) fired: bool,
 }
 
@@ -99,7 +99,7 @@ impl Actor {
         pick(n, world.handles.len()).map(|at| world.handles[at])
     }
 
-    /// As [`handle`](Self::handle), once there is one.
+    /// Like [`handle`](Self::handle), but only if there is one.
     fn with(
         &mut self,
         n: usize,
@@ -175,7 +175,7 @@ impl Actor {
     }
 }
 
-/// What `get_current` gives on a thread without a context.
+/// The handle that `get_current` returns on a thread without a context.
 fn null() -> UnownedContext {
     thread_local!(static NULL: std::cell::RefCell<Option<UnownedContext>> = const { std::cell::RefCell::new(None) });
     let fresh = || std::thread::spawn(|| CurrentContext::get_current().unwrap()).join().unwrap();

@@ -17,7 +17,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// So long nothing takes.
+/// No act takes this long.
 const LONG: Duration = Duration::from_secs(30);
 
 struct Crew {
@@ -69,8 +69,8 @@ impl Crew {
         report.recv_timeout(LONG).map_err(|error| format!("{act:?} on thread {thread}: no answer: {error}"))
     }
 
-    /// Waits for callbacks, and for who waits for streams.
-    fn settle(&self, oracle: &mut Oracle) -> Result<(), String> {
+    /// Waits for callbacks, and for threads that wait for streams.
+    fn join_callbacks(&self, oracle: &mut Oracle) -> Result<(), String> {
         let called = std::mem::take(&mut lock(&self.world).called);
         for called in called {
             if let Some(problem) =
@@ -79,7 +79,7 @@ impl Crew {
                 return Err(problem);
             }
         }
-        oracle.settle();
+        oracle.callbacks_done();
         for context in std::mem::take(&mut oracle.waiting) {
             let waited = self.waited.recv_timeout(LONG).map_err(|error| format!("the waiter: {error}"))?;
             let dead = !oracle.stacks.contexts[context].alive;
@@ -92,7 +92,7 @@ impl Crew {
 
     fn step(&self, oracle: &mut Oracle, thread: usize, act: &Act) -> Result<(), String> {
         if oracle.touches(thread, act) {
-            self.settle(oracle)?;
+            self.join_callbacks(oracle)?;
         }
         if let Act::Ending { late, before, dying } = act {
             return self.ending(oracle, *late, before, dying);
@@ -108,7 +108,7 @@ impl Crew {
         let (first, then) = (before.to_vec(), all.clone());
         let thread = spawn("ending", move || {
             if late {
-                // Destroyed after what custack makes in thread-locals from here on.
+                // Destroyed after custack's thread-locals that are made from here on.
                 LAST_WORDS.with(|_| ());
             }
             let mut actor = Actor::new(world);
@@ -152,7 +152,7 @@ fn left() -> [i64; 5] {
     [instrument::contexts_alive(), instrument::primary_retains(), allocations, objects, misuses]
 }
 
-/// Runs the program, and tells how many steps; or says what went wrong at which.
+/// Runs the program and returns the number of steps, or what went wrong and where.
 pub(super) fn check(program: &Program, most: usize) -> Result<usize, String> {
     let before = left();
     let crew = Crew::new(most);
@@ -170,7 +170,7 @@ pub(super) fn check(program: &Program, most: usize) -> Result<usize, String> {
             result = result.and_then(|()| crew.step(&mut oracle, thread, &act));
         }
     }
-    result = result.and_then(|()| crew.settle(&mut oracle));
+    result = result.and_then(|()| crew.join_callbacks(&mut oracle));
     finish(crew);
     let kept = left()[1];
     (before[1]..kept).for_each(|_| other::release_primary());
@@ -198,7 +198,7 @@ fn finish(crew: Crew) {
     wait_until_retired().unwrap();
 }
 
-/// More threads than any table of them has room for enter a context at once; its owner goes meanwhile.
+/// More threads than any fixed table holds enter a context at once, while its owner is dropped.
 pub(super) fn crowd() {
     const MANY: usize = 1100;
     let ctx = parked();

@@ -1,4 +1,4 @@
-//! The rule: what lies on each thread's stack, as the documentation has it.
+//! The rule of scopes: what is on each thread's stack, according to the documentation.
 
 use super::THREADS;
 use custack::error::{CudaError, CudaResult};
@@ -9,12 +9,12 @@ pub(super) struct Entry {
     pub(super) context: usize,
     guards: usize,
     ended: bool,
-    /// How many contexts had been destroyed when the first of its guards stood on it; no guard stands on most.
+    /// How many contexts had died when its first guard was made; most entries have no guard.
     since: usize,
     serial: usize,
 }
 
-/// Where a guard stands, and whether it made that entry.
+/// The entry that a guard holds, and whether the guard made it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Guard {
     serial: usize,
@@ -25,16 +25,16 @@ pub(super) struct Guard {
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) alive: bool,
-    /// Which of all that were destroyed it was, from 1; 0 while it is alive.
+    /// The ordinal of its death, from 1; 0 while it is alive.
     pub(super) died: usize,
     pub(super) primary: bool,
-    /// Owners that the program has: one, or the shares of the primary context.
+    /// How many owners the program has: one, or the shares of the primary context.
     pub(super) owners: usize,
-    /// It is dead, and whether the driver has it yet is not known.
+    /// It is dead, and may or may not still exist in the driver.
     pub(super) lingers: bool,
 }
 
-/// The stacks of the threads; the last is that of short-lived ones.
+/// The stacks of the threads; the last is that of short-lived threads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stacks {
     pub(super) contexts: Vec<Known>,
@@ -132,7 +132,7 @@ impl Stacks {
         self.sweep(thread);
     }
 
-    /// Takes off what has ended, and tombstones that come to the top by that.
+    /// Pops what has ended, and tombstones that thereby come to the top.
     fn sweep(&mut self, thread: usize) {
         let mut since = usize::MAX;
         while let Some(top) = self.of[thread].last().filter(|top| top.guards == 0) {
@@ -144,7 +144,7 @@ impl Stacks {
         }
     }
 
-    /// The context is dead for all.
+    /// The context is dead for all threads.
     pub(super) fn end(&mut self, context: usize, lingers: bool) {
         self.deaths += 1;
         self.contexts[context].alive = false;
@@ -152,7 +152,7 @@ impl Stacks {
         self.contexts[context].lingers = lingers;
     }
 
-    /// What the thread that dropped the owner has lost.
+    /// What the thread that dropped the owner loses from its stack.
     pub(super) fn clear(&mut self, thread: usize) {
         while self.of[thread].last().is_some_and(|top| top.guards == 0 && self.is_dead(top)) {
             self.of[thread].pop();
@@ -160,8 +160,7 @@ impl Stacks {
         self.sweep(thread);
     }
 
-    /// Whether a dead context lies on the stack twice, one on the other: then nobody can tell after a call that failed
-    /// whether it took one off.
+    /// Whether a dead context lies on the stack twice in a row: then a failed call does not show whether it popped one.
     pub(super) fn has_dead_run(&self, thread: usize, raws: &[usize]) -> bool {
         let same = |pair: &[Entry]| raws[pair[0].context] == raws[pair[1].context];
         let dead = |pair: &[Entry]| pair.iter().any(|entry| self.is_dead(entry));

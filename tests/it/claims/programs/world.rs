@@ -1,4 +1,4 @@
-//! What a program has made: all of it is seen by all threads, and what is gone leaves its place empty.
+//! What a program has made, visible to all threads; what was dropped leaves its slot empty.
 
 use super::act::{Kind, Thing, pick};
 use custack::context::{Context, PrimaryContext, UnownedContext};
@@ -13,16 +13,16 @@ use std::sync::mpsc::{Receiver, Sender};
 pub(super) struct World {
     /// How many created contexts may be alive at once.
     pub(super) most: usize,
-    /// Where streams go that are to be waited for elsewhere.
+    /// Where streams are sent that another thread waits for.
     pub(super) waiter: Option<Sender<Arc<Stream>>>,
-    /// They stay, so that guards may borrow them.
+    /// Never freed, so that guards may borrow them.
     pub(super) handles: Vec<&'static UnownedContext>,
-    /// As many as there are handles.
+    /// One for each handle.
     pub(super) owners: Vec<Owner>,
     pub(super) buffers: Vec<Option<Buffer>>,
     pub(super) streams: Vec<Option<Arc<Stream>>>,
     pub(super) events: Vec<Option<Event>>,
-    /// Callbacks that nobody has waited for yet, and what they have to say.
+    /// Callbacks that no thread has waited for yet, and their results.
     pub(super) called: Vec<Receiver<Option<String>>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Buffer {
     Locked(LockedBuffer<u32>),
 }
 
-/// What is in a buffer that was written with this seed.
+/// The contents of a buffer that was written with this seed.
 pub(super) fn values(kind: Kind, len: usize, seed: u32) -> Vec<u32> {
     let len = if kind == Kind::One { 1 } else { len };
     let mask = if kind == Kind::Bytes { 0xff } else { u32::MAX };
@@ -60,7 +60,7 @@ fn bytes(values: &[u32]) -> Vec<u8> {
     values.iter().map(|value| *value as u8).collect()
 }
 
-/// What a copy that fails must leave as it is.
+/// The previous contents of a destination, which a failed copy must not change.
 const UNTOUCHED: u32 = 0xa5a5_a5a5;
 
 impl Buffer {

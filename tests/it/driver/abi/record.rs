@@ -1,11 +1,11 @@
-//! Makes `cuda.txt` from one or more `cuda.h`, newest first:
+//! Writes `cuda.txt` from one or more `cuda.h`, newest first:
 //!
 //! ```sh
 //! CUSTACK_CUDA_H=/usr/local/cuda/include/cuda.h cargo test --test it -- --ignored --exact driver::abi::record::record
 //! ```
 //!
-//! Several are separated as in `PATH`. The C preprocessor takes the header's macros out, what is left is read here,
-//! and a C program says what size and class each type has. A line that not all headers have names those that do.
+//! Several headers are separated as in `PATH`. The C preprocessor expands the macros, this file parses the result, and
+//! a C program prints the size and class of each type. A line that not all headers have names those that have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ fn record() {
         header.iter().for_each(|line| lines.entry(line).or_default().push(at));
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    // By name, and of one name the newest first.
+    // By name; for one name the newest header comes first.
     let name = |line: &str| line.split(['(', ':']).next().unwrap().split(" size").next().unwrap().to_owned();
     lines.sort_by_key(|(line, of)| (name(line), of[0]));
     for (line, of) in lines {
@@ -41,11 +41,11 @@ fn record() {
     fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/driver/abi/cuda.txt"), text).unwrap();
 }
 
-/// The version of a header, and the lines that stand for it.
+/// The version of a header, and the lines that record it.
 fn read(header: &Path) -> (String, BTreeSet<String>) {
     let folder = env::temp_dir().join(format!("custack-abi-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    // The older versions of functions are declared only to who asks for them by this name.
+    // The older versions of functions are declared only if this macro is defined.
     let all = "-D__CUDA_API_VERSION_INTERNAL";
     let text = run(Command::new("cc").args(["-E", "-P", all]).arg(header));
     let tokens = tokens(&text);
@@ -89,7 +89,7 @@ fn read(header: &Path) -> (String, BTreeSet<String>) {
             }
             "class" => {
                 let (class, base) = rest.split_once(' ').unwrap();
-                // Pointers and structs go by their names.
+                // Pointers and structs keep their names.
                 let named = matches!(class, "pointer" | "whole");
                 classes.insert(base, if named { base } else { class });
                 if class == "pointer" {
@@ -116,7 +116,8 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// In front of the questions. `size_t` and a 64-bit integer may be the same to the compiler, so the first goes by name.
+/// The head of the C program. `size_t` and a 64-bit integer may be the same type to the compiler, so `size_t` is
+/// recognised by name.
 const PROGRAM: &str = r##"
 #include <stdio.h>
 #include <stddef.h>
@@ -148,8 +149,7 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// An argument as C declares it: what is left of the first `*` without its `const`, and for each level whether what it
-/// leads to is constant.
+/// A C argument: its base type without `const`, and for each level of pointer whether its target is constant.
 struct Argument {
     base: String,
     levels: Vec<bool>,
@@ -187,7 +187,7 @@ impl Argument {
     }
 }
 
-/// The arguments between the parenthesis that was just read and its end.
+/// The arguments from after the opening parenthesis up to the closing one.
 fn arguments(tokens: &[&str]) -> Vec<Argument> {
     let end = matching(tokens, "(", ")");
     let list: Vec<_> = tokens[..end].split(|token| *token == ",").filter(|list| !list.is_empty()).collect();
@@ -197,7 +197,7 @@ fn arguments(tokens: &[&str]) -> Vec<Argument> {
     }
 }
 
-/// Where the bracket closes that was opened before the first token.
+/// The index of the bracket that closes the one before the first token.
 fn matching(tokens: &[&str], open: &str, close: &str) -> usize {
     let mut depth = 1;
     let end = tokens.iter().position(|token| {
@@ -212,7 +212,7 @@ fn functions(tokens: &[&str]) -> Vec<(String, Vec<Argument>)> {
         .windows(3)
         .enumerate()
         .filter(|(_, window)| window[0] == "CUresult" && window[1].starts_with("cu") && window[2] == "(");
-    // The twins for a default stream of each thread have the same arguments.
+    // The variants for per-thread default streams have the same arguments.
     let plain = starts.filter(|(_, window)| !window[1].ends_with("_ptsz") && !window[1].ends_with("_ptds"));
     plain.map(|(at, window)| (window[1].to_owned(), arguments(&tokens[at + 3..]))).collect()
 }
@@ -226,7 +226,7 @@ fn callbacks(tokens: &[&str]) -> Vec<(String, Vec<Argument>)> {
     starts.map(|(at, window)| (window[4].to_owned(), arguments(&tokens[at + 7..]))).collect()
 }
 
-/// Each struct under the names that functions use, with the paths of its fields.
+/// Each struct under the name that functions use, with the paths of its fields.
 fn structs(tokens: &[&str]) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for at in 0..tokens.len() {
@@ -263,7 +263,7 @@ fn fields(mut body: &[&str], prefix: &str) -> Vec<String> {
             let close = matching(inner, "{", "}");
             let after = &inner[close + 1..];
             let end = after.iter().position(|token| *token == ";").unwrap();
-            // A member without a name lends its fields to the whole.
+            // The fields of an anonymous member belong to the struct.
             let is_name = |token: &&&str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
             match after[..end].iter().find(is_name).filter(|_| !after[..end].contains(&"__attribute__")) {
                 Some(name) if after[..end].contains(&"[") => found.push(format!("{prefix}{name}")),

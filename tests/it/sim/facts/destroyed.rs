@@ -1,6 +1,6 @@
 //! Contexts that are destroyed while they are current somewhere.
 
-// The tests are calls of the table.
+// The tests call the table.
 #![allow(unsafe_code)]
 
 use super::{api_version, dead_current, flags, id, limit};
@@ -83,7 +83,7 @@ fn on_a_destroyed_current_context_the_rest_is_709() {
         assert_eq!(call!(cuCtxEnablePeerAccess(null_mut(), 0)), 709);
         assert_eq!(call!(cuCtxDisablePeerAccess(a)), 709);
         assert_eq!(call!(cuCtxDestroy_v2(a)), 709);
-        // Some look at their pointer first, here too.
+        // Some functions check their pointer first, here too.
         assert_eq!(call!(cuCtxGetApiVersion(a, null_mut())), 1);
         assert_eq!(call!(cuCtxGetFlags(null_mut())), 1);
         drain();

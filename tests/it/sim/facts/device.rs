@@ -1,6 +1,6 @@
-//! Devices, flags, ids, and whatever has no chapter of its own.
+//! Devices, flags, ids, and facts without a chapter of their own.
 
-// The tests are calls of the table.
+// The tests call the table.
 #![allow(unsafe_code)]
 
 use super::{create, flags, id};
@@ -84,7 +84,7 @@ fn usage_counts_end_a_context_with_the_last_detach() {
 }
 
 #[test]
-fn what_creating_looks_at_first() {
+fn the_order_in_which_creation_checks_its_arguments() {
     run(|| {
         let mut affinity = CUexecAffinityParam { kind: 0, sm_count: 16 };
         let mut queue = 0u64;
@@ -105,7 +105,7 @@ fn what_creating_looks_at_first() {
 }
 
 #[test]
-fn the_place_of_a_limit_is_looked_at_before_the_limit() {
+fn the_out_parameter_of_a_limit_is_checked_before_the_limit() {
     run(|| {
         let a = other::create();
         for which in [0, 3, 9, 99] {
@@ -129,7 +129,7 @@ fn flushing_needs_a_context_and_a_scope() {
 }
 
 #[test]
-fn devices_answer_in_the_order_that_was_seen() {
+fn devices_check_their_arguments_in_the_observed_order() {
     run(|| {
         let (mut width, mut value, mut capabilities) = (0usize, 0u64, [7u32; 13]);
         for (format, channels, elements) in
@@ -209,14 +209,14 @@ fn the_capture_mode_is_the_threads_own_and_any_number() {
 }
 
 #[test]
-fn the_simulated_driver_speaks_where_the_real_one_would_crash() {
+fn the_simulated_driver_reports_what_would_crash_the_real_one() {
     if !is_simulated() {
         return skip(
-            "the_simulated_driver_speaks_where_the_real_one_would_crash",
+            "the_simulated_driver_reports_what_would_crash_the_real_one",
             "it would crash the process",
         );
     }
-    // In a process of its own: the harness takes every misuse for a failure.
+    // In a process of its own: the harness treats every misuse as a failure.
     let (status, text) = crate::driver::process::child("misuse", &[]);
     assert!(status.success(), "{text}");
     assert!(text.contains("was freed"), "{text}");

@@ -1,6 +1,6 @@
 //! Limits, configurations, and ranges of a context.
 
-// The tests are calls of the table.
+// The tests call the table.
 #![allow(unsafe_code)]
 
 use super::{api_version, limit, set_limit};
@@ -71,7 +71,7 @@ fn buffer_limits_are_clamped_and_rounded() {
 }
 
 #[test]
-fn cache_limits_have_an_end() {
+fn cache_limits_have_a_maximum() {
     run(|| {
         let a = other::create();
         for (asked, status, got) in
@@ -110,7 +110,7 @@ fn limits_belong_to_one_context() {
 }
 
 #[test]
-fn cache_configs_are_kept_and_banks_are_not() {
+fn cache_configs_are_kept_but_bank_sizes_are_not() {
     run(|| {
         let a = other::create();
         let mut read = 7;
@@ -143,7 +143,7 @@ fn priorities_go_from_0_to_minus_5() {
 }
 
 #[test]
-fn an_affinity_of_multiprocessors_can_be_read_and_not_had() {
+fn an_affinity_of_multiprocessors_can_be_read_but_not_requested() {
     run(|| {
         let mut affinity = CUexecAffinityParam { kind: 0, sm_count: 16 };
         let mut out = null_mut();

@@ -1,8 +1,8 @@
-//! What the driver does, asked through its table: each claim was seen on an H200, and holds on both drivers.
+//! What the driver does, called through its table: each claim was observed on an H200, and holds on both drivers.
 //!
-//! These are what custack is built on. Where a new driver breaks one, the wrappers above have to be looked at.
+//! custack relies on these facts. If a new driver breaks one, the wrappers above have to be revised.
 
-// The tests are calls of the table.
+// The tests call the table.
 #![allow(unsafe_code)]
 
 macro_rules! call {
@@ -21,7 +21,7 @@ use crate::harness::{current, drain, other, run, table};
 use custack::driver::ffi::CUcontext;
 use std::ptr::null_mut;
 
-/// Sets a limit, and tells what became of it.
+/// Sets a limit, and returns the status and the resulting value.
 pub(super) fn set_limit(which: u32, value: usize) -> (u32, usize) {
     (call!(cuCtxSetLimit(which, value)), limit(which).1)
 }
@@ -37,7 +37,7 @@ pub(super) fn state() -> (u32, i32) {
     (flags, active)
 }
 
-/// A destroyed context on top of this thread's stack.
+/// Leaves a destroyed context on top of this thread's stack.
 pub(super) fn dead_current() -> CUcontext {
     let a = other::create();
     let b = other::create();
@@ -106,7 +106,7 @@ fn pop_into_null_pops() {
 }
 
 #[test]
-fn null_handles_and_places_are_1() {
+fn null_handles_and_out_parameters_are_1() {
     run(|| {
         assert_eq!(call!(cuCtxPushCurrent_v2(null_mut())), 1);
         assert_eq!(call!(cuCtxDestroy_v2(null_mut())), 1);
@@ -206,14 +206,14 @@ fn queries_without_a_context_are_201() {
 }
 
 #[test]
-fn some_look_at_their_place_before_the_context() {
+fn some_functions_check_the_out_parameter_before_the_context() {
     run(|| {
         assert_eq!(call!(cuCtxGetDevice(null_mut())), 1);
         assert_eq!(call!(cuCtxGetDevice_v2(null_mut(), null_mut())), 1);
         assert_eq!(call!(cuCtxGetFlags(null_mut())), 1);
         assert_eq!(call!(cuCtxGetId(null_mut(), null_mut())), 1);
         assert_eq!(call!(cuCtxGetDevResource(null_mut(), null_mut(), 1)), 1);
-        // And the others after it.
+        // The others check it after the context.
         assert_eq!(call!(cuCtxGetLimit(null_mut(), 0)), 201);
         assert_eq!(call!(cuCtxGetCacheConfig(null_mut())), 201);
         assert_eq!(call!(cuCtxGetApiVersion(null_mut(), null_mut())), 201);
@@ -221,7 +221,7 @@ fn some_look_at_their_place_before_the_context() {
 }
 
 #[test]
-fn null_places_with_a_context_are_1() {
+fn null_out_parameters_with_a_context_are_1() {
     run(|| {
         let a = other::create();
         assert_eq!(call!(cuCtxGetLimit(null_mut(), 0)), 1);

@@ -1,6 +1,6 @@
 //! Primary contexts.
 
-// The tests are calls of the table.
+// The tests call the table.
 #![allow(unsafe_code)]
 
 use super::{api_version, flags, limit, retain, set_limit, state};

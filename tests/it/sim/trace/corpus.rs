@@ -1,4 +1,4 @@
-//! The recorded traces: text, one step a line with what the driver answered behind it.
+//! The recorded traces: text, one step per line, followed by what the driver answered.
 //!
 //! ```text
 //! # seed 7
@@ -7,7 +7,7 @@
 //! end t0 -> 201 - | null
 //! ```
 //!
-//! The lines that begin with `end` are the draining of each thread's stack.
+//! Lines that begin with `end` are from draining each thread's stack.
 
 use super::generate::generate;
 use super::language::{Step, Trace};
@@ -64,7 +64,7 @@ fn parse_name(text: &str) -> Option<Name> {
     }
 }
 
-/// A trace with what was answered, as it stands in the corpus.
+/// A trace with the answers, in the format of the corpus.
 pub(super) fn write(name: &str, trace: &Trace, outcomes: &[Outcome]) -> String {
     let mut text = format!("# {name}\n");
     for (at, outcome) in outcomes.iter().enumerate() {
@@ -86,10 +86,10 @@ pub(super) fn around(recorded: &Recorded, outcomes: &[Outcome], at: usize) -> St
     text
 }
 
-/// Traces that between them show as much as they can: each adds something that no earlier one shows.
+/// A selection of traces that covers as much as possible: each adds something that no earlier one shows.
 ///
-/// What a step shows is its function, what it answered, which arguments were left out, and whether the context that is
-/// current, and the one that it names, live.
+/// A step shows its function, its answer, which arguments were omitted, and whether the current context and the context
+/// it names are alive.
 pub(super) fn choose(count: usize) -> Vec<(String, Trace)> {
     let table = super::simulated();
     let mut seen = HashSet::new();
@@ -125,7 +125,7 @@ pub(super) fn choose(count: usize) -> Vec<(String, Trace)> {
     chosen
 }
 
-/// Traces written by hand, and counter-examples that were found and made short.
+/// Traces written by hand, and counter-examples that were found and shrunk.
 const NAMED: &[(&str, &str)] = &[
     (
         "a destroyed context that lies below comes back to the top",

@@ -1,14 +1,15 @@
-//! Traces from seeds.
+//! Generates traces from seeds.
 //!
-//! What crashes a real driver is left out: a handle that the driver has freed as an argument (of a created context
-//! that is destroyed and on no stack any more), `cuCtxSetFlags` while the current context is destroyed, and garbage. A
-//! limit that would take most of the device's memory (a stack of more than 2 KiB a thread) is left out as well, since
-//! what the driver answers then depends on what else is on the device. Everything else may happen.
+//! What crashes a real driver is left out: a handle that the driver has freed (of a created context that is destroyed
+//! and on no stack any more), `cuCtxSetFlags` while the current context is destroyed, and wild pointers. A limit that
+//! would take most of the device's memory (a stack of more than 2 KiB per thread) is left out as well, because the
+//! answer then depends on what else is on the device. Everything else may happen.
 
 use super::language::{Call, Ctx, PRIMARY, SLOTS, Step, Trace};
 use super::play::Outcome;
 
-/// A small random number generator (SplitMix64), so that a seed means the same everywhere for ever.
+/// A small random number generator (SplitMix64), so that a seed has the same meaning on every machine and in every
+/// version.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +25,7 @@ impl Random {
         (self.next() % end as u64) as usize
     }
 
-    /// True once in `n` times.
+    /// True once in `n` times, on average.
     fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -34,7 +35,7 @@ impl Random {
     }
 }
 
-/// What the generator has to know to stay clear of crashes: which contexts live, and which stacks hold them.
+/// What the generator tracks to avoid crashes: which contexts live, and which stacks hold them.
 struct State {
     alive: [bool; SLOTS],
     usage: [u32; SLOTS],
@@ -42,7 +43,7 @@ struct State {
     retained: bool,
     retains: u32,
     active: bool,
-    /// Contexts made so far, which takes a real driver some time.
+    /// Contexts made so far; making one takes a real driver some time.
     made: usize,
 }
 
@@ -80,7 +81,7 @@ impl State {
         };
         match call {
             Call::cuCtxPushCurrent_v2 { context } | Call::cuCtxSetCurrent { context } => {
-                // The driver keeps what a primary context's handle points to.
+                // The driver keeps the memory behind a primary context's handle.
                 good(context) || context == Ctx::Slot(PRIMARY) && self.retained
             }
             Call::cuCtxDestroy_v2 { context }
@@ -124,7 +125,7 @@ impl State {
         }
     }
 
-    /// What the call does if it succeeds. The status is the driver's where it was played, else what is expected.
+    /// The effect of the call if it succeeds. The status is the driver's if the call was played, else the expected one.
     fn apply(&mut self, Step { thread, call }: Step, status: Option<u32>) {
         let succeeded = |expected: bool| status.map_or(expected, |status| status == 0);
         let good_flags = |flags: u32| (flags & 7).count_ones() < 2 && flags < 0x100;
@@ -188,7 +189,7 @@ impl State {
     }
 }
 
-/// Whether no step of the trace is one that would crash a driver.
+/// Whether no step of the trace would crash a driver.
 pub(super) fn is_safe(trace: &Trace) -> bool {
     let mut state = State::new(trace.threads());
     trace.steps.iter().all(|step| {
@@ -198,7 +199,7 @@ pub(super) fn is_safe(trace: &Trace) -> bool {
     })
 }
 
-/// Which slots' contexts live after the trace was played.
+/// Which slots' contexts are alive after the trace was played.
 pub(super) fn alive_after(trace: &Trace, outcomes: &[Outcome]) -> [bool; SLOTS] {
     let mut state = State::new(trace.threads());
     for (step, outcome) in trace.steps.iter().zip(outcomes) {
@@ -213,7 +214,7 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
     let threads = 1 + random.below(4);
     let mut state = State::new(threads);
     let mut steps = Vec::with_capacity(length);
-    // Making a context takes a real driver 0.2 s, so a long trace makes a few and uses them much; their ends are
+    // Making a context takes a real driver 0.2 s, so a long trace makes a few and uses them often; their ends are
     // spread over its length.
     let most_made = 4 + length / 4000;
     let mut ended = 0;
@@ -288,7 +289,7 @@ fn limit(random: &mut Random) -> u32 {
     if random.once_in(12) { random.pick(&[10, 11, 99, u32::MAX]) } else { random.below(10) as u32 }
 }
 
-/// Values around the edges of this limit, and at random.
+/// Values around the edges of this limit, and random ones.
 fn limit_value(random: &mut Random, limit: u32) -> u64 {
     let top = u64::MAX;
     let edges: &[u64] = match limit {

@@ -1,7 +1,7 @@
-//! The language: which thread calls which function with which arguments by name.
+//! The language of traces: which thread calls which function, with which arguments by name.
 //!
 //! One step is one line, `t0 cuCtxCreate_v2 out=c1 flags=0x8 device=0`. Contexts are named: `c0` to `c3` are the
-//! program's, `p` is the primary one, `null` is none. `out=null` gives the function no place to write to.
+//! program's, `p` is the primary one, `null` is none. `out=null` passes NULL as the out-parameter.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(super) enum Ctx {
 
 macro_rules! calls {
     ($($name:ident { $($arg:ident: $ty:ident),* })*) => {
-        /// A driver call. `out` tells whether there is a place for the answer; where it is a context's, which slot.
+        /// A driver call. `out` says whether there is an out-parameter; for that of a context, it names the slot.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(non_camel_case_types)]
         pub(super) enum Call {
@@ -123,7 +123,7 @@ impl Word for Ctx {
     }
 }
 
-/// Whether a place is given.
+/// Whether an out-parameter is given.
 impl Word for bool {
     fn word(&self) -> String {
         if *self { "here" } else { "null" }.to_owned()

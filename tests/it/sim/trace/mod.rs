@@ -1,8 +1,7 @@
-//! Traces: what threads do to the driver's context chapter, played on a driver and written down step by step.
+//! Traces: calls of the driver's context chapter on several threads, played on a driver and recorded step by step.
 //!
-//! [`language`] says what a step is, [`generate`] makes traces from seeds, [`play`] plays one on any table with real
-//! threads in the trace's total order. `tests/README.md` tells what was compared with a real driver, and how to do it
-//! again.
+//! [`language`] defines a step, [`generate`] makes traces from seeds, [`play`] plays one on any table with real threads
+//! in the trace's total order. `tests/README.md` says what was compared with a real driver, and how to repeat it.
 
 mod corpus;
 mod generate;
@@ -19,7 +18,7 @@ use play::{Outcome, play};
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-/// The simulated driver's table, ready to be called whichever driver the tests run on.
+/// The simulated driver's table, initialised, whichever driver the tests run on.
 fn simulated() -> Table {
     let table = sim::table();
     #[allow(unsafe_code)]
@@ -29,12 +28,12 @@ fn simulated() -> Table {
     table
 }
 
-/// The first step at which two playings differ.
+/// The first step at which two runs differ.
 fn divergence(one: &[Outcome], other: &[Outcome]) -> Option<usize> {
     (0..one.len().max(other.len())).find(|at| one.get(*at) != other.get(*at))
 }
 
-/// A number from the environment, for the runs that are started by hand.
+/// A number from the environment, for runs that are started by hand.
 fn asked(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -100,8 +99,8 @@ fn the_simulated_driver_answers_what_the_h200_answered() {
     });
 }
 
-/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds: in several processes, so that a
-/// driver's state starts fresh, and a crash costs one of them.
+/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds: in several processes, so that the
+/// driver's state starts fresh and a crash costs one of them.
 #[test]
 #[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
 fn compare() {
@@ -120,7 +119,7 @@ fn compare() {
     assert_eq!((total(2), crashed), (0, 0));
 }
 
-/// Runs one process of the comparison and prints what it says; gives its traces, calls and divergences.
+/// Runs one process of the comparison and prints its output; returns its traces, calls and divergences.
 fn run_batch(seed: u64) -> Option<[u64; 3]> {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "sim::trace::compare_batch"])
@@ -161,7 +160,7 @@ fn compare_batch() {
         let trace = generate(seed, length);
         let (on_real, on_sim) = (play(&trace, real), play(&trace, &simulated));
         traces += 1;
-        // Each step is a call and the question what is current after it.
+        // Each step is a call and a query of what is current after it.
         calls += 2 * on_real.len();
         if let Some(at) = divergence(&on_real, &on_sim) {
             divergences += 1;
@@ -171,7 +170,7 @@ fn compare_batch() {
                 on_real.get(at),
                 on_sim.get(at)
             );
-            // Takes many playings, each with contexts to be made.
+            // Needs many runs, each of which makes contexts.
             if asked("CUSTACK_TRACE_SHRINK", 0) == 1 {
                 let mut start = trace.clone();
                 start.steps.truncate(at + 1);
@@ -193,7 +192,7 @@ fn compare_batch() {
     assert_eq!(divergences, 0);
 }
 
-/// Plays the corpus's traces, or those of new seeds, on the driver that runs, and prints what it answered.
+/// Plays the corpus's traces, or those of new seeds, on the running driver, and prints the answers.
 #[test]
 #[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
 fn record() {

@@ -1,6 +1,6 @@
-//! Plays a trace on a table, with real threads that take turns, and writes down what each call answered.
+//! Plays a trace on a table, with real threads that take turns, and records each call's answer.
 
-// The calls of a trace are C calls; which of them would crash a driver, the generator leaves out.
+// The calls of a trace are C calls; the generator leaves out those that would crash a driver.
 #![allow(unsafe_code)]
 
 use super::language::{Call, Ctx, PRIMARY, SLOTS, Step, Trace};
@@ -10,7 +10,8 @@ use std::fmt;
 use std::ptr::null_mut;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a step answered: the status, what was written where, and what is current on its thread afterwards.
+/// The answer to a step: the status, what was written to each out-parameter, and what is current on its thread
+/// afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) status: u32,
@@ -26,7 +27,7 @@ pub(super) enum Out {
     Context(Name),
 }
 
-/// A handle by the slot it belongs to; handle values differ from driver to driver.
+/// A handle by its slot; handle values differ from driver to driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
     Null,
@@ -59,10 +60,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What the driver finds in a place before it writes: a pattern that it would hardly write itself.
+/// The initial contents of an out-parameter: a pattern that a driver is unlikely to write.
 const UNTOUCHED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 
-/// The handles of the slots, as numbers, so that they can go from thread to thread.
+/// The handles of the slots, as numbers, so that they can be sent between threads.
 #[derive(Clone, Default)]
 struct Handles {
     slots: [usize; SLOTS + 1],
@@ -89,8 +90,8 @@ impl Handles {
 /// A thread's orders go one way, its answers the other.
 type Actor = (Sender<(Call, Handles)>, Receiver<(Outcome, Handles)>);
 
-/// Plays the trace from an empty state, and leaves none: afterwards every stack is drained, as further steps of the
-/// outcome, every context destroyed, and the primary one released.
+/// Plays the trace from an empty state, and leaves one: afterwards every stack is drained (as further steps of the
+/// outcome), every context destroyed, and the primary one released.
 pub(super) fn play(trace: &Trace, table: &Table) -> Vec<Outcome> {
     let threads = trace.threads();
     let mut handles = Handles::default();
@@ -143,22 +144,22 @@ fn act(table: &Table, orders: &Receiver<(Call, Handles)>, done: &Sender<(Outcome
     }
 }
 
-/// Contexts that were created and not destroyed, and what is left of the primary one's count.
+/// Destroys the contexts that are left, and releases the rest of the primary one's count.
 fn clean_up(table: &Table, trace: &Trace, outcomes: &[Outcome], handles: &Handles) {
     let alive = super::generate::alive_after(trace, outcomes);
     for (slot, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
-        // SAFETY: the slot's context is alive, as the generator itself keeps track.
+        // SAFETY: the slot's context is alive, according to the generator.
         assert_eq!(unsafe { (table.cuCtxDestroy_v2)(handles.slots[slot] as CUcontext) }, 0, "{trace}");
     }
-    // SAFETY: no pointers; releases until there is nothing left to release.
+    // SAFETY: no pointers; releases until nothing is left.
     unsafe {
         while (table.cuDevicePrimaryCtxRelease_v2)(0) == 0 {}
         (table.cuDevicePrimaryCtxSetFlags_v2)(0, 0);
     }
 }
 
-/// A place of 64 bits for a value of `T`.
-fn place<T>(here: bool, value: &mut u64) -> *mut T {
+/// A 64-bit buffer for an out-parameter of type `T`.
+fn out_parameter<T>(here: bool, value: &mut u64) -> *mut T {
     *value = UNTOUCHED;
     if here { (&raw mut *value).cast() } else { null_mut() }
 }
@@ -173,17 +174,17 @@ const LOW: u64 = 0xffff_ffff;
 fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) {
     let mut a = UNTOUCHED;
     let mut b = UNTOUCHED;
-    // SAFETY: pointers are NULL or to locals that are large enough; contexts are NULL, alive, or held by a stack,
-    // which is what the generator sees to.
+    // SAFETY: pointers are NULL or to locals that are large enough; contexts are NULL, alive, or held by a stack, which
+    // the generator ensures.
     unsafe {
         match call {
             Call::cuCtxCreate_v2 { out, flags, device } => {
-                let status = (table.cuCtxCreate_v2)(place(out != Ctx::Null, &mut a), flags, device);
+                let status = (table.cuCtxCreate_v2)(out_parameter(out != Ctx::Null, &mut a), flags, device);
                 (status, created(out, status, a, handles))
             }
             Call::cuCtxCreate_v3 { out, affinities, flags, device } => {
                 let mut params = CUexecAffinityParam { kind: 0, sm_count: 16 };
-                let to = place(out != Ctx::Null, &mut a);
+                let to = out_parameter(out != Ctx::Null, &mut a);
                 let status = (table.cuCtxCreate_v3)(to, &mut params, affinities, flags, device);
                 (status, created(out, status, a, handles))
             }
@@ -195,7 +196,8 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                     cig_params: null_mut(),
                 };
                 let params = if affinities < 0 { null_mut() } else { &raw mut params };
-                let status = (table.cuCtxCreate_v4)(place(out != Ctx::Null, &mut a), params, flags, device);
+                let status =
+                    (table.cuCtxCreate_v4)(out_parameter(out != Ctx::Null, &mut a), params, flags, device);
                 (status, created(out, status, a, handles))
             }
             Call::cuCtxDestroy_v2 { context } => ((table.cuCtxDestroy_v2)(handles.raw(context)), vec![]),
@@ -203,29 +205,29 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 ((table.cuCtxPushCurrent_v2)(handles.raw(context)), vec![])
             }
             Call::cuCtxPopCurrent_v2 { out } => {
-                let status = (table.cuCtxPopCurrent_v2)(place(out, &mut a));
+                let status = (table.cuCtxPopCurrent_v2)(out_parameter(out, &mut a));
                 (status, vec![context(out, a, handles)])
             }
             Call::cuCtxSetCurrent { context } => ((table.cuCtxSetCurrent)(handles.raw(context)), vec![]),
             Call::cuCtxGetCurrent { out } => {
-                let status = (table.cuCtxGetCurrent)(place(out, &mut a));
+                let status = (table.cuCtxGetCurrent)(out_parameter(out, &mut a));
                 (status, vec![context(out, a, handles)])
             }
             Call::cuCtxGetDevice { out } => {
-                let status = (table.cuCtxGetDevice)(place(out, &mut a));
+                let status = (table.cuCtxGetDevice)(out_parameter(out, &mut a));
                 (status, vec![written(out, a, LOW)])
             }
             Call::cuCtxGetDevice_v2 { out, context } => {
-                let status = (table.cuCtxGetDevice_v2)(place(out, &mut a), handles.raw(context));
+                let status = (table.cuCtxGetDevice_v2)(out_parameter(out, &mut a), handles.raw(context));
                 (status, vec![written(out, a, LOW)])
             }
             Call::cuCtxGetFlags { out } => {
-                let status = (table.cuCtxGetFlags)(place(out, &mut a));
+                let status = (table.cuCtxGetFlags)(out_parameter(out, &mut a));
                 (status, vec![written(out, a, LOW)])
             }
             Call::cuCtxSetFlags { flags } => ((table.cuCtxSetFlags)(flags), vec![]),
             Call::cuCtxGetId { context, out } => {
-                let status = (table.cuCtxGetId)(handles.raw(context), place(out, &mut a));
+                let status = (table.cuCtxGetId)(handles.raw(context), out_parameter(out, &mut a));
                 (status, vec![id(out, a, handles)])
             }
             Call::cuCtxSynchronize {} => ((table.cuCtxSynchronize)(), vec![]),
@@ -233,27 +235,29 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 ((table.cuCtxSynchronize_v2)(handles.raw(context)), vec![])
             }
             Call::cuCtxGetLimit { out, limit } => {
-                let status = (table.cuCtxGetLimit)(place(out, &mut a), limit);
+                let status = (table.cuCtxGetLimit)(out_parameter(out, &mut a), limit);
                 (status, vec![written(out, a, u64::MAX)])
             }
             Call::cuCtxSetLimit { limit, value } => ((table.cuCtxSetLimit)(limit, value as usize), vec![]),
             Call::cuCtxGetCacheConfig { out } => {
-                let status = (table.cuCtxGetCacheConfig)(place(out, &mut a));
+                let status = (table.cuCtxGetCacheConfig)(out_parameter(out, &mut a));
                 (status, vec![written(out, a, LOW)])
             }
             Call::cuCtxSetCacheConfig { config } => ((table.cuCtxSetCacheConfig)(config), vec![]),
             Call::cuCtxGetSharedMemConfig { out } => {
-                let status = (table.cuCtxGetSharedMemConfig)(place(out, &mut a));
+                let status = (table.cuCtxGetSharedMemConfig)(out_parameter(out, &mut a));
                 (status, vec![written(out, a, LOW)])
             }
             Call::cuCtxSetSharedMemConfig { config } => ((table.cuCtxSetSharedMemConfig)(config), vec![]),
             Call::cuCtxGetApiVersion { context, out } => {
-                let status = (table.cuCtxGetApiVersion)(handles.raw(context), place(out, &mut a));
+                let status = (table.cuCtxGetApiVersion)(handles.raw(context), out_parameter(out, &mut a));
                 (status, vec![written(out, a, LOW)])
             }
             Call::cuCtxGetStreamPriorityRange { least, greatest } => {
-                let status =
-                    (table.cuCtxGetStreamPriorityRange)(place(least, &mut a), place(greatest, &mut b));
+                let status = (table.cuCtxGetStreamPriorityRange)(
+                    out_parameter(least, &mut a),
+                    out_parameter(greatest, &mut b),
+                );
                 (status, vec![written(least, a, LOW), written(greatest, b, LOW)])
             }
             Call::cuCtxResetPersistingL2Cache {} => ((table.cuCtxResetPersistingL2Cache)(), vec![]),
@@ -261,7 +265,7 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 let mut affinity = CUexecAffinityParam { kind: 7777, sm_count: 7777 };
                 let to = if out { &raw mut affinity } else { null_mut() };
                 let status = (table.cuCtxGetExecAffinity)(to, kind);
-                // What a refused call leaves in the structure is not looked at.
+                // The contents that a refused call leaves in the structure are ignored.
                 let count = if status == 0 { u64::from(affinity.sm_count) } else { UNTOUCHED };
                 (status, vec![written(out, count, u64::MAX)])
             }
@@ -272,7 +276,7 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 ((table.cuCtxWaitEvent)(handles.raw(context), null_mut()), vec![])
             }
             Call::cuCtxAttach { out, flags } => {
-                let status = (table.cuCtxAttach)(place(out, &mut a), flags);
+                let status = (table.cuCtxAttach)(out_parameter(out, &mut a), flags);
                 (status, vec![context(out, a, handles)])
             }
             Call::cuCtxDetach { context } => ((table.cuCtxDetach)(handles.raw(context)), vec![]),
@@ -290,7 +294,7 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 (status, resource.sm.map(|number| Out::Number(number.into())).to_vec())
             }
             Call::cuDevicePrimaryCtxRetain { out, device } => {
-                let status = (table.cuDevicePrimaryCtxRetain)(place(out, &mut a), device);
+                let status = (table.cuDevicePrimaryCtxRetain)(out_parameter(out, &mut a), device);
                 if status == 0 && out {
                     handles.slots[PRIMARY] = a as usize;
                 }
@@ -303,7 +307,7 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 ((table.cuDevicePrimaryCtxSetFlags_v2)(device, flags), vec![])
             }
             Call::cuDevicePrimaryCtxGetState { device, flags, active } => {
-                let (to, is) = (place(flags, &mut a), place(active, &mut b));
+                let (to, is) = (out_parameter(flags, &mut a), out_parameter(active, &mut b));
                 let status = (table.cuDevicePrimaryCtxGetState)(device, to, is);
                 (status, vec![written(flags, a, LOW), written(active, b, LOW)])
             }
@@ -314,10 +318,10 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
     }
 }
 
-/// A new context takes its slot.
+/// A new context gets its slot.
 fn created(out: Ctx, status: u32, raw: u64, handles: &mut Handles) -> Vec<Out> {
     if let (0, Ctx::Slot(slot)) = (status, out) {
-        // The driver may give a freed handle again: it is the new slot's now.
+        // The driver may reuse a freed handle: it belongs to the new slot now.
         for other in handles.slots.iter_mut().filter(|other| **other == raw as usize) {
             *other = 0;
         }

@@ -1,9 +1,9 @@
-//! Makes a trace that shows something as short as it can be.
+//! Shrinks a trace to the shortest one that still shows something.
 
 use super::generate::is_safe;
 use super::language::Trace;
 
-/// Leaves out runs of steps, shorter and shorter ones, as long as what is left is safe and still `shows` it.
+/// Leaves out ever shorter runs of steps, as long as the rest is safe and still `shows` it.
 pub(super) fn shrink(trace: &Trace, mut shows: impl FnMut(&Trace) -> bool) -> Trace {
     let mut best = trace.clone();
     let mut run = best.steps.len() / 2;
@@ -19,7 +19,7 @@ pub(super) fn shrink(trace: &Trace, mut shows: impl FnMut(&Trace) -> bool) -> Tr
                 at += run;
             }
         }
-        // One step at a time until no single one can go.
+        // One step at a time until none can be left out.
         if run > 1 || best.steps.len() == before {
             run /= 2;
         }
