@@ -1,4 +1,4 @@
-//! [`Allocation`]: memory that the driver gave out, of whatever kind, and what frees it.
+//! [`Allocation`]: memory that the driver allocated, of any kind, and how it is freed.
 
 // Frees what it owns.
 #![allow(unsafe_code)]
@@ -30,7 +30,7 @@ impl Kind {
     ///
     /// Nothing uses the memory afterwards.
     unsafe fn free(self, driver: &Driver, address: u64) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe {
             match self {
                 Kind::Device | Kind::Unified => driver.mem_free(address),
@@ -40,40 +40,40 @@ impl Kind {
     }
 }
 
-/// The one owner of some memory. It keeps its context at the driver, so that its addresses are given to nobody else;
-/// dropping it frees the memory, and destroys the context if it was the last that kept one whose owner is gone.
+/// The only owner of some memory. It pins its context, so that the addresses are not reused; dropping it frees the
+/// memory, and destroys the context if it was the last that kept one whose owner is gone.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Allocation {
-    // At offset 0: programs in the wild read it there.
+    // At offset 0: existing programs read it there.
     address: u64,
     kind: Kind,
-    /// None for no memory, and for memory that custack did not allocate.
+    /// `None` if there is no memory, or if custack did not allocate it.
     pin: Option<Pin>,
-    /// Freeing failed, and may have taken effect: nothing is used or freed any more.
+    /// Freeing failed and may have taken effect: the memory is not used or freed again.
     spent: bool,
 }
 
 impl Allocation {
-    /// Memory in the current context.
+    /// Allocates memory in the current context.
     pub(super) fn new(kind: Kind, size: usize) -> CudaResult<Allocation> {
         let context = UnownedContext::of_this_thread()?;
         let (address, pin) = context.pinned(|driver| kind.allocate(driver, size))?;
         Ok(Allocation { address, kind, pin: Some(pin), spent: false })
     }
 
-    /// Refuses memory that is not aligned for `T`: the driver aligns to 256 bytes, or to a page, and takes no wish.
+    /// Refuses memory that is not aligned for `T`: the driver always aligns to 256 bytes, or to a page.
     pub(super) fn aligned_for<T>(self) -> CudaResult<Allocation> {
         if (self.address as *const T).is_aligned() {
             return Ok(self);
         }
         let (address, wanted) = (self.address, mem::align_of::<T>());
         Err(CudaError::InvalidValue.note(format_args!(
-            "to allocate values that are aligned to {wanted} bytes; the driver gave {address:#x}"
+            "allocating values that are aligned to {wanted} bytes; the driver returned {address:#x}"
         )))
     }
 
-    /// No memory, for values without a size and for no values; the address is not used.
+    /// No memory, for zero-sized or no values; the address is not used.
     pub(super) fn nothing(kind: Kind, address: usize) -> Allocation {
         Allocation { address: address as u64, kind, pin: None, spent: true }
     }
@@ -83,12 +83,12 @@ impl Allocation {
         Allocation { address, kind, pin: None, spent: false }
     }
 
-    /// Sets so many bytes from the start to zero.
+    /// Sets the first `size` bytes to zero.
     pub(super) fn zero(&self, size: usize) -> CudaResult<()> {
         if self.spent || size == 0 {
             return Ok(());
         }
-        // SAFETY: the memory that this owns, and whose size its owner knows.
+        // SAFETY: this value owns the memory, and the caller knows its size.
         self.context().inside(|driver| unsafe { driver.memset(self.address, 0, size) })
     }
 
@@ -96,12 +96,12 @@ impl Allocation {
         self.address
     }
 
-    /// The context that the memory is of; a null handle if it is not known.
+    /// The context of the memory; a null handle if it is not known.
     pub(super) fn context(&self) -> &UnownedContext {
         self.pin.as_ref().map_or(UnownedContext::NONE, Pin::context)
     }
 
-    /// The number of the context that is pinned; 0 if there is none.
+    /// The number of the pinned context; 0 if there is none.
     pub(super) fn number(&self) -> u16 {
         self.pin.as_ref().map_or(0, Pin::number)
     }
@@ -115,7 +115,7 @@ impl Allocation {
         if self.spent {
             return Ok(());
         }
-        // SAFETY: this value owns the memory; it is spent or gone after this.
+        // SAFETY: this value owns the memory, and is spent or dropped after this.
         let free = |driver: &Driver| unsafe { self.kind.free(driver, self.address) };
         let Some(pin) = &self.pin else { return free(driver()?) };
         match pin.context().dispose(free) {
@@ -124,8 +124,8 @@ impl Allocation {
         }
     }
 
-    /// Frees; on failure the error, and the value. It is spent then, because the call may have done its work, except
-    /// where the driver refuses every call.
+    /// Frees the memory; on failure returns the error and the value. The value is spent then, because the call may have
+    /// done its work, except where the driver refuses every call.
     pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
         let result = self.free_now();
         match result {
@@ -141,19 +141,19 @@ impl Allocation {
         }
     }
 
-    /// Lets go of the memory and of its context.
+    /// Gives up the memory and unpins its context.
     fn spend(&mut self) {
         self.spent = true;
         self.pin = None;
     }
 
-    /// The same, in another value; nothing is left in this one.
+    /// Moves the memory into another value; nothing is left in this one.
     fn take(&mut self) -> Allocation {
         let nothing = Allocation::nothing(self.kind, 0);
         mem::replace(self, nothing)
     }
 
-    /// The last try of a destructor.
+    /// The last attempt of a destructor.
     fn free_at_last(mut self) {
         if let Err(error) = self.free_now() {
             self.report(error);

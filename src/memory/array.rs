@@ -45,7 +45,7 @@ const FORMATS: [(ArrayFormat, CUarray_format); 8] = [
 ];
 
 impl ArrayFormat {
-    /// The format of the C header's value.
+    /// The format for the C header's value.
     pub fn from_raw(raw: CUarray_format) -> ArrayFormat {
         let found = FORMATS.iter().find(|(_, known)| *known == raw);
         found.map_or(ArrayFormat::UnsignedInt8, |(format, _)| *format)
@@ -66,14 +66,14 @@ impl ArrayFormat {
 }
 
 bitflags! {
-    /// What an array is for.
+    /// How an array is used.
     #[derive(Default)]
     pub struct ArrayObjectFlags: c_uint {
         /// The third dimension counts layers.
         const LAYERED = 0x1;
         /// Surfaces may be bound to it.
         const SURFACE_LDST = 0x2;
-        /// Six square faces of a cube, or several times six.
+        /// The six square faces of a cube, or several times six.
         const CUBEMAP = 0x4;
         /// Textures gather from it.
         const TEXTURE_GATHER = 0x8;
@@ -87,7 +87,7 @@ impl ArrayObjectFlags {
     }
 }
 
-/// What an array is like.
+/// The properties of an array.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayDescriptor {
     dims: [usize; 3],
@@ -97,9 +97,9 @@ pub struct ArrayDescriptor {
 }
 
 impl ArrayDescriptor {
-    /// A descriptor of the C header.
+    /// Converts a descriptor of the C header.
     pub fn from_raw(desc: CUDA_ARRAY3D_DESCRIPTOR) -> ArrayDescriptor {
-        // SAFETY: any bits are good; the driver may have newer ones.
+        // SAFETY: any bits are valid; the driver may have newer flags.
         let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(desc.Flags) };
         let dims = [desc.Width, desc.Height, desc.Depth];
         ArrayDescriptor {
@@ -110,8 +110,8 @@ impl ArrayDescriptor {
         }
     }
 
-    /// A descriptor of so many elements in each dimension (0 for a dimension that the array has not), of so many
-    /// channels each.
+    /// A descriptor with this many elements in each dimension (0 for a dimension that the array does not have), and
+    /// this many channels per element.
     pub fn new(
         dims: [usize; 3],
         format: ArrayFormat,
@@ -121,7 +121,7 @@ impl ArrayDescriptor {
         ArrayDescriptor { dims, format, num_channels, flags }
     }
 
-    /// A descriptor of one channel and no flags.
+    /// A descriptor with one channel and no flags.
     pub fn from_dims_format(dims: [usize; 3], format: ArrayFormat) -> ArrayDescriptor {
         ArrayDescriptor::new(dims, format, 1, ArrayObjectFlags::new())
     }
@@ -208,7 +208,7 @@ impl ArrayDescriptor {
         }
     }
 
-    /// What is wrong with the descriptor in itself; the device's limits are the driver's to say.
+    /// What is wrong with the descriptor itself; the driver knows the device's limits.
     fn wrong(&self) -> Option<&'static str> {
         let [width, height, depth] = self.dims;
         let layered = self.flags.contains(ArrayObjectFlags::LAYERED);
@@ -238,13 +238,13 @@ impl ArrayObject {
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue), before the driver is asked, for a descriptor that is none: where
-    /// RustaCUDA panics in debug builds; and from the driver for one that the device cannot have.
+    /// [`InvalidValue`](CudaError::InvalidValue) for an invalid descriptor, before the driver is called, where
+    /// RustaCUDA panics in debug builds; and from the driver for one that the device does not support.
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
     pub fn from_descriptor(descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         if let Some(wrong) = descriptor.wrong() {
             return Err(
-                CudaError::InvalidValue.note(format_args!("to make an array of {descriptor:?}: {wrong}"))
+                CudaError::InvalidValue.note(format_args!("creating an array of {descriptor:?}: {wrong}"))
             );
         }
         let raw = descriptor.to_driver();
@@ -265,34 +265,34 @@ impl ArrayObject {
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new(dims: [usize; 3], format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain(dims, format, num_channels, ArrayObjectFlags::new())
     }
 
-    /// A row.
+    /// A one-dimensional array.
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new_1d(width: usize, format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain([width, 0, 0], format, num_channels, ArrayObjectFlags::new())
     }
 
-    /// A plane.
+    /// A two-dimensional array.
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new_2d(dims: [usize; 2], format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain([dims[0], dims[1], 0], format, num_channels, ArrayObjectFlags::new())
     }
 
-    /// Layers of planes.
+    /// A layered two-dimensional array.
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new_layered(
         dims: [usize; 2],
         num_layers: usize,
@@ -302,11 +302,11 @@ impl ArrayObject {
         ArrayObject::plain([dims[0], dims[1], num_layers], format, num_channels, ArrayObjectFlags::LAYERED)
     }
 
-    /// Layers of rows.
+    /// A layered one-dimensional array.
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new_layered_1d(
         width: usize,
         num_layers: usize,
@@ -316,20 +316,20 @@ impl ArrayObject {
         ArrayObject::plain([width, 0, num_layers], format, num_channels, ArrayObjectFlags::LAYERED)
     }
 
-    /// The six faces of a cube.
+    /// A cube map of six faces.
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new_cubemap(side: usize, format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain([side, side, 6], format, num_channels, ArrayObjectFlags::CUBEMAP)
     }
 
-    /// Several cubes.
+    /// Several cube maps.
     ///
     /// # Errors
     ///
-    /// As [`from_descriptor`](Self::from_descriptor).
+    /// Those of [`from_descriptor`](Self::from_descriptor).
     pub fn new_layered_cubemap(
         side: usize,
         num_layers: usize,
@@ -340,7 +340,7 @@ impl ArrayObject {
         ArrayObject::plain([side, side, num_layers.saturating_mul(6)], format, num_channels, flags)
     }
 
-    /// What the array is like, as the driver says.
+    /// The array's properties, according to the driver.
     ///
     /// # Errors
     ///
@@ -349,22 +349,22 @@ impl ArrayObject {
     #[doc(alias("cuArray3DGetDescriptor", "cuArray3DGetDescriptor_v2"))]
     pub fn descriptor(&self) -> CudaResult<ArrayDescriptor> {
         let raw = self.handle.with(Driver::array_get_descriptor)?;
-        // SAFETY: any bits are good; the driver may have newer ones.
+        // SAFETY: any bits are valid; the driver may have newer flags.
         let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(raw.Flags) };
         let dims = [raw.Width, raw.Height, raw.Depth];
         Ok(ArrayDescriptor::new(dims, ArrayFormat::from_number(raw.Format)?, raw.NumChannels, flags))
     }
 
-    /// The context that the array is of.
+    /// The array's context.
     pub fn context(&self) -> &UnownedContext {
         self.handle.context()
     }
 
-    /// Destroys the array, and gives it back with the error if that fails.
+    /// Destroys the array; if that fails, returns the error and the array.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuArrayDestroy")]
     pub fn drop(array: ArrayObject) -> DropResult<ArrayObject> {
         array.handle.drop().map_err(|(error, handle)| (error, ArrayObject { handle }))
@@ -372,7 +372,7 @@ impl ArrayObject {
 }
 
 impl fmt::Debug for ArrayObject {
-    /// Its descriptor, or why it cannot be had.
+    /// Prints its descriptor, or why it cannot be read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.descriptor().fmt(f)
     }

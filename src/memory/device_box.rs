@@ -15,11 +15,11 @@ use std::marker::PhantomData;
 use std::mem;
 use std::slice;
 
-/// One value in device memory; as `Box` is on the host. A value without a size has no memory, and a null pointer.
+/// One value in device memory, like `Box` on the host. A zero-sized value has no memory, and a null pointer.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DeviceBox<T> {
-    // At offset 0, and the address first in it: programs in the wild read it there.
+    // At offset 0, with the address first in it: existing programs read it there.
     memory: Allocation,
     value: PhantomData<T>,
 }
@@ -45,11 +45,11 @@ impl<T> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// The value is read only after it was written.
+    /// The value is written before it is read.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub unsafe fn uninitialized() -> CudaResult<DeviceBox<T>> {
         if mem::size_of::<T>() == 0 {
@@ -63,11 +63,11 @@ impl<T> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8", "cuMemsetD8_v2"))]
     pub unsafe fn zeroed() -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next lines, or dropped.
@@ -82,7 +82,7 @@ impl<T> DeviceBox<T> {
     ///
     /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it.
     pub unsafe fn from_raw(ptr: *mut T) -> DeviceBox<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { DeviceBox::from_device(DevicePointer::wrap(ptr)) }
     }
 
@@ -90,7 +90,7 @@ impl<T> DeviceBox<T> {
     ///
     /// # Safety
     ///
-    /// As [`from_raw`](Self::from_raw).
+    /// As for [`from_raw`](Self::from_raw).
     pub unsafe fn from_device(ptr: DevicePointer<T>) -> DeviceBox<T> {
         let memory = match ptr.is_null() || mem::size_of::<T>() == 0 {
             true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
@@ -106,19 +106,19 @@ impl<T> DeviceBox<T> {
         pointer
     }
 
-    /// The address, as kernels take it.
+    /// The address, for kernels.
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
-        // SAFETY: an address of the device's.
+        // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.memory.address() as *mut T) }
     }
 
-    /// Frees the memory, and gives the error and the box back if that fails.
+    /// Frees the memory; if that fails, returns the error and the box.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have freed the memory all the same, so the box that comes back answers
+    /// Any error of the driver. It may have freed the memory all the same, so the returned box refuses every use with
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle), and dropping it does nothing; only after
-    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is it as it was.
+    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(dev_box: DeviceBox<T>) -> DropResult<DeviceBox<T>> {
         dev_box.memory.free().map_err(|(error, memory)| (error, DeviceBox { memory, value: PhantomData }))
@@ -139,19 +139,19 @@ impl<T> Sealed for DeviceBox<T> {}
 
 impl<T: DeviceCopy> CopyDestination<T> for DeviceBox<T> {
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
-        // SAFETY: done when the call returns; the memory is the box's.
+        // SAFETY: the copy is done when the call returns; the box owns the memory.
         unsafe { self.span().write(slice::from_ref(source), None) }
     }
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
-        // SAFETY: done when the call returns; the value is good as any bits (`DeviceCopy`).
+        // SAFETY: the copy is done when the call returns; the box holds an initialised value, valid for `T`.
         unsafe { self.span().read(slice::from_mut(dest), None) }
     }
 }
 
 impl<T: DeviceCopy> CopyDestination<DeviceBox<T>> for DeviceBox<T> {
     fn copy_from(&mut self, source: &DeviceBox<T>) -> CudaResult<()> {
-        // SAFETY: both sides are boxes'.
+        // SAFETY: both boxes own their memory.
         unsafe { self.span().write_from_device(source.span(), None) }
     }
 
@@ -162,12 +162,12 @@ impl<T: DeviceCopy> CopyDestination<DeviceBox<T>> for DeviceBox<T> {
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceBox<T>> for DeviceBox<T> {
     unsafe fn async_copy_from(&mut self, source: &DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.span().write_from_device(source.span(), Some(stream)) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
 }

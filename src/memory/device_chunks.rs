@@ -1,15 +1,15 @@
-//! [`DeviceSlice`] in parts of a length.
+//! The iterators over the chunks of a [`DeviceSlice`].
 
 use super::DeviceSlice;
 use std::iter::FusedIterator;
 use std::mem;
 
 fn not_zero(size: usize) -> usize {
-    assert!(size != 0, "chunks have a length of at least 1");
+    assert!(size != 0, "the chunk size must be at least 1");
     size
 }
 
-/// The parts of [`DeviceSlice::chunks`].
+/// The iterator of [`DeviceSlice::chunks`].
 #[derive(Debug)]
 pub struct DeviceChunks<'a, T> {
     rest: &'a DeviceSlice<T>,
@@ -28,7 +28,7 @@ impl<T> Clone for DeviceChunks<'_, T> {
     }
 }
 
-/// How many parts of a size a length has, and how long the last of them is.
+/// The number of chunks of a length, and the length of the last one.
 fn parts(length: usize, size: usize) -> (usize, usize) {
     let count = length.div_ceil(size);
     (count, length - count.saturating_sub(1) * size)
@@ -67,7 +67,7 @@ impl<'a, T> DoubleEndedIterator for DeviceChunks<'a, T> {
 impl<T> ExactSizeIterator for DeviceChunks<'_, T> {}
 impl<T> FusedIterator for DeviceChunks<'_, T> {}
 
-/// The parts of [`DeviceSlice::chunks_mut`].
+/// The iterator of [`DeviceSlice::chunks_mut`].
 #[derive(Debug)]
 pub struct DeviceChunksMut<'a, T> {
     rest: &'a mut DeviceSlice<T>,

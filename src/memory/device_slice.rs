@@ -1,6 +1,6 @@
 //! [`DeviceSlice`]: a part of device memory.
 
-// A slice is made of an address and a length; see the type for what makes that sound.
+// A slice is made from an address and a length; see the type for why that is sound.
 #![allow(unsafe_code)]
 
 use super::copies::{AsyncCopyDestination, CopyDestination, DeviceSpan};
@@ -17,15 +17,14 @@ use std::ops::{
 };
 use std::ptr;
 
-/// A part of device memory, as `[T]` is of the host's: it is used behind a reference, indexed with ranges, and copied.
+/// A part of device memory, like `[T]` on the host: used by reference, indexed with ranges, and copied.
 ///
-/// The reference carries the address and the length and nothing that the host could read: for the compiler the type
-/// is as many values without a size. `Debug` prints where it is and how long, and never reads device memory.
+/// The reference contains the address and the length, and nothing that the host could read: to the compiler the type is
+/// a slice of zero-sized values. `Debug` prints the address and the length, and never reads device memory.
 //
-// A slice has to know the context of its memory, and a reference has room for an address and a length. So the context's
-// number stands in the upper 16 bits of the address, which the addresses of the driver leave free; one that does not
-// is left without a number. The road not taken was to look every address up: it cost a lock for each copy and each
-// allocation.
+// A slice must know the context of its memory, but a reference contains only an address and a length. So the context's
+// number is kept in the upper 16 bits of the address, which the driver's addresses leave free; an address that does not
+// leave them free has no number. Looking every address up instead cost a lock for each copy and each allocation.
 #[repr(C)]
 pub struct DeviceSlice<T> {
     values: PhantomData<T>,
@@ -33,59 +32,59 @@ pub struct DeviceSlice<T> {
 }
 
 impl<T> DeviceSlice<T> {
-    /// How many values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.length.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.length.is_empty()
     }
 
-    /// The address, for device code; the host must not follow it.
+    /// The address, for device code; the host must not dereference it.
     pub fn as_ptr(&self) -> *const T {
         self.tagged().map_addr(|tagged| tagged & ADDRESS)
     }
 
-    /// The address, and above it the number of the context.
+    /// The address, with the context's number in its upper bits.
     fn tagged(&self) -> *const T {
         ptr::from_ref(self).cast()
     }
 
-    /// The address, for device code; the host must not follow it.
+    /// The address, for device code; the host must not dereference it.
     pub fn as_mut_ptr(&mut self) -> *mut T {
         ptr::from_mut(self).cast::<T>().map_addr(|tagged| tagged & ADDRESS)
     }
 
-    /// The address, as kernels take it.
+    /// The address, for kernels.
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
-        // SAFETY: an address of the device's.
+        // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.as_mut_ptr()) }
     }
 
-    /// The parts before and from `mid`.
+    /// Splits the slice at `mid`.
     ///
     /// # Panics
     ///
-    /// If `mid` is more than the length.
+    /// If `mid` is greater than the length.
     pub fn split_at(&self, mid: usize) -> (&DeviceSlice<T>, &DeviceSlice<T>) {
         (&self[..mid], &self[mid..])
     }
 
-    /// The parts before and from `mid`.
+    /// Splits the slice at `mid`.
     ///
     /// # Panics
     ///
-    /// If `mid` is more than the length.
+    /// If `mid` is greater than the length.
     pub fn split_at_mut(&mut self, mid: usize) -> (&mut DeviceSlice<T>, &mut DeviceSlice<T>) {
         let (length, start) = (self.len(), ptr::from_mut(self).cast());
         assert!(mid <= length, "{mid} is out of range for a slice of length {length}");
-        // SAFETY: two parts of this slice that do not overlap.
+        // SAFETY: the two parts of this slice do not overlap.
         unsafe { (part_mut(start, 0, mid), part_mut(start, mid, length - mid)) }
     }
 
-    /// Parts of this length from the start; the last may be shorter.
+    /// Chunks of this length from the start; the last may be shorter.
     ///
     /// # Panics
     ///
@@ -94,7 +93,7 @@ impl<T> DeviceSlice<T> {
         DeviceChunks::new(self, chunk_size)
     }
 
-    /// Parts of this length from the start; the last may be shorter.
+    /// Chunks of this length from the start; the last may be shorter.
     ///
     /// # Panics
     ///
@@ -103,24 +102,25 @@ impl<T> DeviceSlice<T> {
         DeviceChunksMut::new(self, chunk_size)
     }
 
-    /// A slice of these values.
+    /// A slice of `len` values from this address.
     ///
     /// # Safety
     ///
-    /// The memory is the device's and allocated while the slice is used, and nothing writes it meanwhile.
+    /// The memory is device memory, holds `len` initialised values valid for `T`, stays allocated while the slice is
+    /// used, and nothing writes it meanwhile.
     #[allow(clippy::needless_pass_by_value, reason = "as in RustaCUDA")]
     pub unsafe fn from_raw_parts<'a>(data: DevicePointer<T>, len: usize) -> &'a DeviceSlice<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { part(data.as_raw(), 0, len) }
     }
 
-    /// A slice of these values.
+    /// A mutable slice of `len` values from this address.
     ///
     /// # Safety
     ///
-    /// As [`from_raw_parts`](Self::from_raw_parts), and nothing else uses the memory meanwhile.
+    /// As for [`from_raw_parts`](Self::from_raw_parts), and nothing else uses the memory meanwhile.
     pub unsafe fn from_raw_parts_mut<'a>(mut data: DevicePointer<T>, len: usize) -> &'a mut DeviceSlice<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { part_mut(data.as_raw_mut(), 0, len) }
     }
 
@@ -128,19 +128,19 @@ impl<T> DeviceSlice<T> {
     ///
     /// # Safety
     ///
-    /// As [`from_raw_parts`](Self::from_raw_parts), and the context is pinned meanwhile.
+    /// As for [`from_raw_parts`](Self::from_raw_parts), and the context is pinned meanwhile.
     pub(super) unsafe fn of<'a>(address: u64, number: u16, len: usize) -> &'a DeviceSlice<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { part(tag(address, number), 0, len) }
     }
 
-    /// A slice of memory of the context with this number.
+    /// A mutable slice of memory of the context with this number.
     ///
     /// # Safety
     ///
-    /// As [`from_raw_parts_mut`](Self::from_raw_parts_mut), and the context is pinned meanwhile.
+    /// As for [`from_raw_parts_mut`](Self::from_raw_parts_mut), and the context is pinned meanwhile.
     pub(super) unsafe fn of_mut<'a>(address: u64, number: u16, len: usize) -> &'a mut DeviceSlice<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { part_mut(tag(address, number), 0, len) }
     }
 
@@ -155,7 +155,7 @@ impl<T> DeviceSlice<T> {
     }
 }
 
-/// So many bits of an address are the driver's.
+/// How many bits of an address the driver uses.
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
 
@@ -167,24 +167,24 @@ fn tag<T>(address: u64, number: u16) -> *mut T {
 
 /// # Safety
 ///
-/// As [`DeviceSlice::from_raw_parts`]. For the compiler the reference is to values without a size, for which any
-/// address but null is good.
+/// As for [`DeviceSlice::from_raw_parts`]. To the compiler the reference is to zero-sized values, for which any
+/// non-null address is valid.
 unsafe fn part<'a, T>(start: *const T, from: usize, length: usize) -> &'a DeviceSlice<T> {
     let at = not_null(start.wrapping_add(from).cast_mut());
-    // SAFETY: above.
+    // SAFETY: as the caller guarantees.
     unsafe { &*(ptr::slice_from_raw_parts(at.cast_const().cast::<()>(), length) as *const DeviceSlice<T>) }
 }
 
 /// # Safety
 ///
-/// As [`DeviceSlice::from_raw_parts_mut`].
+/// As for [`DeviceSlice::from_raw_parts_mut`].
 unsafe fn part_mut<'a, T>(start: *mut T, from: usize, length: usize) -> &'a mut DeviceSlice<T> {
     let at = not_null(start.wrapping_add(from));
     // SAFETY: as in `part`.
     unsafe { &mut *(ptr::slice_from_raw_parts_mut(at.cast::<()>(), length) as *mut DeviceSlice<T>) }
 }
 
-/// Null is where values without a size are in RustaCUDA's boxes; a reference is never null.
+/// RustaCUDA's boxes have a null pointer for zero-sized values, but a reference is never null.
 fn not_null<T>(at: *mut T) -> *mut T {
     if at.is_null() { ptr::dangling_mut() } else { at }
 }
@@ -195,7 +195,7 @@ impl<T> fmt::Debug for DeviceSlice<T> {
     }
 }
 
-/// Start and length of a range.
+/// The start and the length of a range.
 fn bounds(range: impl RangeBounds<usize> + fmt::Debug, length: usize) -> (usize, usize) {
     let start = match range.start_bound() {
         Bound::Included(start) => Some(*start),
@@ -242,19 +242,19 @@ impl<T> Sealed for DeviceSlice<T> {}
 
 impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> CopyDestination<I> for DeviceSlice<T> {
     fn copy_from(&mut self, source: &I) -> CudaResult<()> {
-        // SAFETY: done when the call returns; the exclusive reference is to this memory.
+        // SAFETY: the copy is done when the call returns; the exclusive reference is to this memory.
         unsafe { self.span().write(source.as_ref(), None) }
     }
 
     fn copy_to(&self, dest: &mut I) -> CudaResult<()> {
-        // SAFETY: done when the call returns; the memory holds values that are good as any bits (`DeviceCopy`).
+        // SAFETY: the copy is done when the call returns; the memory holds initialised values, valid for `T`.
         unsafe { self.span().read(dest.as_mut(), None) }
     }
 }
 
 impl<T: DeviceCopy> CopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
     fn copy_from(&mut self, source: &DeviceSlice<T>) -> CudaResult<()> {
-        // SAFETY: done, for what uses the memory in its order; the references are to both sides.
+        // SAFETY: later uses of the memory are ordered after the copy; there are references to both sides.
         unsafe { self.span().write_from_device(source.span(), None) }
     }
 
@@ -275,36 +275,36 @@ impl<T: DeviceCopy> CopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
 
 impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I> for DeviceSlice<T> {
     unsafe fn async_copy_from(&mut self, source: &I, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.span().write(source.as_ref(), Some(stream)) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut I, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.span().read(dest.as_mut(), Some(stream)) }
     }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
     unsafe fn async_copy_from(&mut self, source: &DeviceSlice<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.span().write_from_device(source.span(), Some(stream)) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut DeviceSlice<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
     unsafe fn async_copy_from(&mut self, source: &DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.async_copy_from(&**source, stream) }
     }
 
     unsafe fn async_copy_to(&self, dest: &mut DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.async_copy_to(&mut **dest, stream) }
     }
 }

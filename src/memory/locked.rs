@@ -1,6 +1,6 @@
 //! [`LockedBuffer`]: page-locked host memory.
 
-// Allocates, frees, and lends what it owns.
+// Allocates and frees what it owns, and makes references to it.
 #![allow(unsafe_code)]
 
 use super::DeviceCopy;
@@ -14,12 +14,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::slice;
 
-/// Values in page-locked memory of the host: the device copies to and from it by itself, while the program goes on. It
+/// Values in page-locked host memory: the device copies to and from it by itself, while the program continues. It
 /// derefs to a slice, and keeps its context at the driver.
 #[repr(C)]
 #[derive(Debug)]
 pub struct LockedBuffer<T: DeviceCopy> {
-    // At offset 0, and the address first in it: programs in the wild read it there.
+    // At offset 0, with the address first in it: existing programs read it there.
     memory: Allocation,
     capacity: usize,
     values: PhantomData<T>,
@@ -42,19 +42,19 @@ impl<T: DeviceCopy + Clone> LockedBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
     pub fn from_slice(slice: &[T]) -> CudaResult<LockedBuffer<T>> {
         LockedBuffer::filled(slice.len(), |at| slice[at].clone())
     }
 
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<LockedBuffer<T>> {
-        // SAFETY: all values are written in the next lines; values that can be copied as bytes need no dropping.
+        // SAFETY: all values are written in the next lines; `DeviceCopy` values need no drop.
         let buffer = unsafe { LockedBuffer::<T>::uninitialized(size) }?;
-        // Values without a size need no writing, and there may be any number of them.
+        // Zero-sized values need no write, and there may be any number of them.
         let written = if mem::size_of::<T>() == 0 { 0 } else { size };
         for at in 0..written {
-            // SAFETY: within the memory, whose old contents are no value.
+            // SAFETY: within the memory, whose old contents are not a value.
             unsafe { buffer.first().add(at).write(value(at)) };
         }
         Ok(buffer)
@@ -62,15 +62,15 @@ impl<T: DeviceCopy + Clone> LockedBuffer<T> {
 }
 
 impl<T: DeviceCopy> LockedBuffer<T> {
-    /// Allocates memory for `size` values. Without values, or values without a size, nothing is allocated.
+    /// Allocates memory for `size` values. For no values, or zero-sized ones, nothing is allocated.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<LockedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
@@ -95,7 +95,8 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The memory has room for as many values, they are written before they are read, and nothing else frees it.
+    /// The memory has space for `size` values, they are initialised and valid for `T` before they are read, and nothing
+    /// else frees it.
     pub unsafe fn from_raw_parts(ptr: *mut T, size: usize) -> LockedBuffer<T> {
         let memory = match size == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Locked, ptr.addr()),
@@ -104,13 +105,13 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         LockedBuffer { memory, capacity: size, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the error and the buffer back if that fails.
+    /// Frees the memory; if that fails, returns the error and the buffer.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
-    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
-    /// is it as it was.
+    /// Any error of the driver. It may have freed the memory all the same, so the returned buffer is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
+    /// function, is the buffer unchanged.
     #[doc(alias("cuMemFreeHost"))]
     pub fn drop(buf: LockedBuffer<T>) -> DropResult<LockedBuffer<T>> {
         let capacity = buf.capacity;
@@ -120,7 +121,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         })
     }
 
-    /// Where the values are; no values, and values without a size, are anywhere but at null.
+    /// The address of the values; dangling but not null if there is no memory.
     fn first(&self) -> *mut T {
         let first = self.memory.address() as *mut T;
         if first.is_null() { ptr::dangling_mut() } else { first }
@@ -143,7 +144,7 @@ impl<T: DeviceCopy> Deref for LockedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the values that the buffer owns; its context is pinned, so the memory stays.
+        // SAFETY: the buffer owns the values, and pins its context, so the memory stays.
         unsafe { slice::from_raw_parts(self.first(), self.capacity) }
     }
 }

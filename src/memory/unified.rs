@@ -1,6 +1,6 @@
-//! [`UnifiedBox`]: one value that both sides use.
+//! [`UnifiedBox`]: one value that host and device share.
 
-// Allocates, frees, and lends what it owns.
+// Allocates and frees what it owns, and makes references to it.
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
@@ -16,13 +16,12 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// One value in unified memory, which the host and the device use, one after the other: a kernel that does must have
-/// ended before the host touches it. It keeps its context at the driver. A value without a size has no memory, and a
-/// null pointer.
+/// One value in unified memory, which the host and the device use in turn: a kernel that uses it must have ended before
+/// the host accesses it. It keeps its context at the driver. A zero-sized value has no memory, and a null pointer.
 #[repr(C)]
 #[derive(Debug)]
 pub struct UnifiedBox<T: DeviceCopy> {
-    // At offset 0, and the address first in it: programs in the wild read it there.
+    // At offset 0, with the address first in it: existing programs read it there.
     memory: Allocation,
     value: PhantomData<T>,
 }
@@ -38,8 +37,9 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     pub fn new(val: T) -> CudaResult<UnifiedBox<T>> {
         // SAFETY: written in the next lines.
         let new = unsafe { UnifiedBox::<T>::uninitialized() }?;
-        // SAFETY: the memory allocated above, whose old contents are no value; or anywhere, for a value without a size.
-        unsafe { new.place().write(val) };
+        // SAFETY: the memory allocated above, whose old contents are not a value; or a dangling address, for a
+        // zero-sized value.
+        unsafe { new.address().write(val) };
         Ok(new)
     }
 
@@ -47,11 +47,11 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// The value is read only after it was written.
+    /// The value is written before it is read.
     #[doc(alias = "cuMemAllocManaged")]
     pub unsafe fn uninitialized() -> CudaResult<UnifiedBox<T>> {
         if mem::size_of::<T>() == 0 {
@@ -67,7 +67,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it.
     pub unsafe fn from_raw(ptr: *mut T) -> UnifiedBox<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { UnifiedBox::from_unified(UnifiedPointer::wrap(ptr)) }
     }
 
@@ -75,7 +75,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// # Safety
     ///
-    /// As [`from_raw`](Self::from_raw).
+    /// As for [`from_raw`](Self::from_raw).
     pub unsafe fn from_unified(ptr: UnifiedPointer<T>) -> UnifiedBox<T> {
         let memory = match ptr.is_null() || mem::size_of::<T>() == 0 {
             true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
@@ -91,41 +91,44 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         pointer
     }
 
-    /// The address, as kernels take it.
+    /// The address, for kernels.
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
-        // SAFETY: an address of both sides.
+        // SAFETY: an address of both host and device.
         unsafe { UnifiedPointer::wrap(self.memory.address() as *mut T) }
     }
 
-    /// Gives the value away for good; its context stays as long.
+    /// Leaks the value; its context is kept at the driver for ever.
     pub fn leak<'a>(b: UnifiedBox<T>) -> &'a mut T
     where
         T: 'a,
     {
-        let place = b.place();
+        let address = b.address();
         mem::forget(b);
         // SAFETY: never freed, and its context never destroyed.
-        unsafe { &mut *place }
+        unsafe { &mut *address }
     }
 
-    /// Frees the memory, and gives the error and the box back if that fails.
+    /// Frees the memory; if that fails, returns the error and the box.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have freed the memory all the same, so the box that comes back has no value any
-    /// more: following it panics, and dropping it does nothing. Only after
-    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is it as it was.
+    /// Any error of the driver. It may have freed the memory all the same, so the returned box has no value:
+    /// dereferencing it panics, and dropping it does nothing. Only after
+    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_box: UnifiedBox<T>) -> DropResult<UnifiedBox<T>> {
         uni_box.memory.free().map_err(|(error, memory)| (error, UnifiedBox { memory, value: PhantomData }))
     }
 
-    /// Where the value is; one without a size is anywhere but at null.
-    fn place(&self) -> *mut T {
+    /// The address of the value; dangling but not null if it is zero-sized.
+    fn address(&self) -> *mut T {
         if mem::size_of::<T>() == 0 {
             return ptr::dangling_mut();
         }
-        assert!(!self.memory.is_spent(), "freeing the unified memory failed, and may have taken effect");
+        assert!(
+            !self.memory.is_spent(),
+            "an earlier attempt to free the unified memory failed and may have taken effect"
+        );
         self.memory.address() as *mut T
     }
 }
@@ -134,15 +137,15 @@ impl<T: DeviceCopy> Deref for UnifiedBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the value that the box owns; its context is pinned, so the memory stays.
-        unsafe { &*self.place() }
+        // SAFETY: the box owns the value, and pins its context, so the memory stays.
+        unsafe { &*self.address() }
     }
 }
 
 impl<T: DeviceCopy> DerefMut for UnifiedBox<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
-        unsafe { &mut *self.place() }
+        unsafe { &mut *self.address() }
     }
 }
 

@@ -1,6 +1,6 @@
-//! [`UnifiedBuffer`]: values that both sides use.
+//! [`UnifiedBuffer`]: values that host and device share.
 
-// Allocates, frees, and lends what it owns.
+// Allocates and frees what it owns, and makes references to it.
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
@@ -14,12 +14,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::slice;
 
-/// Values in unified memory, which the host and the device use, one after the other: a kernel that does must have ended
-/// before the host touches them. It derefs to a slice, and keeps its context at the driver.
+/// Values in unified memory, which the host and the device use in turn: a kernel that uses them must have ended before
+/// the host accesses them. It derefs to a slice, and keeps its context at the driver.
 #[repr(C)]
 #[derive(Debug)]
 pub struct UnifiedBuffer<T: DeviceCopy> {
-    // At offset 0, and the address first in it: programs in the wild read it there.
+    // At offset 0, with the address first in it: existing programs read it there.
     memory: Allocation,
     capacity: usize,
     values: PhantomData<T>,
@@ -42,19 +42,19 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     #[doc(alias("cuMemAllocManaged"))]
     pub fn from_slice(slice: &[T]) -> CudaResult<UnifiedBuffer<T>> {
         UnifiedBuffer::filled(slice.len(), |at| slice[at].clone())
     }
 
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<UnifiedBuffer<T>> {
-        // SAFETY: all values are written in the next lines; values that can be copied as bytes need no dropping.
+        // SAFETY: all values are written in the next lines; `DeviceCopy` values need no drop.
         let buffer = unsafe { UnifiedBuffer::<T>::uninitialized(size) }?;
-        // Values without a size need no writing, and there may be any number of them.
+        // Zero-sized values need no write, and there may be any number of them.
         let written = if mem::size_of::<T>() == 0 { 0 } else { size };
         for at in 0..written {
-            // SAFETY: within the memory, whose old contents are no value.
+            // SAFETY: within the memory, whose old contents are not a value.
             unsafe { buffer.first().add(at).write(value(at)) };
         }
         Ok(buffer)
@@ -62,15 +62,15 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
 }
 
 impl<T: DeviceCopy> UnifiedBuffer<T> {
-    /// Allocates memory for `size` values. Without values, or values without a size, nothing is allocated.
+    /// Allocates memory for `size` values. For no values, or zero-sized ones, nothing is allocated.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     #[doc(alias("cuMemAllocManaged"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<UnifiedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
@@ -91,9 +91,9 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
         self
     }
 
-    /// The address, as kernels take it.
+    /// The address, for kernels.
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
-        // SAFETY: an address of both sides.
+        // SAFETY: an address of both host and device.
         unsafe { UnifiedPointer::wrap(self.first()) }
     }
 
@@ -101,7 +101,8 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The memory has room for as many values, they are written before they are read, and nothing else frees it.
+    /// The memory has space for `capacity` values, they are initialised and valid for `T` before they are read, and
+    /// nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: UnifiedPointer<T>, capacity: usize) -> UnifiedBuffer<T> {
         let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
@@ -110,13 +111,13 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
         UnifiedBuffer { memory, capacity, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the error and the buffer back if that fails.
+    /// Frees the memory; if that fails, returns the error and the buffer.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
-    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
-    /// is it as it was.
+    /// Any error of the driver. It may have freed the memory all the same, so the returned buffer is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
+    /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_buf: UnifiedBuffer<T>) -> DropResult<UnifiedBuffer<T>> {
         let capacity = uni_buf.capacity;
@@ -126,7 +127,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
         })
     }
 
-    /// Where the values are; no values, and values without a size, are anywhere but at null.
+    /// The address of the values; dangling but not null if there is no memory.
     fn first(&self) -> *mut T {
         let first = self.memory.address() as *mut T;
         if first.is_null() { ptr::dangling_mut() } else { first }
@@ -149,7 +150,7 @@ impl<T: DeviceCopy> Deref for UnifiedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the values that the buffer owns; its context is pinned, so the memory stays.
+        // SAFETY: the buffer owns the values, and pins its context, so the memory stays.
         unsafe { slice::from_raw_parts(self.first(), self.capacity) }
     }
 }
