@@ -1,5 +1,5 @@
-//! RustaCUDA's calls are linked against a library of the driver's name. Where none is installed, `stub/libcuda.rs`
-//! is one, for the linker; it has the real one's run-time name, so that the program runs on the real driver.
+//! RustaCUDA's calls are linked against libcuda. Where it is not installed, `stub/libcuda.rs` replaces it for the linker; the
+//! stub has the real library's run-time name, so that the program runs on the real driver.
 
 use std::path::PathBuf;
 use std::process::Command;

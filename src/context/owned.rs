@@ -173,7 +173,7 @@ impl Context {
     /// # custack::init(custack::CudaFlags::empty())?;
     /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
     /// let raw = ctx.into_raw();
-    /// // SAFETY: nobody else has got it.
+    /// // SAFETY: nothing else owns it.
     /// let ctx = unsafe { Context::from_raw(raw) }?;
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```

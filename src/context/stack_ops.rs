@@ -41,7 +41,7 @@ pub(super) fn push_entry(
 #[cold]
 fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
     if let Err(error) = undone {
-        report::warn(format_args!("a push failed, and whether it had an effect could not be seen: {error}"));
+        report::warn(format_args!("a push failed, and it is unknown whether it took effect: {error}"));
     }
     failed.of("cuCtxPushCurrent_v2")
 }
@@ -267,8 +267,8 @@ fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
     }
     let found = registry::find(raw);
     // A context that custack has ended but the driver still has is dead, not foreign.
-    if let Some(known) = found.filter(|known| known.is_alive() || registry::is_retiring(*known)) {
-        return Ok(known);
+    if let Some(found) = found.filter(|found| found.is_alive() || registry::is_retiring(*found)) {
+        return Ok(found);
     }
     if let Some(top) = shadow_stack::top().filter(|top| ptr::eq(top.context.raw(), raw)) {
         return Ok(top.context);

@@ -148,7 +148,7 @@ fn modules_use_only_earlier_modules() {
     if !has_source("modules_use_only_earlier_modules") {
         return;
     }
-    let rooms = [
+    let modules = [
         "error",
         "report",
         "sealed",
@@ -168,11 +168,11 @@ fn modules_use_only_earlier_modules() {
         "prelude",
     ];
     for (name, text) in files("src", ".rs").iter().filter(|(name, _)| name != "src/lib.rs") {
-        let room = name.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
-        let at = rooms.iter().position(|other| *other == room);
+        let module = name.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap();
+        let at = modules.iter().position(|other| *other == module);
         let at = at.unwrap_or_else(|| panic!("{name} is in a module that has no place in the order"));
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            for later in &rooms[at + 1..] {
+            for later in &modules[at + 1..] {
                 // The one exception: the module that selects the driver may select the simulated one.
                 let chooses = name == "src/driver/select.rs" && line == "use crate::sim;";
                 let used = line.contains(&format!("crate::{later}"));
@@ -202,11 +202,11 @@ fn a_chapter_has_one_name_on_every_level() {
     }
     for entry in fs::read_dir(root().join("tests/it")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let room = name.trim_end_matches(".rs");
-        let here =
-            root().join(format!("src/{room}")).is_dir() || root().join(format!("src/{room}.rs")).is_file();
+        let module = name.trim_end_matches(".rs");
+        let here = root().join(format!("src/{module}")).is_dir()
+            || root().join(format!("src/{module}.rs")).is_file();
         assert!(
-            here || ["main", "harness", "claims", "tidy"].contains(&room),
+            here || ["main", "harness", "claims", "tidy"].contains(&module),
             "tests/it/{name} tests no module"
         );
     }
@@ -270,9 +270,9 @@ fn no_lock_of_custack_is_held_across_a_driver_call() {
     // The locks above the driver are in files that cannot call the driver.
     let locking = ["src/liveness/registry.rs", "src/liveness/queue.rs", "src/memory/given_away.rs"];
     let making = ["src/liveness/mod.rs", "src/liveness/retire.rs"];
-    let rooms =
-        ["src/liveness", "src/shadow_stack", "src/context", "src/memory"].map(|room| files(room, ".rs"));
-    for (name, text) in rooms.into_iter().flatten() {
+    let modules =
+        ["src/liveness", "src/shadow_stack", "src/context", "src/memory"].map(|module| files(module, ".rs"));
+    for (name, text) in modules.into_iter().flatten() {
         let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let locks = code.contains("RwLock") || code.contains("Mutex");
         let name = name.as_str();
@@ -310,14 +310,14 @@ fn every_wrapper_names_its_driver_function() {
     if !has_source("every_wrapper_names_its_driver_function") {
         return;
     }
-    let rooms: String = files("src", ".rs").into_iter().map(|(_, text)| text).collect();
+    let modules: String = files("src", ".rs").into_iter().map(|(_, text)| text).collect();
     let calls: String = files("src/driver/calls", ".rs").into_iter().map(|(_, text)| text).collect();
     // custack uses the second internally; it is not part of the interface.
     let unwrapped = ["cuCtxCreate_v3", "cuThreadExchangeStreamCaptureMode"];
     for name in custack::driver::FUNCTIONS {
         if calls.contains(&format!("self.{name}(")) && !unwrapped.contains(name) {
             let plain = name.trim_end_matches("_v2");
-            let named = rooms.contains(&format!("\"{plain}\"")) || rooms.contains(&format!("\"{name}\""));
+            let named = modules.contains(&format!("\"{plain}\"")) || modules.contains(&format!("\"{name}\""));
             assert!(named, "{name} has a wrapper without its doc alias");
         }
     }

@@ -1,7 +1,7 @@
-//! A library of the driver's name for the linker, where no driver is installed: RustaCUDA asks for one.
+//! A stub of libcuda for the linker, where no driver is installed: RustaCUDA links against one.
 //!
-//! The functions that RustaCUDA mentions are all there, and those that the others call. Those that move the stack do,
-//! so that the measuring program can be tried, and its instructions counted, on a machine without a GPU (put the
+//! It has all functions that RustaCUDA mentions, and those that the other libraries call. The functions that change the
+//! stack work, so that the benchmark can be tried, and its instructions counted, on a machine without a GPU (put the
 //! folder of this library on `LD_LIBRARY_PATH`); its times mean nothing there.
 
 #![allow(non_snake_case, clippy::missing_safety_doc)]

@@ -22,7 +22,7 @@ c_abi! {
             m.ready()?;
             m.device(device)?;
             if name.is_null() || len < 1 {
-                return m.misuse(INVALID_VALUE, "cuDeviceGetName without room for the name");
+                return m.misuse(INVALID_VALUE, "cuDeviceGetName without a buffer for the name");
             }
             put_text(name, len as usize, NAME);
             Ok(())

@@ -119,7 +119,7 @@ fn a_scope_of_what_was_current_leaves_what_was_destroyed_before_it() {
                 Ok(())
             })
             .unwrap();
-        assert_eq!((current(), ContextStack::depth()), (raw, 2), "b went meanwhile, a before");
+        assert_eq!((current(), ContextStack::depth()), (raw, 2), "b was destroyed meanwhile, a before");
         assert_eq!(drain(), [raw, base.as_raw()]);
     });
 }

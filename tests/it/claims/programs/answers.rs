@@ -3,7 +3,7 @@
 use super::act::{Act, Kind, Thing, pick};
 use super::oracle::{DESTROYED, Gone, Memory, Oracle, done};
 use super::perform::Answer;
-use super::stacks::{Guard, Known};
+use super::stacks::{Guard, Life};
 use super::world::values;
 use custack::error::CudaError;
 
@@ -32,7 +32,7 @@ impl Oracle {
         }
         match *act {
             Act::Create => {
-                let owned = |known: &&Known| !known.primary && known.owners > 0;
+                let owned = |life: &&Life| !life.primary && life.owners > 0;
                 if self.stacks.contexts.iter().filter(owned).count() < self.most {
                     self.stacks.create(thread);
                 }
@@ -59,9 +59,9 @@ impl Oracle {
             }
             Act::SynchronizeCurrent => {
                 let top = self.stacks.top(thread).ok_or(CudaError::InvalidContext)?;
-                let known = &self.stacks.contexts[top];
+                let life = &self.stacks.contexts[top];
                 let pinned = self.buffers.iter().flatten().any(|memory| memory.context == top);
-                if !known.alive && (known.primary || known.lingers || pinned || !self.waiting.is_empty()) {
+                if !life.alive && (life.primary || life.lingers || pinned || !self.waiting.is_empty()) {
                     return Ok(vec![Ok(vec![]), DESTROYED]);
                 }
                 self.stacks.usable(top)?;
@@ -98,12 +98,12 @@ impl Oracle {
     }
 
     fn retain(&mut self) {
-        let alive = self.stacks.contexts.iter_mut().find(|known| known.primary && known.alive);
+        let alive = self.stacks.contexts.iter_mut().find(|life| life.primary && life.alive);
         match alive {
-            Some(known) => known.owners += 1,
+            Some(life) => life.owners += 1,
             None => {
-                let known = Known { alive: true, died: 0, primary: true, owners: 1, lingers: false };
-                self.stacks.contexts.push(known);
+                let life = Life { alive: true, died: 0, primary: true, owners: 1, lingers: false };
+                self.stacks.contexts.push(life);
             }
         }
     }

@@ -126,10 +126,10 @@ impl Oracle {
     }
 
     pub(super) fn take_owner(&mut self, at: Option<usize>) -> Gone {
-        match at.map(|at| (at, &mut self.stacks.contexts[at])).filter(|(_, known)| known.owners > 0) {
+        match at.map(|at| (at, &mut self.stacks.contexts[at])).filter(|(_, life)| life.owners > 0) {
             None => Gone::Nothing,
-            Some((at, known)) => {
-                known.owners -= 1;
+            Some((at, life)) => {
+                life.owners -= 1;
                 Gone::Owner(at)
             }
         }
@@ -243,7 +243,7 @@ impl Oracle {
             }
             Act::Drop(thing, _) | Act::GiveBack(thing, _) if now.fired => {
                 // What could not be destroyed at once is destroyed soon after.
-                self.stacks.contexts.iter_mut().for_each(|known| known.lingers |= !known.alive);
+                self.stacks.contexts.iter_mut().for_each(|life| life.lingers |= !life.alive);
                 let mut allowed = expected;
                 match now.answer.as_deref() {
                     Ok([1, given]) if *given == code && *thing == Thing::Owner => {
@@ -290,7 +290,7 @@ impl Oracle {
         if expected.contains(&now.answer) && whole && drained && contexts {
             return Ok(());
         }
-        let dead: Vec<_> = self.stacks.contexts.iter().map(|known| u8::from(known.alive)).collect();
+        let dead: Vec<_> = self.stacks.contexts.iter().map(|life| u8::from(life.alive)).collect();
         Err(format!(
             "thread {thread}, {act:?}: saw {now:x?}\nexpected {expected:?}, {top:#x} current, {stack:?}, \
              contexts alive {dead:?}"

@@ -23,7 +23,7 @@ pub(super) struct Guard {
 
 /// A context of the program, or one life of the primary one.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct Life {
     pub(super) alive: bool,
     /// The ordinal of its death, from 1; 0 while it is alive.
     pub(super) died: usize,
@@ -37,7 +37,7 @@ pub(super) struct Known {
 /// The stacks of the threads; the last is that of short-lived threads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stacks {
-    pub(super) contexts: Vec<Known>,
+    pub(super) contexts: Vec<Life>,
     pub(super) of: [Vec<Entry>; THREADS + 1],
     pub(super) guards: [Vec<Guard>; THREADS + 1],
     serials: usize,
@@ -70,7 +70,7 @@ impl Stacks {
     }
 
     pub(super) fn create(&mut self, thread: usize) {
-        self.contexts.push(Known { alive: true, died: 0, primary: false, owners: 1, lingers: false });
+        self.contexts.push(Life { alive: true, died: 0, primary: false, owners: 1, lingers: false });
         self.put(thread, self.contexts.len() - 1, 0);
     }
 
