@@ -196,7 +196,7 @@ impl Context {
     #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
     pub unsafe fn from_raw(raw: CUcontext) -> CudaResult<Context> {
         if raw.is_null() {
-            return Err(CudaError::InvalidContext.note(format_args!("a null handle has no context to own")));
+            return Err(CudaError::InvalidContext.note(format_args!("to own a null handle")));
         }
         // SAFETY: as the caller guarantees.
         let handle = unsafe { UnownedContext::from_raw(raw) };

@@ -218,7 +218,7 @@ impl PrimaryContext {
     #[allow(unsafe_code, reason = "only the caller can vouch for a raw handle")]
     pub unsafe fn from_raw(raw: CUcontext, device: Device) -> CudaResult<PrimaryContext> {
         if raw.is_null() {
-            return Err(CudaError::InvalidContext.note(format_args!("a null handle has no share to hold")));
+            return Err(CudaError::InvalidContext.note(format_args!("to hold a share in a null handle")));
         }
         let share = Share::new(raw, device, registry::before_retain(device.as_raw()));
         Ok(PrimaryContext { share: Arc::new(share) })

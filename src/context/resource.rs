@@ -223,7 +223,7 @@ impl<H: Copy + 'static> Resource<H> {
 #[cold]
 fn spent() -> CudaError {
     CudaError::InvalidHandle
-        .note(format_args!("to use what could not be destroyed, and may be destroyed all the same"))
+        .note(format_args!("to use it after an attempt to destroy it failed and may have taken effect"))
 }
 
 impl<H: Copy + 'static> Drop for Resource<H> {

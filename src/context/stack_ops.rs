@@ -63,8 +63,7 @@ pub(super) fn push_leased(
 #[cold]
 pub(super) fn refusal(context: Handle) -> CudaError {
     if context.is_none() {
-        return CudaError::InvalidContext
-            .note(format_args!("to use a null handle, which stands for no context"));
+        return CudaError::InvalidContext.note(format_args!("to use a null handle, which has no context"));
     }
     CudaError::ContextIsDestroyed.note(format_args!("to use {context:#}"))
 }
@@ -83,7 +82,7 @@ pub(super) fn push(context: &Handle) -> CudaResult<()> {
 #[cold]
 fn no_push(context: Handle, error: CudaError) -> CudaError {
     if context.is_none() {
-        return CudaError::InvalidValue.note(format_args!("a null handle cannot be pushed"));
+        return CudaError::InvalidValue.note(format_args!("to push a null handle"));
     }
     error
 }
@@ -111,7 +110,7 @@ pub(super) fn pop() -> CudaResult<Handle> {
 fn pop_slowly(driver: &Driver) -> CudaResult<Handle> {
     match shadow_stack::top() {
         None => pop_unknown(driver),
-        Some(top) if top.guards > 0 => Err(held(&top, "popping")),
+        Some(top) if top.guards > 0 => Err(held(&top, "pop")),
         Some(_) => popped_other(driver, driver.try_pop()),
     }
 }
@@ -125,7 +124,7 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
         // Other code has popped our entry.
         Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => {
             shadow_stack::pop();
-            return Err(CudaError::InvalidContext.note(format_args!("popping from an empty stack")));
+            return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
         }
         Err(error) => {
             restore::after_pop(driver, &top);
@@ -146,7 +145,7 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
         shadow_stack::pop();
         if let Some(held) = held_below(driver, Some(raw)) {
             put_back_held(driver, &held);
-            return Err(self::held(&held, "popping"));
+            return Err(self::held(&held, "pop"));
         }
     }
     // A context without a living handle may have been destroyed, and freed by this very pop, so the driver cannot be
@@ -187,7 +186,7 @@ fn put_back_held(driver: &Driver, held: &Entry) {
 fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
     let current = current(driver)?;
     if current.is_none() {
-        return Err(CudaError::InvalidContext.note(format_args!("popping from an empty stack")));
+        return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
     }
     driver.ctx_pop_current()?;
     Ok(current)
@@ -214,13 +213,13 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
     let top = shadow_stack::top();
     let same = top.as_ref().is_some_and(|top| top.context == context);
     if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
-        return Err(held(top, "replacing"));
+        return Err(held(top, "replace"));
     }
     let driver = driver()?;
     let over_guard = || top.as_ref().is_some_and(|top| top.guards == 0) && shadow_stack::guard_below_top();
     if (context.is_none() || context.is_alive()) && over_guard() {
         if let Some(held) = held_below(driver, None) {
-            return Err(self::held(&held, "replacing"));
+            return Err(self::held(&held, "replace"));
         }
     }
     if context.is_none() {
@@ -243,7 +242,7 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
 #[cold]
 fn held(top: &Entry, what: &str) -> CudaError {
     let Entry { context, how, location, .. } = top;
-    CudaError::HeldByGuard.note(format_args!("{what} {context}, {how} at {location}"))
+    CudaError::HeldByGuard.note(format_args!("to {what} {context}, {how} at {location}"))
 }
 
 /// `CurrentContext::get_current`.

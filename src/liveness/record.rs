@@ -228,7 +228,7 @@ impl Handle {
 }
 
 impl fmt::Display for Handle {
-    /// For example `context 3 on device 0`, plus what is special about it.
+    /// For example `context 3 on device 0`, plus what is special about it; `{:#}` omits whether it is destroyed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_none() {
             return f.write_str("no context");

@@ -72,7 +72,7 @@ pub(crate) fn wait() -> CudaResult<()> {
     while !QUEUE.wait() {
         if !start() {
             let error = CudaError::OperatingSystemError;
-            return Err(error.note(format_args!("could not start the thread that destroys what was retired")));
+            return Err(error.note(format_args!("to start the thread that destroys what was retired")));
         }
     }
     Ok(())

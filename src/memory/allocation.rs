@@ -69,7 +69,7 @@ impl Allocation {
         }
         let (address, wanted) = (self.address, mem::align_of::<T>());
         Err(CudaError::InvalidValue.note(format_args!(
-            "allocating values that are aligned to {wanted} bytes; the driver returned {address:#x}"
+            "to allocate values that are aligned to {wanted} bytes; the driver returned {address:#x}"
         )))
     }
 

@@ -244,7 +244,7 @@ impl ArrayObject {
     pub fn from_descriptor(descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         if let Some(wrong) = descriptor.wrong() {
             return Err(
-                CudaError::InvalidValue.note(format_args!("creating an array of {descriptor:?}: {wrong}"))
+                CudaError::InvalidValue.note(format_args!("to create an array of {descriptor:?}: {wrong}"))
             );
         }
         let raw = descriptor.to_driver();

@@ -172,12 +172,12 @@ pub fn misuses() -> u64 {
     machine::lock().misuses
 }
 
-/// Why this thread's last refused call was refused, if it was with this status.
+/// The reason for the last refusal on this thread, if its status was this one.
 pub(crate) fn why_refused(status: crate::driver::ffi::CUresult) -> Option<String> {
     machine::lock().why_refused(status)
 }
 
-/// The last sentences about calls of this thread that were refused, the oldest first; 64 at most.
+/// The most recent messages about refused calls of this thread, the oldest first; 64 at most.
 ///
 /// ```
 /// use custack::context::ContextStack;
