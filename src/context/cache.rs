@@ -6,7 +6,7 @@ use crate::driver::{Numbered, driver, numbered};
 use crate::error::CudaResult;
 
 numbered! {
-    /// How a multiprocessor divides one memory between L1 cache and shared memory; a preference only.
+    /// How a multiprocessor divides its on-chip memory between L1 cache and shared memory; a preference only.
     pub enum CacheConfig refuses(__Nonexhaustive = 4) {
         /// No preference.
         PreferNone = 0,
@@ -14,16 +14,16 @@ numbered! {
         PreferShared = 1,
         /// More L1 cache.
         PreferL1 = 2,
-        /// As much of the one as of the other.
+        /// Equal sizes for both.
         PreferEqual = 3,
     }
 }
 
 numbered! {
-    /// How wide the banks of shared memory are. Devices of compute capability 5.0 and later have four bytes and ignore
-    /// what is set.
+    /// The width of the banks of shared memory. Devices of compute capability 5.0 and later always use four bytes and
+    /// ignore what is set.
     pub enum SharedMemoryConfig refuses(__Nonexhaustive = 3) {
-        /// What the device is made for.
+        /// The device's default.
         DefaultBankSize = 0,
         /// Four bytes.
         FourByteBankSize = 1,

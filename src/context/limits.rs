@@ -6,31 +6,31 @@ use crate::driver::{Numbered, driver, numbered};
 use crate::error::{CudaError, CudaResult};
 
 numbered! {
-    /// A resource of a context whose size can be asked for and, for most, set.
+    /// A resource of a context whose size can be queried and, in most cases, set.
     ///
-    /// What is set is a request: the driver may clamp and round it, so ask what it made of it. The figures are those of
-    /// an H200 with driver 580.
+    /// Setting one is a request that the driver may clamp and round, so query the result. The figures are those of an
+    /// H200 with driver 580.
     pub enum ResourceLimit refuses(__Nonexhaustive = u32::MAX) {
-        /// The stack of each device thread, in bytes: 1024 at first, rounded up to 16.
+        /// The stack of each device thread, in bytes: 1024 by default, rounded up to 16.
         StackSize = 0,
         /// The buffer of the device's `printf`, in bytes. Must be set before a kernel that prints is launched.
         PrintfFifoSize = 1,
         /// The heap of the device's `malloc`, in bytes. Must be set before a kernel that allocates is launched.
         MallocHeapSize = 2,
-        /// How deep grids launched from the device may wait for each other, at most 24. Devices of compute capability
+        /// How deeply grids launched from the device may wait for each other, at most 24. Devices of compute capability
         /// 9.0 and later do not have it.
         DeviceRuntimeSynchronizeDepth = 3,
-        /// How many launches from the device may be outstanding: 2048 at first.
+        /// How many launches from the device may be outstanding: 2048 by default.
         DeviceRuntimePendingLaunchCount = 4,
         /// How many bytes the L2 cache fetches at once, from 0 to 128; a hint.
         MaxL2FetchGranularity = 5,
-        /// How many bytes of the L2 cache are set aside for data that is to stay.
+        /// How many bytes of the L2 cache are set aside for persisting data.
         PersistingL2CacheSize = 6,
-        /// The shared memory that kernels of a context that shares a graphics queue may use, in bytes; to ask only.
+        /// The shared memory available to kernels of a context that shares a graphics queue, in bytes; read-only.
         ShmemSize = 7,
-        /// Whether the context shares a graphics queue: not 0 if it does; to ask only.
+        /// Whether the context shares a graphics queue: nonzero if it does; read-only.
         CigEnabled = 8,
-        /// Whether a kernel that needs more shared memory than a shared graphics queue leaves may run all the same.
+        /// Whether a kernel may run although it needs more shared memory than a shared graphics queue leaves.
         CigShmemFallbackEnabled = 9,
     }
 }
@@ -55,7 +55,7 @@ pub struct StreamPriorityRange {
 }
 
 impl StreamPriorityRange {
-    /// The priority of this range that is nearest, which is what the driver makes of one outside.
+    /// The nearest priority in this range, which is what the driver uses instead of one outside it.
     ///
     /// ```
     /// use custack::context::StreamPriorityRange;
@@ -65,7 +65,7 @@ impl StreamPriorityRange {
     /// assert_eq!(range.clamp(3), 0);
     /// ```
     pub fn clamp(&self, priority: i32) -> i32 {
-        // Not `i32::clamp`, which panics if the driver's two numbers are the wrong way round.
+        // Not `i32::clamp`, which panics if the driver returns the two numbers in the wrong order.
         priority.min(self.least).max(self.greatest)
     }
 
@@ -103,14 +103,14 @@ impl UnownedContext {
         driver()?.ctx_get_limit(number).map_err(resource.get_failed())
     }
 
-    /// Asks for a size of one of the context's resources, in the resource's unit; the driver may clamp and round it.
+    /// Requests a size for one of the context's resources, in the resource's unit; the driver may clamp and round it.
     ///
     /// # Errors
     ///
-    /// * [`InvalidValue`](CudaError::InvalidValue): out of range, or too late. The old value stays.
+    /// * [`InvalidValue`](CudaError::InvalidValue): out of range, or set too late. The old value stays.
     /// * [`UnsupportedLimit`](CudaError::UnsupportedLimit): the device does not have it.
-    /// * [`NotPermitted`](CudaError::NotPermitted): it can only be asked for.
-    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device has no room for it.
+    /// * [`NotPermitted`](CudaError::NotPermitted): the resource is read-only.
+    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device does not have the memory.
     /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     ///
     /// ```
@@ -152,7 +152,7 @@ impl UnownedContext {
         driver()?.ctx_get_stream_priority_range().map(StreamPriorityRange::from_driver)
     }
 
-    /// Turns all lines of the L2 cache that were to stay back into ordinary ones (CUDA 11.0 and later).
+    /// Resets all persisting lines of the L2 cache to normal (CUDA 11.0 and later).
     ///
     /// # Errors
     ///
@@ -217,15 +217,15 @@ impl CurrentContext<'_> {
         driver()?.ctx_get_limit(number).map_err(resource.get_failed())
     }
 
-    /// Asks for a size of one of the current context's resources, in the resource's unit; the driver may clamp and
+    /// Requests a size for one of the current context's resources, in the resource's unit; the driver may clamp and
     /// round it.
     ///
     /// # Errors
     ///
-    /// * [`InvalidValue`](CudaError::InvalidValue): out of range, or too late. The old value stays.
+    /// * [`InvalidValue`](CudaError::InvalidValue): out of range, or set too late. The old value stays.
     /// * [`UnsupportedLimit`](CudaError::UnsupportedLimit): the device does not have it.
-    /// * [`NotPermitted`](CudaError::NotPermitted): it can only be asked for.
-    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device has no room for it.
+    /// * [`NotPermitted`](CudaError::NotPermitted): the resource is read-only.
+    /// * [`OutOfMemory`](CudaError::OutOfMemory): the device does not have the memory.
     /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     /// * [`InvalidContext`](CudaError::InvalidContext): no context is current.
     ///

@@ -1,4 +1,4 @@
-//! What can be asked of a device, under RustaCUDA's names; what CUDA 11 to 13 added follows.
+//! The attributes of a device: RustaCUDA's names first, then those that CUDA 11 to 13 added.
 
 use crate::driver::{Numbered, numbered};
 
@@ -7,8 +7,8 @@ macro_rules! attributes {
         numbered! {
             /// A property of a device, for [`Device::get_attribute`](super::Device::get_attribute).
             ///
-            /// The CUDA manual describes each under the name given here. A property that the driver is too old for
-            /// is [`InvalidValue`](crate::error::CudaError::InvalidValue).
+            /// The CUDA manual describes each under the name given here. If the driver is too old for an attribute, the
+            /// call returns [`InvalidValue`](crate::error::CudaError::InvalidValue).
             pub enum DeviceAttribute refuses(__NonExhaustive = u32::MAX) {
                 $(#[doc = concat!("`CU_DEVICE_ATTRIBUTE_", $symbol, "` (", stringify!($number), ").")] $name = $number,)*
             }

@@ -1,4 +1,4 @@
-//! What two devices can do for each other.
+//! Access between two devices, and the properties of the link between them.
 
 use super::Device;
 use crate::driver::{Numbered, driver, numbered};
@@ -8,7 +8,7 @@ numbered! {
     /// A property of the link between two devices, for [`Device::peer_attribute`].
     #[non_exhaustive]
     pub enum PeerAttribute {
-        /// `CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK`: how the link compares with others; lower is faster.
+        /// `CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK`: the rank of the link among all; lower is faster.
         PerformanceRank = 1,
         /// `CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED`: 1 if one device can access the other's memory.
         AccessSupported = 2,
@@ -23,7 +23,7 @@ numbered! {
 
 impl Device {
     /// Whether contexts on this device can be given access to memory of contexts on the other (see
-    /// [`enable_peer_access`](crate::context::UnownedContext::enable_peer_access)). A device is no peer of itself.
+    /// [`enable_peer_access`](crate::context::UnownedContext::enable_peer_access)). A device is not a peer of itself.
     ///
     /// # Errors
     ///

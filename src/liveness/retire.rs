@@ -65,7 +65,7 @@ fn run() {
 pub(crate) fn wait() -> CudaResult<()> {
     driver::refuse_in_host_function()?;
     if IS_WORKER.get() {
-        // A report runs code of the program's here, and would wait for the very job that it is about.
+        // A report runs the program's code on this thread, which would wait for the very job that the report is about.
         return Err(CudaError::NotPermitted
             .note(format_args!("to wait on the thread that destroys what was retired")));
     }

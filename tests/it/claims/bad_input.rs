@@ -1,4 +1,4 @@
-//! Each kind of bad input, in one table: a typed error whose text names what was asked, and everything as before.
+//! Every kind of bad input in one table: a typed error whose text says what was asked, and nothing changes.
 
 use crate::harness::{current, device, drain, parked, pushed, run};
 use custack::context::{
@@ -8,7 +8,7 @@ use custack::device::{Device, DeviceAttribute};
 use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 
-/// The call, the error it gives, a part of the text, and how many driver calls it may make.
+/// The call, the error it returns, a part of the text, and how many driver calls it may make.
 type Row<'a> = (&'a str, Box<dyn Fn() -> CudaResult<()> + 'a>, CudaError, &'a str, u64);
 
 fn rows<'a>(
@@ -93,7 +93,7 @@ fn rows<'a>(
 }
 
 #[test]
-fn every_bad_input_is_refused_named_and_leaves_everything_as_it_was() {
+fn every_bad_input_is_refused_by_name_and_changes_nothing() {
     run(|| {
         let dead = parked().get_unowned();
         let none = CurrentContext::get_current().unwrap();
@@ -113,7 +113,7 @@ fn every_bad_input_is_refused_named_and_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn an_empty_stack_is_named() {
+fn the_error_of_an_empty_stack_says_so() {
     run(|| {
         let error = ContextStack::pop().unwrap_err();
         assert_eq!(error, CudaError::InvalidContext);
