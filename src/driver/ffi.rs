@@ -3,6 +3,10 @@
 //! Every enum of the C header is an integer here. A driver newer than this crate may answer a number that no
 //! Rust enum has, and reading it as one would be undefined behaviour.
 
+mod graph;
+
+pub use graph::*;
+
 use std::os::raw::{c_int, c_uint, c_void};
 
 pub use cuda_driver_sys::{

@@ -56,6 +56,7 @@ mod context;
 mod device;
 mod event;
 mod function;
+mod graph;
 mod init;
 mod memory;
 mod module;
@@ -69,6 +70,7 @@ mod functions {
     pub(super) use super::device::abi::*;
     pub(super) use super::event::abi::*;
     pub(super) use super::function::abi::*;
+    pub(super) use super::graph::abi::*;
     pub(super) use super::init::abi::*;
     pub(super) use super::memory::abi::*;
     pub(super) use super::module::abi::*;

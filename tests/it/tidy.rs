@@ -66,6 +66,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/sim/device/abi.rs",
         "src/sim/event/abi.rs",
         "src/sim/function/abi.rs",
+        "src/sim/graph/abi.rs",
         "src/sim/init/abi.rs",
         "src/sim/memory/abi.rs",
         "src/sim/memory/allocation.rs",

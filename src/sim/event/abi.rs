@@ -5,6 +5,7 @@
 
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, wait_then};
+use crate::sim::machine::INVALID_VALUE;
 use std::os::raw::c_uint;
 
 c_abi! {
@@ -13,6 +14,12 @@ c_abi! {
     }
     fn cuEventDestroy_v2(event: CUevent) { call(|m| m.destroy_event(event.addr())) }
     fn cuEventRecord(event: CUevent, stream: CUstream) { call(|m| m.record_event(event.addr(), stream.addr())) }
+    fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint) {
+        call(|m| match flags {
+            0 => m.record_event(event.addr(), stream.addr()),
+            _ => m.refuse(INVALID_VALUE, "no such flags"),
+        })
+    }
     fn cuEventQuery(event: CUevent) { call(|m| m.query_event(event.addr())) }
     fn cuEventSynchronize(event: CUevent) {
         wait_then(

@@ -16,7 +16,8 @@ use std::mem::{align_of, offset_of, size_of};
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong};
 
 const TABLE: &str = include_str!("../../../src/driver/table.rs");
-const FFI: &str = include_str!("../../../src/driver/ffi.rs");
+const FFI: &str =
+    concat!(include_str!("../../../src/driver/ffi.rs"), include_str!("../../../src/driver/ffi/graph.rs"));
 const HEADER: &str = include_str!("abi/cuda.txt");
 
 /// The recorded lines of one kind, by name; if several headers declare it, the newest counts.
@@ -155,6 +156,10 @@ fn numbers_are_as_wide_as_the_header_has_them() {
         ("CUfunction", size_of::<ffi::CUfunction>()),
         ("CUarray", size_of::<ffi::CUarray>()),
         ("CUmemoryPool", size_of::<ffi::CUmemoryPool>()),
+        ("CUgraph", size_of::<ffi::CUgraph>()),
+        ("CUgraphNode", size_of::<ffi::CUgraphNode>()),
+        ("CUgraphExec", size_of::<ffi::CUgraphExec>()),
+        ("CUuserObject", size_of::<ffi::CUuserObject>()),
         ("CUgreenCtx", size_of::<ffi::CUgreenCtx>()),
         ("CUasyncCallbackHandle", size_of::<ffi::CUasyncCallbackHandle>()),
     ];
@@ -212,6 +217,45 @@ fn layouts() -> Vec<Layout> {
             cig_params = "cigParams",
         }
         CUdevResource { kind = "type", internal = "_internal_padding", sm = "sm+", reserved = "" }
+        CUDA_KERNEL_NODE_PARAMS {
+            func = "func", gridDimX = "gridDimX", gridDimY = "gridDimY", gridDimZ = "gridDimZ",
+            blockDimX = "blockDimX", blockDimY = "blockDimY", blockDimZ = "blockDimZ",
+            sharedMemBytes = "sharedMemBytes", kernelParams = "kernelParams", extra = "extra", kern = "kern",
+            ctx = "ctx",
+        }
+        CUDA_MEMSET_NODE_PARAMS {
+            dst = "dst", pitch = "pitch", value = "value", elementSize = "elementSize", width = "width",
+            height = "height",
+        }
+        CUDA_HOST_NODE_PARAMS { fn_ = "fn", userData = "userData" }
+        CUDA_MEMCPY3D {
+            srcXInBytes = "srcXInBytes", srcY = "srcY", srcZ = "srcZ", srcLOD = "srcLOD",
+            srcMemoryType = "srcMemoryType", srcHost = "srcHost", srcDevice = "srcDevice",
+            srcArray = "srcArray", reserved0 = "reserved0", srcPitch = "srcPitch", srcHeight = "srcHeight",
+            dstXInBytes = "dstXInBytes", dstY = "dstY", dstZ = "dstZ", dstLOD = "dstLOD",
+            dstMemoryType = "dstMemoryType", dstHost = "dstHost", dstDevice = "dstDevice",
+            dstArray = "dstArray", reserved1 = "reserved1", dstPitch = "dstPitch", dstHeight = "dstHeight",
+            WidthInBytes = "WidthInBytes", Height = "Height", Depth = "Depth",
+        }
+        CUmemLocation { kind = "type", id = "id" }
+        CUmemAccessDesc { location = "location", flags = "flags" }
+        CUmemPoolProps {
+            allocType = "allocType", handleTypes = "handleTypes", location = "location",
+            win32SecurityAttributes = "win32SecurityAttributes", maxSize = "maxSize", usage = "usage",
+            gpuDirectRDMACapable = "gpuDirectRDMACapable", reserved = "reserved",
+        }
+        CUDA_MEM_ALLOC_NODE_PARAMS {
+            poolProps = "poolProps", accessDescs = "accessDescs", accessDescCount = "accessDescCount",
+            bytesize = "bytesize", dptr = "dptr",
+        }
+        CUgraphEdgeData { from_port = "from_port", to_port = "to_port", kind = "type", reserved = "reserved" }
+        CUgraphExecUpdateResultInfo {
+            result = "result", errorNode = "errorNode", errorFromNode = "errorFromNode",
+        }
+        CUDA_GRAPH_INSTANTIATE_PARAMS {
+            flags = "flags", hUploadStream = "hUploadStream", hErrNode_out = "hErrNode_out",
+            result_out = "result_out",
+        }
         CUuuid { bytes = "bytes" }
         CUdevprop {
             maxThreadsPerBlock = "maxThreadsPerBlock",
