@@ -7,7 +7,7 @@ mod graph;
 
 pub use graph::*;
 
-use std::os::raw::{c_int, c_uint, c_void};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 pub use cuda_driver_sys::{
     CUarray, CUcontext, CUdevice, CUdeviceptr, CUdevprop, CUevent, CUfunction, CUmodule, CUstream, CUuuid,
@@ -34,6 +34,19 @@ pub type CUstreamCallback =
     Option<unsafe extern "C" fn(stream: CUstream, status: CUresult, user_data: *mut c_void)>;
 /// The function that the driver calls when a stream gets to it, unless the context is in error.
 pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// The stream that stands for the legacy default stream of the current context.
+pub const CU_STREAM_LEGACY: CUstream = std::ptr::without_provenance_mut(1);
+/// The stream that stands for the calling thread's own default stream of the current context.
+pub const CU_STREAM_PER_THREAD: CUstream = std::ptr::without_provenance_mut(2);
+
+/// An event as another process can be told of it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CUipcEventHandle {
+    /// The driver's own.
+    pub reserved: [c_char; 64],
+}
 
 /// What an array is like, with its format as a number.
 #[repr(C)]

@@ -102,6 +102,10 @@ macro_rules! for_each_function {
             5050 fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int);
             12000 fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong);
             9020 fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
+            12080 fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);
+            11000 fn cuStreamCopyAttributes(to: CUstream, from: CUstream);
+            11000 fn cuStreamGetAttribute(stream: CUstream, attribute: c_uint, value: *mut c_void);
+            11000 fn cuStreamSetAttribute(stream: CUstream, attribute: c_uint, value: *const c_void);
             3020 fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
             5000 fn cuStreamAddCallback(stream: CUstream, callback: CUstreamCallback, user_data: *mut c_void, flags: c_uint);
             10000 fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void);
@@ -120,6 +124,8 @@ macro_rules! for_each_function {
             4000 fn cuEventDestroy_v2(event: CUevent);
             2000 fn cuEventRecord(event: CUevent, stream: CUstream);
             11010 fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint);
+            4010 fn cuIpcGetEventHandle(handle: *mut CUipcEventHandle, event: CUevent);
+            4010 fn cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle);
             2000 fn cuEventQuery(event: CUevent);
             2000 fn cuEventSynchronize(event: CUevent);
             2000 fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent);

@@ -122,8 +122,13 @@ impl Machine {
 
     /// The calling thread.
     pub(super) fn thread(&mut self) -> &mut Thread {
-        let number = NUMBER.get().unwrap_or_else(|| self.begin_thread());
+        let number = self.this_thread();
         &mut self.threads[number]
+    }
+
+    /// The machine's number of the calling thread, which a later thread may have after it.
+    pub(super) fn this_thread(&mut self) -> usize {
+        NUMBER.get().unwrap_or_else(|| self.begin_thread())
     }
 
     pub(super) fn stack(&mut self) -> &mut Vec<Handle> {
@@ -198,6 +203,11 @@ impl Machine {
     pub(super) fn get(&mut self, handle: Handle) -> Option<&mut Ctx> {
         let index = self.index(handle)?;
         self.contexts.get_mut(index)?.as_deref_mut()
+    }
+
+    /// As [`get`](Self::get), to look at.
+    pub(super) fn peek(&self, handle: Handle) -> Option<&Ctx> {
+        self.contexts.get(self.index(handle)?)?.as_deref()
     }
 
     fn index(&self, handle: Handle) -> Option<usize> {

@@ -17,8 +17,9 @@
 //!   managed and page-locked memory is host memory. A copy past the end of an allocation, or of freed memory, is
 //!   refused, and the log says which allocation it was and how large. Addresses of freed device memory [are
 //!   reused](reuse_addresses) on request.
-//! * Streams, whose work a thread does in order while the program continues; events with times; callbacks, in which
-//!   every driver call is refused.
+//! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
+//!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
+//!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
 //! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
 //!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. Loading a module with an
 //!   unsupported instruction fails with `NotSupported`, and the log names the instruction. A kernel that accesses
@@ -41,6 +42,10 @@
 //!   graphs.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
+//! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default stream,
+//!   and host functions that were pending in other streams when a kernel failed are called; neither is so here. The other
+//!   attributes of streams are refused.
+//! * Other processes: the handle of an event for them can be had, but no handle can be opened.
 //! * Notifications: they can be registered, but none is ever sent.
 //! * The end of a thread, on Windows: its stack is released while the program's thread-locals are being destroyed, in
 //!   their order. The NVIDIA driver releases it after the last of them, and so does this one on Unix.

@@ -11,10 +11,10 @@ pub(super) use primary::Primary;
 
 use super::machine::*;
 use super::memory;
-use super::stream::Queue;
+use super::stream::{Attributes, Queue, Stream};
 use crate::driver::ffi::{CUdevice, CUresult};
 use limits::Limits;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) struct Ctx {
@@ -32,6 +32,11 @@ pub(super) struct Ctx {
     pub(super) peers: BTreeSet<Handle>,
     /// The queue of the default stream.
     pub(super) default_stream: Arc<Queue>,
+    /// The default stream's number, from when it was first asked for, and its attributes.
+    pub(super) default_id: Option<u64>,
+    pub(super) default_attributes: Attributes,
+    /// The default streams of threads, by the machine's numbers of them.
+    pub(super) per_thread: BTreeMap<usize, Stream>,
     /// A failed kernel's status and a description of the failure; all work of the context returns the status from then
     /// on.
     pub(super) error: Option<(CUresult, String)>,
@@ -47,8 +52,8 @@ pub(super) const SYNC_MEMOPS: u32 = 0x80;
 pub(super) const CHANGEABLE: u32 = 0x97;
 
 const API_VERSION: u32 = 3020;
-const LEAST_PRIORITY: i32 = 0;
-const GREATEST_PRIORITY: i32 = -5;
+pub(super) const LEAST_PRIORITY: i32 = 0;
+pub(super) const GREATEST_PRIORITY: i32 = -5;
 /// Shared memory always has four-byte banks.
 const FOUR_BYTE_BANKS: u32 = 1;
 
@@ -72,6 +77,9 @@ impl Ctx {
             holds: 0,
             peers: BTreeSet::new(),
             default_stream: Arc::default(),
+            default_id: None,
+            default_attributes: Attributes::new(LEAST_PRIORITY),
+            per_thread: BTreeMap::new(),
             error: None,
         }
     }

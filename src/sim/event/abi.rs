@@ -5,7 +5,6 @@
 
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, wait_then};
-use crate::sim::machine::INVALID_VALUE;
 use std::os::raw::c_uint;
 
 c_abi! {
@@ -15,9 +14,10 @@ c_abi! {
     fn cuEventDestroy_v2(event: CUevent) { call(|m| m.destroy_event(event.addr())) }
     fn cuEventRecord(event: CUevent, stream: CUstream) { call(|m| m.record_event(event.addr(), stream.addr())) }
     fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint) {
-        call(|m| match flags {
-            0 => m.record_event(event.addr(), stream.addr()),
-            _ => m.refuse(INVALID_VALUE, "no such flags"),
+        call(|m| {
+            m.event_of(event.addr())?;
+            m.outside_of_captures(stream.addr(), flags)?;
+            m.record_event(event.addr(), stream.addr())
         })
     }
     fn cuEventQuery(event: CUevent) { call(|m| m.query_event(event.addr())) }
@@ -29,6 +29,12 @@ c_abi! {
             },
             |m| m.event_of(event.addr()).map(|_| ()),
         )
+    }
+    fn cuIpcGetEventHandle(handle: *mut CUipcEventHandle, event: CUevent) {
+        give(handle, |m| m.ipc_event_handle(event.addr()).map(|reserved| CUipcEventHandle { reserved }))
+    }
+    fn cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle) {
+        give(event, |m| m.open_ipc_event(handle.reserved).map(|handle| handle as CUevent))
     }
     fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent) {
         give_first(millis, |m| m.elapsed(start.addr(), end.addr()))

@@ -1,9 +1,11 @@
 //! Events: moments in the work of streams, and the times between them.
 
 pub(super) mod abi;
+mod ipc;
 
 use super::machine::*;
 use super::stream::{Moment, NOT_READY};
+use crate::driver::ffi::CUresult;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ const EVENT_FLAGS: u32 = 0x7;
 const BLOCKING_EVENT_NEEDED: u32 = 0x2;
 const DISABLE_TIMING: u32 = 0x2;
 const INTERPROCESS: u32 = 0x4;
+const EXTERNAL: u32 = 0x1;
+const ILLEGAL_STATE: CUresult = 401;
 
 #[derive(Clone)]
 pub(super) struct Event {
@@ -84,9 +88,7 @@ impl Machine {
     pub(super) fn wait_event(&mut self, stream: usize, event: usize, flags: u32) -> Answer<()> {
         let to = self.stream_of(stream)?;
         let moment = self.moment_of(event)?;
-        if flags != 0 {
-            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a wait"));
-        }
+        self.outside_of_captures(stream, flags)?;
         let Some(moment) = moment else { return Ok(()) };
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
@@ -94,6 +96,16 @@ impl Machine {
             moment.wait();
         }));
         Ok(())
+    }
+
+    /// What flags of recording and waiting say of captures has no meaning in a stream that captures nothing.
+    pub(super) fn outside_of_captures(&mut self, stream: usize, flags: u32) -> Answer<()> {
+        self.stream_of(stream)?;
+        match flags {
+            0 => Ok(()),
+            EXTERNAL => self.refuse(ILLEGAL_STATE, "an external event is for a stream that is capturing"),
+            _ => self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of recording or waiting")),
+        }
     }
 
     /// Milliseconds, as the device tells them: in steps of about half a microsecond.

@@ -43,11 +43,35 @@ c_abi! {
     }
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.stream_of(stream.addr()).map(|s| s.flags)) }
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
-        give(priority, |m| m.stream_of(stream.addr()).map(|s| s.priority))
+        give(priority, |m| m.stream_of(stream.addr()).map(|s| s.attributes.priority()))
     }
-    fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) { give(id, |m| m.stream_of(stream.addr()).map(|s| s.id)) }
+    fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) { give(id, |m| m.stream_id(stream.addr())) }
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
         give(context, |m| m.stream_of(stream.addr()).map(|s| s.context as CUcontext))
+    }
+    fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
+        give(device, |m| {
+            let context = m.stream_of(stream.addr())?.context;
+            m.context_device(context)
+        })
+    }
+    fn cuStreamCopyAttributes(to: CUstream, from: CUstream) { call(|m| m.copy_stream_attributes(to.addr(), from.addr())) }
+    fn cuStreamGetAttribute(stream: CUstream, attribute: c_uint, value: *mut c_void) {
+        call(|m| {
+            if value.is_null() {
+                return m.misuse(INVALID_VALUE, "cuStreamGetAttribute to NULL");
+            }
+            value.cast::<c_uint>().write(m.stream_attribute(stream.addr(), attribute)?);
+            Ok(())
+        })
+    }
+    fn cuStreamSetAttribute(stream: CUstream, attribute: c_uint, value: *const c_void) {
+        call(|m| {
+            if value.is_null() {
+                return m.misuse(INVALID_VALUE, "cuStreamSetAttribute of NULL");
+            }
+            m.set_stream_attribute(stream.addr(), attribute, value.cast::<c_uint>().read())
+        })
     }
     fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint) {
         call(|m| m.wait_event(stream.addr(), event.addr(), flags))
@@ -88,7 +112,7 @@ c_abi! {
     fn cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint) { not_yet() }
     fn cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph, after: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize, mode: c_uint) { not_yet() }
     fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) { not_yet() }
-    fn cuStreamIsCapturing(stream: CUstream, status: *mut c_uint) { not_yet() }
+    fn cuStreamIsCapturing(stream: CUstream, status: *mut c_uint) { give(status, |m| m.stream_of(stream.addr()).map(|_| 0)) }
     fn cuStreamGetCaptureInfo_v2(stream: CUstream, status: *mut c_uint, id: *mut c_ulonglong, graph: *mut CUgraph, after: *mut *const CUgraphNode, count: *mut usize) { not_yet() }
     fn cuStreamGetCaptureInfo_v3(stream: CUstream, status: *mut c_uint, id: *mut c_ulonglong, graph: *mut CUgraph, after: *mut *const CUgraphNode, edges: *mut *const CUgraphEdgeData, count: *mut usize) { not_yet() }
     fn cuStreamUpdateCaptureDependencies(stream: CUstream, after: *mut CUgraphNode, count: usize, flags: c_uint) { not_yet() }

@@ -4,10 +4,15 @@
 //! driver call is refused.
 
 pub(super) mod abi;
+mod attributes;
+mod default;
 mod queue;
+
+pub(super) use attributes::Attributes;
 
 pub(super) use queue::{Moment, Queue};
 
+use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use super::machine::*;
 use crate::driver::ffi::CUresult;
 use std::cell::Cell;
@@ -37,9 +42,9 @@ pub(super) fn as_host_function(f: impl FnOnce()) {
 pub(super) struct Stream {
     pub(super) context: Handle,
     pub(super) flags: u32,
-    pub(super) priority: i32,
     pub(super) id: u64,
     pub(super) queue: Arc<Queue>,
+    pub(super) attributes: Attributes,
 }
 
 impl Machine {
@@ -50,18 +55,16 @@ impl Machine {
                 .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a stream, or no pointer"));
         }
         let (least, greatest) = self.stream_priority_range()?;
-        let priority = priority.clamp(greatest, least);
+        let attributes = Attributes::new(priority.clamp(greatest, least));
         let id = self.next_id();
-        let stream = Stream { context, flags, priority, id, queue: Arc::default() };
+        let stream = Stream { context, flags, id, queue: Arc::default(), attributes };
         Ok(self.objects.add(Object::Stream(stream)))
     }
 
-    /// A stream of a living context; 0 is the default one, which every context has.
+    /// A stream of a living context.
     pub(super) fn stream_of(&mut self, handle: usize) -> Answer<Stream> {
-        if handle == 0 {
-            let context = self.healthy_current()?;
-            let queue = Arc::clone(&self.healthy(context)?.default_stream);
-            return Ok(Stream { context, flags: 0, priority: 0, id: 0, queue });
+        if let Some(which) = default::which(handle) {
+            return self.default_stream(which);
         }
         self.ready()?;
         let Some(Object::Stream(stream)) = self.objects.get(handle) else {
@@ -76,7 +79,7 @@ impl Machine {
     /// they for it.
     pub(super) fn comes_after(&mut self, handle: usize, stream: &Stream) -> Vec<Arc<Moment>> {
         let others = match handle {
-            0 => self.blocking_queues(stream.context),
+            0 | default::LEGACY => self.blocking_queues(stream.context),
             _ if stream.flags == 0 => {
                 self.get(stream.context).map(|it| Arc::clone(&it.default_stream)).into_iter().collect()
             }
@@ -123,13 +126,15 @@ impl Machine {
             self.leftovers.iter().filter(|(of, _)| *of == context).map(|(_, queue)| Arc::clone(queue)),
         );
         queues.extend(self.get(context).map(|context| Arc::clone(&context.default_stream)));
+        queues.extend(self.per_thread_queues(context));
         queues
     }
 
     /// Work in streams that wait for the default one, and it for them.
     pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
         let streams = self.objects.streams().filter(|stream| stream.context == context && stream.flags == 0);
-        streams.map(|stream| Arc::clone(&stream.queue)).collect()
+        let own = streams.map(|stream| Arc::clone(&stream.queue));
+        own.chain(self.per_thread_queues(context)).collect()
     }
 
     pub(super) fn all_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
@@ -139,8 +144,8 @@ impl Machine {
 
     /// The work that is under way goes on.
     pub(super) fn destroy_stream(&mut self, handle: usize) -> Answer<()> {
-        if handle == 0 {
-            return self.refuse(INVALID_HANDLE, "the default stream is not destroyed");
+        if default::which(handle).is_some() {
+            return self.keep_default_stream(handle);
         }
         let stream = self.stream_of(handle)?;
         if !stream.queue.is_idle() {
@@ -153,7 +158,7 @@ impl Machine {
     pub(super) fn query_stream(&mut self, handle: usize) -> Answer<()> {
         let stream = self.stream_of(handle)?;
         let busy = match handle {
-            0 => {
+            0 | default::LEGACY => {
                 !stream.queue.is_idle()
                     || self.blocking_queues(stream.context).iter().any(|queue| !queue.is_idle())
             }

@@ -227,6 +227,7 @@ fn layouts() -> Vec<Layout> {
             dst = "dst", pitch = "pitch", value = "value", elementSize = "elementSize", width = "width",
             height = "height",
         }
+        CUipcEventHandle { reserved = "reserved" }
         CUDA_HOST_NODE_PARAMS { fn_ = "fn", userData = "userData" }
         CUDA_MEMCPY3D {
             srcXInBytes = "srcXInBytes", srcY = "srcY", srcZ = "srcZ", srcLOD = "srcLOD",

@@ -16,6 +16,7 @@ mod destroyed;
 mod device;
 mod limits;
 mod primary;
+mod streams;
 
 use crate::harness::{current, drain, other, run, table};
 use custack::driver::ffi::CUcontext;
