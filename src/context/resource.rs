@@ -8,9 +8,11 @@ use super::handle::UnownedContext;
 use super::stack_ops;
 use crate::driver::{Driver, Held, Live, driver, in_host_function};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{LeaseOn, is_ending, registry, retire};
+use crate::liveness::{LeaseOn, is_ending, promised, registry, retire};
 use crate::report;
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl UnownedContext {
     /// Calls `f`, which makes one short driver call on the handle, while no thread can destroy the context.
@@ -36,6 +38,16 @@ impl UnownedContext {
             let _current = self.enter_leased(live)?;
             f(driver)
         })?
+    }
+
+    /// Keeps a function that the driver is to call in this context; see [`promised`].
+    pub(crate) fn promise(&self, function: promised::Function) -> u64 {
+        promised::keep(*self.handle(), function)
+    }
+
+    /// Keeps the context at the driver.
+    pub(crate) fn pin(&self) -> CudaResult<Pin> {
+        self.lease(|live| Pin::new(self, live))
     }
 
     /// Allocates memory in this context, which is current on this thread, and pins the context.
@@ -92,8 +104,36 @@ pub(crate) struct Resource<H: Copy + 'static> {
     raw: H,
     context: UnownedContext,
     destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
-    /// Destroying failed and may have taken effect, so the handle is not given to the driver again.
-    spent: bool,
+    state: State,
+}
+
+/// What a handle may be used for.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// For everything; the driver knows its context.
+    Good,
+    /// For everything except destroying it: another value owns it.
+    Lent,
+    /// For nothing: destroying failed and may have taken effect, so the handle is not given to the driver again.
+    Spent,
+    /// Only while its context is current, because the handle means a default stream of the current context; and, unless
+    /// the number is 0, only on the thread with this number.
+    Implicit(u64),
+}
+
+/// How many threads have a number.
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The calling thread's number, from 1; no other thread of this process has had it.
+fn this_thread() -> u64 {
+    if THREAD.get() == 0 {
+        THREAD.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+    THREAD.get()
 }
 
 // SAFETY: the driver's functions may be called on any thread, with handles made on any thread.
@@ -110,7 +150,24 @@ impl<H: Copy + 'static> Resource<H> {
         context: UnownedContext,
         destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
     ) -> Resource<H> {
-        Resource { raw, context, destroy, spent: false }
+        Resource { raw, context, destroy, state: State::Good }
+    }
+
+    /// A default stream of the context, and of the calling thread if `of_thread`. It is never destroyed.
+    pub(crate) fn implicit(raw: H, context: UnownedContext, of_thread: bool) -> Resource<H> {
+        let state = State::Implicit(if of_thread { this_thread() } else { 0 });
+        Resource { raw, context, destroy: |_, _| Ok(()), state }
+    }
+
+    /// The same resource, which the returned value does not own.
+    ///
+    /// # Safety
+    ///
+    /// The returned value is not used after this one is dropped.
+    pub(crate) unsafe fn lent(&self) -> Resource<H> {
+        let Resource { raw, ref context, destroy, state } = *self;
+        let state = if matches!(state, State::Good) { State::Lent } else { state };
+        Resource { raw, context: context.clone(), destroy, state }
     }
 
     /// Makes a resource in the current context.
@@ -126,6 +183,27 @@ impl<H: Copy + 'static> Resource<H> {
         Ok(unsafe { Resource::new(raw, context, destroy) })
     }
 
+    /// A resource of this context that the returned value does not own.
+    ///
+    /// # Safety
+    ///
+    /// The handle is valid as long as the value is used.
+    pub(crate) unsafe fn of_another(raw: H, context: UnownedContext) -> Resource<H> {
+        Resource { raw, context, destroy: |_, _| Ok(()), state: State::Lent }
+    }
+
+    /// Makes a resource in a context, whatever is current.
+    pub(crate) fn make_in(
+        context: &UnownedContext,
+        make: impl FnOnce(&Driver) -> CudaResult<H>,
+        destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
+    ) -> CudaResult<Resource<H>> {
+        context.usable()?;
+        let raw = context.inside(make)?;
+        // SAFETY: just made in this context, and nothing else has the handle.
+        Ok(unsafe { Resource::new(raw, context.clone(), destroy) })
+    }
+
     pub(crate) fn raw(&self) -> H {
         self.raw
     }
@@ -139,11 +217,33 @@ impl<H: Copy + 'static> Resource<H> {
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
         let driver = driver()?;
-        if self.spent {
-            return Err(spent());
+        if !self.is_good() {
+            return self.with_current(f);
         }
         // SAFETY: this value owns the handle, and its context is not destroyed meanwhile.
         self.context.lease(|_| f(driver, unsafe { Held::new(self.raw) }))?
+    }
+
+    #[inline]
+    fn is_good(&self) -> bool {
+        matches!(self.state, State::Good | State::Lent)
+    }
+
+    /// Whether dropping this value destroys the resource.
+    fn is_owned(&self) -> bool {
+        matches!(self.state, State::Good)
+    }
+
+    /// Refuses a handle that cannot be used on this thread.
+    fn usable(&self) -> CudaResult<()> {
+        match self.state {
+            State::Good | State::Lent => Ok(()),
+            State::Implicit(thread) if thread == 0 || thread == this_thread() => self.context.usable(),
+            State::Implicit(_) => {
+                Err(CudaError::InvalidHandle.note(format_args!("to use another thread's per-thread stream")))
+            }
+            State::Spent => Err(spent()),
+        }
     }
 
     /// Like [`with`](Self::with), with a second handle, and under one lease if both belong to one context.
@@ -153,11 +253,8 @@ impl<H: Copy + 'static> Resource<H> {
         other: &Resource<O>,
         f: impl FnOnce(&Driver, Held<'_, H>, Held<'_, O>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        if self.context != other.context {
+        if self.context != other.context || !other.is_good() {
             return self.with(|driver, own| other.with(|_, other| f(driver, own, other)));
-        }
-        if other.spent {
-            return Err(spent());
         }
         // SAFETY: as in `with`, for both.
         self.with(|driver, own| f(driver, own, unsafe { Held::new(other.raw) }))
@@ -168,15 +265,31 @@ impl<H: Copy + 'static> Resource<H> {
         &self,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        if self.spent {
-            return Err(spent());
-        }
+        self.usable()?;
         // SAFETY: as in `with`.
         self.context.inside(|driver| f(driver, unsafe { Held::new(self.raw) }))
     }
 
+    /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if other
+    /// code has destroyed the context, or if the resource is spent.
+    pub(crate) fn with_pinned<R>(
+        &self,
+        _pin: &Pin,
+        f: impl Fn(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> Option<CudaResult<R>> {
+        // SAFETY: as in `with`; the pin keeps the context at the driver.
+        let call = |driver: &Driver| f(driver, unsafe { Held::new(self.raw) });
+        match self.state {
+            State::Spent => None,
+            State::Implicit(_) => self.context.dispose(call),
+            State::Good | State::Lent => {
+                self.context.lease_to_dispose(LeaseOn::Pinned, |_, _| driver().and_then(call))
+            }
+        }
+    }
+
     fn destroy_now(&self) -> CudaResult<()> {
-        if self.spent {
+        if !self.is_owned() {
             return Ok(());
         }
         let driver = driver()?;
@@ -201,17 +314,18 @@ impl<H: Copy + 'static> Resource<H> {
 
     /// Destroys the resource; on failure returns the error and the value. The value is spent then, because the call may
     /// have done its work, except where the driver refuses every call.
-    pub(crate) fn drop(mut self) -> Result<(), (CudaError, Resource<H>)> {
-        match self.destroy_now() {
-            Ok(()) => {
-                std::mem::forget(self);
-                Ok(())
-            }
-            Err(error) => {
-                self.spent = error != CudaError::NotPermitted;
-                Err((error, self))
-            }
+    pub(crate) fn drop(self) -> Result<(), (CudaError, Resource<H>)> {
+        self.drop_after(Ok(()))
+    }
+
+    /// Like [`drop`](Self::drop), after a call that may have failed, whose error is returned rather than that of
+    /// destroying.
+    pub(crate) fn drop_after(mut self, first: CudaResult<()>) -> Result<(), (CudaError, Resource<H>)> {
+        let destroyed = self.destroy_now();
+        if destroyed != Err(CudaError::NotPermitted) {
+            self.state = State::Spent;
         }
+        first.and(destroyed).map_err(|error| (error, self))
     }
 
     /// Gives the handle away.
@@ -228,7 +342,7 @@ fn spent() -> CudaError {
 
 impl<H: Copy + 'static> Drop for Resource<H> {
     fn drop(&mut self) {
-        if self.spent {
+        if !self.is_owned() {
             return;
         }
         let Resource { raw, ref context, destroy, .. } = *self;

@@ -20,7 +20,10 @@
 // Raw handles from the caller.
 #![allow(unsafe_code)]
 
+mod interprocess;
 mod wait;
+
+pub use interprocess::IpcEventHandle;
 
 use crate::context::{Resource, UnownedContext};
 use crate::driver::Driver;
@@ -28,6 +31,7 @@ use crate::driver::ffi::CUevent;
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::stream::Stream;
 use bitflags::bitflags;
+use std::time::Duration;
 
 bitflags! {
     /// How an event is made.
@@ -43,6 +47,16 @@ bitflags! {
     }
 }
 
+bitflags! {
+    /// How an event is recorded.
+    pub struct EventRecordFlags: u32 {
+        /// No flag.
+        const DEFAULT = 0x0;
+        /// In a capture: the graph records the event, at each launch, for those outside of it.
+        const EXTERNAL = 0x1;
+    }
+}
+
 /// Whether the stream has come to an event's mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EventStatus {
@@ -54,10 +68,38 @@ pub enum EventStatus {
 
 /// A mark in a stream; see the [module](self).
 ///
-/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there.
+/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there. It may
+/// be shared: by reference, or in an `Arc`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Event(Resource<CUevent>);
+
+impl UnownedContext {
+    /// Makes an event in this context, whatever is current.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call;
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle;
+    /// [`InvalidValue`](CudaError::InvalidValue) for flags that do not go together.
+    ///
+    /// ```
+    /// use custack::context::{ContextStack, CurrentContext};
+    /// use custack::event::{EventFlags, EventStatus};
+    ///
+    /// let context = custack::quick_init()?;
+    /// ContextStack::pop()?;
+    /// let event = context.create_event(EventFlags::DISABLE_TIMING)?;
+    /// assert_eq!(event.query()?, EventStatus::Ready);
+    /// assert!(CurrentContext::get_current()?.is_null());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuEventCreate")]
+    pub fn create_event(&self, flags: EventFlags) -> CudaResult<Event> {
+        let make = |driver: &Driver| driver.event_create(flags.bits());
+        Resource::make_in(self, make, Driver::event_destroy).map(Event)
+    }
+}
 
 impl Event {
     /// Makes an event in the current context.
@@ -80,12 +122,31 @@ impl Event {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuEventRecord")]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
-        if self.0.context() != stream.context() {
-            let (here, there) = (self.0.context(), stream.context());
-            return Err(CudaError::InvalidHandle
-                .note(format_args!("to record an event of {here} in a stream of {there}")));
-        }
+        self.is_of_the_context_of(stream)?;
         self.0.with_both(stream.inner(), Driver::event_record)
+    }
+
+    /// Like [`record`](Self::record), with flags (CUDA 11.1 and later).
+    ///
+    /// # Errors
+    ///
+    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL` where the stream is not
+    /// capturing.
+    #[doc(alias = "cuEventRecordWithFlags")]
+    pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
+        self.is_of_the_context_of(stream)?;
+        self.0.with_both(stream.inner(), |driver, event, stream| {
+            driver.event_record_with_flags(event, stream, flags.bits())
+        })
+    }
+
+    fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {
+        if self.0.context() == stream.context() {
+            return Ok(());
+        }
+        let (here, there) = (self.0.context(), stream.context());
+        Err(CudaError::InvalidHandle
+            .note(format_args!("to record an event of {here} in a stream of {there}")))
     }
 
     /// Whether the mark has been passed.
@@ -106,7 +167,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// As [`query`](Self::query).
+    /// Like [`query`](Self::query).
     #[doc(alias = "cuEventSynchronize")]
     pub fn synchronize(&self) -> CudaResult<()> {
         self.0.with(Driver::event_synchronize)
@@ -122,6 +183,21 @@ impl Event {
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
     pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
         self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
+    }
+
+    /// The time from `start` to this event, to about half a microsecond.
+    ///
+    /// # Errors
+    ///
+    /// Like [`elapsed_time_f32`](Self::elapsed_time_f32); [`InvalidValue`](CudaError::InvalidValue) if `start` came after
+    /// this event.
+    #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
+    pub fn elapsed_time(&self, start: &Event) -> CudaResult<Duration> {
+        let millis = self.elapsed_time_f32(start)?;
+        Duration::try_from_secs_f64(f64::from(millis) / 1000.0).map_err(|_| {
+            CudaError::InvalidValue
+                .note(format_args!("to measure from an event that came {} ms later", -millis))
+        })
     }
 
     /// The context that the event is of.

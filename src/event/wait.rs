@@ -12,6 +12,7 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of either;
+    /// [`IllegalState`](crate::error::CudaError::IllegalState) for `EXTERNAL` where the stream is not capturing;
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias = "cuStreamWaitEvent")]
     pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {

@@ -5,7 +5,8 @@
 
 use super::lease::LeaseOn;
 use super::life::Phase;
-use super::record::{Handle, Record};
+use super::promised;
+use super::record::{Handle, Origin, Record};
 use super::registry;
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::CUcontext;
@@ -91,11 +92,25 @@ impl Claimed {
 
     fn over(self, result: CudaResult<()>) -> CudaResult<()> {
         registry::destroyed(self.0);
+        if promised::has_of(self.0) && !self.is_kept_by_others() {
+            promised::drop_of(self.0);
+        }
         match result {
             // The process is exiting, and the driver has released everything already.
             Err(CudaError::Deinitialized) => Ok(()),
             result => result,
         }
+    }
+}
+
+impl Claimed {
+    /// Whether this was a share of a primary context that other code has a share of, too: its work goes on.
+    fn is_kept_by_others(&self) -> bool {
+        self.0.origin() == Origin::Primary
+            && self.0.device().is_some_and(|device| {
+                let state = driver().and_then(|driver| driver.primary_ctx_get_state(device));
+                state.is_ok_and(|(_, active)| active)
+            })
     }
 }
 

@@ -31,6 +31,9 @@
 //! the context, waits for hazards, and calls the driver ([`destroy`]). Otherwise whoever gives back the last lease or
 //! pin claims it. No destructor waits for another thread's blocking call.
 //!
+//! A function that a stream was asked to call, and never will because its context is in error, is dropped when the
+//! context is destroyed ([`promised`]).
+//!
 //! What cannot be destroyed at once (in a host function, on a thread that is ending, or while another call uses it) is
 //! [retired](mod@retire): custack's own thread destroys it soon after.
 //!
@@ -44,6 +47,7 @@ mod lease;
 mod life;
 mod participant;
 mod pin;
+pub(crate) mod promised;
 mod queue;
 mod record;
 pub(crate) mod registry;

@@ -35,6 +35,8 @@ mod device_slice;
 mod given_away;
 mod locked;
 mod malloc;
+mod of_context;
+mod scope;
 mod unified;
 mod unified_buffer;
 

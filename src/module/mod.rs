@@ -55,11 +55,7 @@ impl Module {
     /// [`load_from_bytes`](Self::load_from_bytes).
     #[doc(alias("cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_file(filename: &CStr) -> CudaResult<Module> {
-        let bytes = path(filename).and_then(std::fs::read);
-        let bytes = bytes.map_err(|reason| {
-            CudaError::FileNotFound.note(format_args!("to read {}: {reason}", filename.to_string_lossy()))
-        })?;
-        Module::load(&image::checked(&bytes)?)
+        Module::load(&image::checked(&read(filename)?)?)
     }
 
     /// Loads PTX from a text, into the current context.
@@ -89,9 +85,7 @@ impl Module {
 
     /// Loads what was looked at.
     fn load(image: &[u8]) -> CudaResult<Module> {
-        // SAFETY: `image::checked` gave it: a text with its NUL, or machine code that is as long as it says.
-        let make = |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) };
-        Resource::make(make, Driver::module_unload).map(Module::of)
+        Resource::make(loading(image), Driver::module_unload).map(Module::of)
     }
 
     fn of(inner: Resource<CUmodule>) -> Module {
@@ -167,6 +161,53 @@ impl Module {
     pub(crate) fn parameters(&self) -> &Parameters {
         &self.parameters
     }
+}
+
+/// Loads what was looked at: `image::checked` gave it.
+fn loading(image: &[u8]) -> impl FnOnce(&Driver) -> CudaResult<CUmodule> + '_ {
+    // SAFETY: a text with its NUL, or machine code that is as long as it says.
+    |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) }
+}
+
+impl UnownedContext {
+    /// Loads PTX, a cubin or a fatbin into this context, whatever is current.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Module::load_from_bytes`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call.
+    ///
+    /// ```
+    /// use custack::context::{ContextStack, CurrentContext};
+    ///
+    /// let context = custack::quick_init()?;
+    /// ContextStack::pop()?;
+    /// let ptx = b".version 7.0 .target sm_70 .address_size 64 .visible .const .u32 answer = 42;";
+    /// let module = context.load_module(ptx)?;
+    /// assert_eq!(module.context(), &context.get_unowned());
+    /// assert!(CurrentContext::get_current()?.is_null());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuModuleLoadData")]
+    pub fn load_module(&self, image: &[u8]) -> CudaResult<Module> {
+        let image = image::checked(image)?;
+        Resource::make_in(self, loading(&image), Driver::module_unload).map(Module::of)
+    }
+
+    /// Like [`load_module`](Self::load_module), from a file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Module::load_from_file`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias("cuModuleLoad", "cuModuleLoadData"))]
+    pub fn load_module_from_file(&self, filename: &CStr) -> CudaResult<Module> {
+        self.load_module(&read(filename)?)
+    }
+}
+
+fn read(filename: &CStr) -> CudaResult<Vec<u8>> {
+    path(filename).and_then(std::fs::read).map_err(|reason| {
+        CudaError::FileNotFound.note(format_args!("to read {}: {reason}", filename.to_string_lossy()))
+    })
 }
 
 /// The path with these bytes, where paths are bytes; else with this text.

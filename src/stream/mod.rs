@@ -13,25 +13,50 @@
 //! stream.synchronize()?;
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
+//!
+//! Which one to use:
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Stream`] | a stream of the program's own, destroyed when it is dropped |
+//! | [`BorrowedStream`] | a stream of somebody else's, for as long as that one keeps it |
+//! | [`LegacyStream`] | the default stream of a context, in which is what other code gives no stream for |
+//! | [`PerThreadStream`] | the default stream that each thread has in a context besides |
+//!
+//! The last three deref to [`Stream`]: they can be used wherever a `&Stream` is asked for.
 
 // Raw handles from the caller, and flags of the driver's.
 #![allow(unsafe_code)]
 
+mod attributes;
+mod borrowed;
 mod callback;
+mod default;
+mod host_function;
+mod mark;
+mod scope;
+
+pub use attributes::SynchronizationPolicy;
+pub use borrowed::BorrowedStream;
+pub use default::{LegacyStream, PerThreadStream};
+pub use scope::SyncScope;
 
 use crate::context::{Resource, UnownedContext};
+use crate::device::Device;
 use crate::driver::Driver;
-use crate::driver::ffi::CUstream;
+use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUevent, CUstream};
 use crate::error::{CudaError, CudaResult, DropResult};
 use bitflags::bitflags;
+use std::ptr;
+use std::sync::OnceLock;
 
 bitflags! {
     /// How a stream is made.
     pub struct StreamFlags: u32 {
         /// No flag.
         const DEFAULT = 0x00;
-        /// The stream does not wait for the NULL stream, nor that for it. custack gives no access to the NULL stream,
-        /// but copies without a stream are in it, and so is the work of other code.
+        /// The stream does not wait for the [legacy default stream](super::LegacyStream), nor that for it. Copies without
+        /// a stream are in that one, and often the work of other code.
         const NON_BLOCKING = 0x01;
     }
 }
@@ -39,8 +64,10 @@ bitflags! {
 bitflags! {
     /// How a stream waits for an event.
     pub struct StreamWaitEventFlags: u32 {
-        /// No flag; there is no other.
+        /// No flag.
         const DEFAULT = 0x0;
+        /// In a capture: the graph waits, at each launch, for what the event was last recorded for outside of it.
+        const EXTERNAL = 0x1;
     }
 }
 
@@ -53,6 +80,43 @@ bitflags! {
 pub struct Stream {
     // At offset 0: programs in the wild read the handle there.
     inner: Resource<CUstream>,
+    /// An event for those who are to wait for this stream; made at first need, by few.
+    mark: OnceLock<Box<Resource<CUevent>>>,
+}
+
+impl From<Resource<CUstream>> for Stream {
+    fn from(inner: Resource<CUstream>) -> Stream {
+        Stream { inner, mark: OnceLock::new() }
+    }
+}
+
+impl UnownedContext {
+    /// Makes a stream in this context, whatever is current. A priority outside the context's
+    /// [range](UnownedContext::stream_priority_range) is moved to its nearer end;
+    /// [`get_priority`](Stream::get_priority) tells which it has got.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call;
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle;
+    /// [`InvalidValue`](CudaError::InvalidValue) for flags that the driver does not know.
+    ///
+    /// ```
+    /// use custack::context::{ContextStack, CurrentContext};
+    /// use custack::stream::StreamFlags;
+    ///
+    /// let context = custack::quick_init()?;
+    /// ContextStack::pop()?;
+    /// let stream = context.create_stream(StreamFlags::NON_BLOCKING, Some(-1))?;
+    /// assert_eq!(stream.context(), &context.get_unowned());
+    /// assert!(CurrentContext::get_current()?.is_null());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuStreamCreate", "cuStreamCreateWithPriority"))]
+    pub fn create_stream(&self, flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
+        let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
+        Resource::make_in(self, make, Driver::stream_destroy).map(Stream::from)
+    }
 }
 
 impl Stream {
@@ -68,7 +132,7 @@ impl Stream {
     #[doc(alias("cuStreamCreate", "cuStreamCreateWithPriority"))]
     pub fn new(flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
-        Ok(Stream { inner: Resource::make(make, Driver::stream_destroy)? })
+        Resource::make(make, Driver::stream_destroy).map(Stream::from)
     }
 
     /// The flags that the stream was made with; bits that have no name are kept.
@@ -107,6 +171,16 @@ impl Stream {
     /// The context that the stream is of.
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
+    }
+
+    /// The device that the stream's work is done on.
+    ///
+    /// # Errors
+    ///
+    /// Like [`UnownedContext::device`]: none, but of a context of other code whose device is not known yet.
+    #[doc(alias = "cuStreamGetDevice")]
+    pub fn device(&self) -> CudaResult<Device> {
+        self.inner.context().device()
     }
 
     /// Whether all work given so far is done.
@@ -148,15 +222,22 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current;
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a default stream, which nobody owns
+    /// ([`LegacyStream`], [`PerThreadStream`]).
     ///
     /// # Safety
     ///
     /// The handle is a stream's of the current context, and nothing else will destroy it.
     pub unsafe fn from_raw(raw: CUstream) -> CudaResult<Stream> {
         let context = UnownedContext::of_this_thread()?;
+        if [ptr::null_mut(), CU_STREAM_LEGACY, CU_STREAM_PER_THREAD].contains(&raw) {
+            return Err(
+                CudaError::InvalidHandle.note(format_args!("to own {raw:p}, which is a default stream"))
+            );
+        }
         // SAFETY: the caller vouches for it.
-        Ok(Stream { inner: unsafe { Resource::new(raw, context, Driver::stream_destroy) } })
+        Ok(unsafe { Resource::new(raw, context, Driver::stream_destroy) }.into())
     }
 
     /// Destroys the stream, and gives the error and the stream back if that fails.
@@ -168,7 +249,36 @@ impl Stream {
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
-        stream.inner.drop().map_err(|(error, inner)| (error, Stream { inner }))
+        stream.inner.drop().map_err(|(error, inner)| (error, inner.into()))
+    }
+
+    /// Waits until all work given so far is done, and destroys the stream, whether or not the work failed.
+    ///
+    /// # Errors
+    ///
+    /// The error of work that failed, else that of destroying; with it comes a stream on which every call returns
+    /// [`InvalidHandle`](CudaError::InvalidHandle), and whose drop does nothing. Nothing was done, and the stream is as it
+    /// was, after [`NotPermitted`](CudaError::NotPermitted), in a host function, and after
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported), while it is capturing.
+    ///
+    /// ```
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// stream.launch_host_func(|| println!("done"))?;
+    /// stream.shutdown().map_err(|(error, _)| error)?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuStreamSynchronize", "cuStreamDestroy", "cuStreamDestroy_v2"))]
+    pub fn shutdown(self) -> DropResult<Stream> {
+        let waited = match self.inner.with(host_function::refuse_while_capturing) {
+            Err(CudaError::StreamCaptureUnsupported) => {
+                return Err((CudaError::StreamCaptureUnsupported, self));
+            }
+            _ => self.synchronize(),
+        };
+        self.inner.drop_after(waited).map_err(|(error, inner)| (error, inner.into()))
     }
 
     pub(crate) fn inner(&self) -> &Resource<CUstream> {

@@ -27,6 +27,26 @@ impl Driver {
         ask!(self.cuEventRecord(event.raw(), stream.raw()))
     }
 
+    pub(crate) fn event_record_with_flags(
+        &self,
+        event: Held<'_, CUevent>,
+        stream: Held<'_, CUstream>,
+        flags: u32,
+    ) -> CudaResult<()> {
+        ask!(self.cuEventRecordWithFlags(event.raw(), stream.raw(), flags))
+    }
+
+    pub(crate) fn ipc_get_event_handle(&self, event: Held<'_, CUevent>) -> CudaResult<CUipcEventHandle> {
+        let mut handle = CUipcEventHandle { reserved: [0; 64] };
+        ask!(self.cuIpcGetEventHandle(&mut handle, event.raw()))?;
+        Ok(handle)
+    }
+
+    pub(crate) fn ipc_open_event_handle(&self, handle: CUipcEventHandle) -> CudaResult<CUevent> {
+        let mut event = ptr::null_mut();
+        made!(self, ask!(self.cuIpcOpenEventHandle(&mut event, handle)), event, event_destroy)
+    }
+
     pub(crate) fn event_query(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
         ask!(self.cuEventQuery(event.raw()))
     }

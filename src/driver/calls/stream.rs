@@ -13,6 +13,18 @@ use std::ptr;
 /// The capture mode under which what is forbidden during captures is allowed.
 pub(crate) const RELAXED: u32 = 2;
 
+/// The number that an attribute's value begins with.
+fn number_in(value: &[u64; 8]) -> u32 {
+    let [a, b, c, d, ..] = value[0].to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
+}
+
+/// An attribute's value that begins with this number.
+fn value_of(number: u32) -> [u64; 8] {
+    let [a, b, c, d] = number.to_ne_bytes();
+    [u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), 0, 0, 0, 0, 0, 0, 0]
+}
+
 impl Driver {
     pub(crate) fn stream_create(&self, flags: u32, priority: i32) -> CudaResult<CUstream> {
         let mut stream = ptr::null_mut();
@@ -54,6 +66,59 @@ impl Driver {
         Ok(id)
     }
 
+    /// The context that the driver says a stream is of; of a default stream the current one.
+    pub(crate) fn stream_get_ctx(&self, stream: Held<'_, CUstream>) -> CudaResult<CUcontext> {
+        let mut context = ptr::null_mut();
+        ask!(self.cuStreamGetCtx(stream.raw(), &mut context))?;
+        Ok(context)
+    }
+
+    /// 0 if the stream is not capturing, 1 if it is, 2 if its capture is invalidated.
+    pub(crate) fn stream_is_capturing(&self, stream: Held<'_, CUstream>) -> CudaResult<u32> {
+        let mut status = 0;
+        ask!(self.cuStreamIsCapturing(stream.raw(), &mut status))?;
+        Ok(status)
+    }
+
+    pub(crate) fn stream_copy_attributes(
+        &self,
+        to: Held<'_, CUstream>,
+        from: Held<'_, CUstream>,
+    ) -> CudaResult<()> {
+        ask!(self.cuStreamCopyAttributes(to.raw(), from.raw()))
+    }
+
+    /// An attribute whose value is a number.
+    pub(crate) fn stream_get_attribute(&self, stream: Held<'_, CUstream>, attribute: u32) -> CudaResult<u32> {
+        // As large as any attribute's value, and aligned as all of them.
+        let mut value = [0u64; 8];
+        ask!(self.cuStreamGetAttribute(stream.raw(), attribute, value.as_mut_ptr().cast()))?;
+        Ok(number_in(&value))
+    }
+
+    pub(crate) fn stream_set_attribute(
+        &self,
+        stream: Held<'_, CUstream>,
+        attribute: u32,
+        number: u32,
+    ) -> CudaResult<()> {
+        let value = value_of(number);
+        ask!(self.cuStreamSetAttribute(stream.raw(), attribute, value.as_ptr().cast()))
+    }
+
+    /// # Safety
+    ///
+    /// The function may be called with this data, on another thread; at any time, and more than once if the stream is
+    /// captured.
+    pub(crate) unsafe fn launch_host_func(
+        &self,
+        stream: Held<'_, CUstream>,
+        function: CUhostFn,
+        data: *mut c_void,
+    ) -> CudaResult<()> {
+        ask!(self.cuLaunchHostFunc(stream.raw(), function, data))
+    }
+
     pub(crate) fn stream_wait_event(
         &self,
         stream: Held<'_, CUstream>,
@@ -77,7 +142,6 @@ impl Driver {
 
     /// Sets which calls a capture of a stream forbids this thread to make, and gives the mode before: 0 those that no
     /// thread may make while any captures, 1 those while this thread captures, 2 none. The driver takes any number.
-    #[allow(dead_code, reason = "freeing what was retired while streams are captured will call it")]
     pub(crate) fn thread_exchange_stream_capture_mode(&self, mode: u32) -> CudaResult<u32> {
         let mut mode = mode;
         ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))?;

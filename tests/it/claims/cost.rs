@@ -191,3 +191,38 @@ fn a_deep_stack_costs_a_push_and_a_pop_for_each_scope() {
 fn counting_by_a_misspelt_name_does_not_pass() {
     during(|| ()).1.of("cuCtxPushCurent");
 }
+
+#[test]
+fn what_a_context_makes_costs_no_more_than_in_a_scope() {
+    use crate::module::KERNELS;
+    use custack::event::{Event, EventFlags};
+    use custack::memory::{DeviceBuffer, LockedBuffer};
+    use custack::module::Module;
+    use custack::stream::{Stream, StreamFlags};
+
+    run(|| {
+        let (ctx, _other) = (parked(), pushed());
+        let ctx = ctx.get_unowned();
+        let (event, stream) = (EventFlags::DEFAULT, StreamFlags::DEFAULT);
+        type Made<'a> = &'a dyn Fn() -> bool;
+        let pairs: [(&str, Made<'_>, Made<'_>); 5] = [
+            ("stream", &|| ctx.create_stream(stream, None).is_ok(), &|| {
+                ctx.scoped(|_| Stream::new(stream, None)).is_ok()
+            }),
+            ("event", &|| ctx.create_event(event).is_ok(), &|| ctx.scoped(|_| Event::new(event)).is_ok()),
+            ("module", &|| ctx.load_module(KERNELS.as_bytes()).is_ok(), &|| {
+                ctx.scoped(|_| Module::load_from_bytes(KERNELS.as_bytes())).is_ok()
+            }),
+            ("buffer", &|| ctx.device_buffer(&[1u8]).is_ok(), &|| {
+                ctx.scoped(|_| DeviceBuffer::from_slice(&[1u8])).is_ok()
+            }),
+            ("page-locked", &|| ctx.locked_buffer(&1u8, 2).is_ok(), &|| {
+                ctx.scoped(|_| LockedBuffer::new(&1u8, 2)).is_ok()
+            }),
+        ];
+        for (name, made, scoped) in pairs {
+            let ((a, ours), (b, theirs)) = (during(made), during(scoped));
+            assert!(a && b && ours.total() <= theirs.total(), "{name}: {ours}; in a scope: {theirs}");
+        }
+    });
+}

@@ -6,16 +6,19 @@
 use crate::claims::faults::sweep;
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
-use custack::context::ContextStack;
+use custack::context::{ContextStack, CurrentContext, UnownedContext};
 use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
-use custack::event::{Event, EventFlags};
+use custack::event::{Event, EventFlags, EventRecordFlags};
 use custack::launch;
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::*;
 use custack::module::Module;
 use custack::sim;
-use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
+use custack::stream::{
+    BorrowedStream, LegacyStream, PerThreadStream, Stream, StreamFlags, StreamWaitEventFlags,
+    SynchronizationPolicy,
+};
 use std::cell::Cell;
 
 type Operation = fn() -> CudaResult<()>;
@@ -24,7 +27,7 @@ fn stream() -> CudaResult<Stream> {
     Stream::new(StreamFlags::NON_BLOCKING, None)
 }
 
-const OPERATIONS: [(&str, Operation); 10] = [
+const OPERATIONS: [(&str, Operation); 18] = [
     ("a stream", || {
         let stream = stream()?;
         stream.add_callback(Box::new(|_| {}))?;
@@ -39,6 +42,58 @@ const OPERATIONS: [(&str, Operation); 10] = [
         end.record(&stream)?;
         end.synchronize()?;
         end.elapsed_time_f32(&start).map(|_| ())
+    }),
+    ("a host function", || {
+        let stream = stream()?;
+        stream.launch_host_func(|| {})?;
+        stream.synchronize()
+    }),
+    ("a scope of work that borrows", || {
+        let (mut stream, mut there) = (stream()?, DeviceBuffer::from_slice(&[1u32])?);
+        let (value, mut seen, mut back) = ([7u32], false, [0u32]);
+        stream.sync_scope(|scope| {
+            scope.launch_host_func(|| seen = true)?;
+            scope.copy_from(&mut there[..], &value[..])
+        })?;
+        stream.sync_scope(|scope| scope.copy_to(&there[..], &mut back[..]))?;
+        assert_eq!((seen, back), (true, [7]));
+        Ok(())
+    }),
+    ("default streams", || {
+        let context = CurrentContext::get_current()?;
+        for stream in [&*LegacyStream::of(&context), &PerThreadStream::of(&context)] {
+            stream.launch_host_func(|| {})?;
+            let _ = (stream.get_flags()?, stream.get_priority()?, stream.id()?, stream.is_done()?);
+            Event::new(EventFlags::DEFAULT)?.record(stream)?;
+            stream.synchronize()?;
+        }
+        Ok(())
+    }),
+    ("a borrowed stream", || {
+        let stream = stream()?;
+        unsafe { BorrowedStream::from_raw(stream.as_raw()) }?.synchronize()
+    }),
+    ("streams that fork and join", || {
+        let (main, other) = (stream()?, stream()?);
+        main.fork([&other])?;
+        main.join([&other])?;
+        main.synchronize()
+    }),
+    ("attributes of streams", || {
+        let (a, b) = (stream()?, stream()?);
+        a.set_synchronization_policy(SynchronizationPolicy::Yield)?;
+        a.set_priority(-1)?;
+        b.copy_attributes(&a)?;
+        b.synchronization_policy().map(|_| ())
+    }),
+    ("events with flags", || {
+        let (stream, event) = (stream()?, Event::new(EventFlags::DEFAULT)?);
+        event.record_with_flags(&stream, EventRecordFlags::DEFAULT)?;
+        event.synchronize()
+    }),
+    ("events of other processes", || {
+        let event = Event::new(EventFlags::INTERPROCESS | EventFlags::DISABLE_TIMING)?;
+        event.ipc_handle().map(|_| ())
     }),
     ("a device buffer", || {
         let mut buffer = DeviceBuffer::from_slice(&[1u32, 2, 3])?;
@@ -90,6 +145,59 @@ fn nothing_is_lost_where_the_driver_fails() {
                 assert_eq!(operation(), Ok(()), "{name} again after {fault}");
                 assert_eq!(left(), before.get(), "{name} again after {fault}");
             });
+        }
+        drain();
+    });
+}
+
+type Making = fn(&UnownedContext) -> CudaResult<()>;
+
+/// What can be made in a context that need not be current.
+const MADE: [(&str, Making); 11] = [
+    ("a stream", |ctx| ctx.create_stream(StreamFlags::NON_BLOCKING, None).map(|_| ())),
+    ("an event", |ctx| ctx.create_event(EventFlags::DEFAULT).map(|_| ())),
+    ("a module", |ctx| ctx.load_module(KERNELS.as_bytes()).map(|_| ())),
+    ("a device buffer", |ctx| ctx.device_buffer(&[1u8]).map(|_| ())),
+    ("an uninitialised one", |ctx| unsafe { ctx.device_buffer_uninitialized::<u32>(4) }.map(|_| ())),
+    ("a device box", |ctx| ctx.device_box(&1u8).map(|_| ())),
+    ("a unified buffer", |ctx| ctx.unified_buffer(&[1u8]).map(|_| ())),
+    ("a unified box", |ctx| ctx.unified_box(1u8).map(|_| ())),
+    ("a locked buffer", |ctx| ctx.locked_buffer(&1u8, 3).map(|_| ())),
+    ("how much memory", |ctx| ctx.memory_info().map(|_| ())),
+    ("an array", |ctx| ctx.scoped(|_| ArrayObject::new_1d(4, ArrayFormat::Float, 1).map(|_| ()))),
+];
+
+#[test]
+fn what_is_made_in_a_context_leaves_the_stack_as_it_was_whatever_fails() {
+    run_alone(|| {
+        let (ctx, base) = (parked(), pushed());
+        let left = || if is_simulated() { (sim::objects(), sim::allocations()) } else { (0, 0) };
+        for (name, make) in MADE {
+            make(&ctx).unwrap();
+            let before = Cell::new(left());
+            sweep(
+                || make(&ctx),
+                |result, error, fault| {
+                    assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");
+                    assert_eq!((current(), ContextStack::depth()), (base.as_raw(), 1), "{name}, {fault}");
+                    // As in the test above.
+                    let said_gone =
+                        matches!(error, CudaError::InvalidContext | CudaError::ContextIsDestroyed);
+                    let not_done = fault.contains("Before") && result == Ok(());
+                    if !said_gone && !not_done {
+                        assert_eq!(left(), before.get(), "{name}, {fault}: {result:?}");
+                    }
+                    before.set(left());
+                    assert_eq!(make(&ctx), Ok(()), "{name} again after {fault}");
+                    assert_eq!(left(), before.get(), "{name} again after {fault}");
+                },
+            );
+        }
+        let handle = ctx.get_unowned();
+        drop(ctx);
+        for (name, make) in MADE {
+            let (refused, calls) = instrument::during(|| make(&handle));
+            assert_eq!((refused, calls.total()), (Err(CudaError::ContextIsDestroyed), 0), "{name}");
         }
         drain();
     });

@@ -1,8 +1,11 @@
 //! Events.
 
-use crate::harness::{parked, pushed, run};
+pub(crate) mod interprocess;
+
+use crate::harness::{current, parked, pushed, run};
+use custack::driver::instrument::during;
 use custack::error::CudaError;
-use custack::event::{Event, EventFlags, EventStatus};
+use custack::event::{Event, EventFlags, EventRecordFlags, EventStatus};
 use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -157,5 +160,62 @@ fn an_event_that_could_not_be_destroyed_comes_back() {
         let again = unsafe { Event::from_raw(raw) }.unwrap();
         assert_eq!(again.as_raw(), raw);
         assert!(Event::drop(again).is_ok());
+    });
+}
+
+#[test]
+fn events_are_recorded_with_flags() {
+    run(|| {
+        let _ctx = pushed();
+        let (stream, event) = (stream(), event());
+        event.record_with_flags(&stream, EventRecordFlags::DEFAULT).unwrap();
+        event.synchronize().unwrap();
+        // There is nothing outside of which it could be.
+        let external = event.record_with_flags(&stream, EventRecordFlags::EXTERNAL);
+        assert_eq!(external, Err(CudaError::IllegalState));
+        assert_eq!(stream.wait_event(&event, StreamWaitEventFlags::EXTERNAL), Err(CudaError::IllegalState));
+        // SAFETY: any bits can be asked for.
+        #[allow(unsafe_code)]
+        let odd = unsafe {
+            (EventRecordFlags::from_bits_unchecked(2), StreamWaitEventFlags::from_bits_unchecked(2))
+        };
+        assert_eq!(event.record_with_flags(&stream, odd.0), Err(CudaError::InvalidValue));
+        assert_eq!(stream.wait_event(&event, odd.1), Err(CudaError::InvalidValue));
+        let far = parked();
+        let far = far.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let (refused, calls) = during(|| event.record_with_flags(&far, EventRecordFlags::DEFAULT));
+        assert_eq!((refused, calls.total()), (Err(CudaError::InvalidHandle), 0));
+    });
+}
+
+#[test]
+fn times_are_durations_that_do_not_run_backwards() {
+    run(|| {
+        let _ctx = pushed();
+        let (stream, start, end) = (stream(), event(), event());
+        start.record(&stream).unwrap();
+        stream.launch_host_func(|| std::thread::sleep(Duration::from_millis(5))).unwrap();
+        end.record(&stream).unwrap();
+        assert_eq!(end.elapsed_time(&start), Err(CudaError::NotReady));
+        stream.synchronize().unwrap();
+        let time = end.elapsed_time(&start).unwrap();
+        assert!(time > Duration::from_millis(4) && time < Duration::from_secs(10), "{time:?}");
+        assert_eq!(start.elapsed_time(&end), Err(CudaError::InvalidValue));
+    });
+}
+
+#[test]
+fn events_are_made_in_contexts_that_are_not_current() {
+    run(|| {
+        let (ctx, other) = (parked(), pushed());
+        let (event, calls) = during(|| ctx.create_event(EventFlags::BLOCKING_SYNC));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuEventCreate");
+        assert_eq!(event.unwrap().context(), &ctx.get_unowned());
+        assert_eq!(current(), other.as_raw());
+        assert_eq!(ctx.create_event(EventFlags::INTERPROCESS).unwrap_err(), CudaError::InvalidValue);
+        let handle = ctx.get_unowned();
+        drop(ctx);
+        let (refused, calls) = during(|| handle.create_event(EventFlags::DEFAULT));
+        assert_eq!((refused.unwrap_err(), calls.total()), (CudaError::ContextIsDestroyed, 0));
     });
 }

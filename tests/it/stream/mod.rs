@@ -1,11 +1,18 @@
 //! Streams.
 
+mod borrowed;
 mod callback;
+mod default;
+pub(crate) mod host_function;
+mod mark;
+pub(crate) mod scope;
 
-use crate::harness::{current, drain, parked, pushed, run};
+use crate::harness::{current, drain, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextStack};
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
-use custack::stream::{Stream, StreamFlags};
+use custack::sim;
+use custack::stream::{LegacyStream, Stream, StreamFlags, SynchronizationPolicy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -142,5 +149,116 @@ fn the_handle_is_the_first_thing_in_a_stream() {
         // SAFETY: `repr(C)`; programs written for RustaCUDA read it so.
         let first = unsafe { std::ptr::from_ref(&stream).cast::<custack::driver::ffi::CUstream>().read() };
         assert_eq!(first, stream.as_raw());
+    });
+}
+
+#[test]
+fn shutting_a_stream_down_waits_for_its_work_and_destroys_it() {
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let done = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&done);
+        stream
+            .launch_host_func(move || {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                count.fetch_add(1, Ordering::SeqCst);
+            })
+            .unwrap();
+        let (result, calls) = instrument::during(|| stream.shutdown());
+        assert!(result.is_ok());
+        assert_eq!((done.load(Ordering::SeqCst), Arc::strong_count(&done)), (1, 1));
+        assert_eq!(calls.to_string(), "cuStreamDestroy_v2, cuStreamSynchronize, cuStreamIsCapturing");
+    });
+}
+
+#[test]
+fn a_stream_is_destroyed_also_if_its_work_failed_and_the_first_error_comes_back() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let left = || if is_simulated() { sim::objects() } else { 0 };
+        let before = left();
+        for (function, when) in [
+            ("cuStreamSynchronize", When::Before),
+            ("cuStreamSynchronize", When::After),
+            ("cuStreamDestroy_v2", When::After),
+        ] {
+            let stream = stream();
+            assert!(instrument::fail(Some(function), 1, 719, when));
+            let (error, spent) = stream.shutdown().unwrap_err();
+            assert_eq!((error, left()), (CudaError::LaunchFailed, before), "{function} {when:?}");
+            assert_eq!(spent.synchronize(), Err(CudaError::InvalidHandle));
+            let (_, calls) = instrument::during(|| drop(spent));
+            assert_eq!(calls.total(), 0);
+        }
+    });
+}
+
+#[test]
+fn shutting_down_after_the_context_says_so_and_leaks_nothing() {
+    run_alone(|| {
+        let ctx = pushed();
+        let (first, second) = (stream(), stream());
+        let (tell, told) = channel();
+        let in_host_function = stream();
+        in_host_function
+            .launch_host_func(move || {
+                let (error, second) = second.shutdown().unwrap_err();
+                assert_eq!(error, CudaError::NotPermitted);
+                tell.send(second).unwrap();
+            })
+            .unwrap();
+        // It is as it was.
+        let second = told.recv().unwrap();
+        second.synchronize().unwrap();
+        assert!(second.shutdown().is_ok());
+        drop(ctx);
+        assert_eq!(first.shutdown().unwrap_err().0, CudaError::ContextIsDestroyed);
+    });
+}
+
+#[test]
+fn streams_are_made_in_contexts_that_are_not_current() {
+    run(|| {
+        let (ctx, other) = (parked(), pushed());
+        let (stream, calls) = instrument::during(|| ctx.create_stream(StreamFlags::DEFAULT, Some(-99)));
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuStreamCreateWithPriority");
+        let stream = stream.unwrap();
+        assert_eq!(stream.get_priority().unwrap(), ctx.stream_priority_range().unwrap().greatest);
+        assert_eq!((stream.context(), stream.device()), (&ctx.get_unowned(), ctx.device()));
+        assert_eq!(current(), other.as_raw());
+        let handle = ctx.get_unowned();
+        drop((ctx, stream));
+        let (refused, calls) = instrument::during(|| handle.create_stream(StreamFlags::DEFAULT, None));
+        assert_eq!((refused.unwrap_err(), calls.total()), (CudaError::ContextIsDestroyed, 0));
+    });
+}
+
+#[test]
+fn attributes_are_set_read_and_copied() {
+    run(|| {
+        let (ctx, other) = (parked(), pushed());
+        let [a, b] = [&ctx, &ctx].map(|ctx| ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap());
+        assert_eq!(a.synchronization_policy(), Ok(SynchronizationPolicy::Auto), "not told");
+        for policy in [
+            SynchronizationPolicy::Auto,
+            SynchronizationPolicy::Spin,
+            SynchronizationPolicy::Yield,
+            SynchronizationPolicy::BlockingSync,
+        ] {
+            a.set_synchronization_policy(policy).unwrap();
+            assert_eq!(a.synchronization_policy(), Ok(policy));
+            b.copy_attributes(&a).unwrap();
+            assert_eq!(b.synchronization_policy(), Ok(policy));
+        }
+        let range = ctx.stream_priority_range().unwrap();
+        for (asked, got) in [(-99, range.greatest), (-4, -4), (99, range.least)] {
+            a.set_priority(asked).unwrap();
+            assert_eq!(a.get_priority(), Ok(got));
+        }
+        let far = other.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let (refused, calls) = instrument::during(|| far.copy_attributes(&a));
+        assert_eq!((refused, calls.total()), (Err(CudaError::InvalidHandle), 0));
+        LegacyStream::of(&ctx).copy_attributes(&a).unwrap();
     });
 }

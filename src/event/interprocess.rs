@@ -1,0 +1,95 @@
+//! Events of other processes.
+
+// An event of another process is only as good as that process keeps it.
+#![allow(unsafe_code)]
+
+use super::Event;
+use crate::context::{Resource, UnownedContext};
+use crate::driver::Driver;
+use crate::driver::ffi::CUipcEventHandle;
+use crate::error::CudaResult;
+use std::fmt;
+use std::os::raw::c_char;
+
+/// What another process needs to know of an event in order to wait for it, record it and ask about it: 64 bytes, to be sent
+/// in whatever way. It is for one other process at least, and not for the one that it comes from.
+///
+/// ```
+/// use custack::event::{Event, EventFlags, IpcEventHandle};
+///
+/// let _context = custack::quick_init()?;
+/// let event = Event::new(EventFlags::INTERPROCESS | EventFlags::DISABLE_TIMING)?;
+/// let bytes = event.ipc_handle()?.to_bytes(); // to send
+/// let handle = IpcEventHandle::from_bytes(bytes); // in the other process, which opens it
+/// assert_eq!(handle.to_bytes(), bytes);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct IpcEventHandle(CUipcEventHandle);
+
+impl IpcEventHandle {
+    /// Its bytes, to send.
+    pub fn to_bytes(self) -> [u8; 64] {
+        self.0.reserved.map(|byte| byte as u8)
+    }
+
+    /// What was sent.
+    pub fn from_bytes(bytes: [u8; 64]) -> IpcEventHandle {
+        IpcEventHandle(CUipcEventHandle { reserved: bytes.map(|byte| byte as c_char) })
+    }
+}
+
+impl fmt::Debug for IpcEventHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IpcEventHandle(..)")
+    }
+}
+
+impl Event {
+    /// What another process opens the event with. It must have been made with
+    /// [`INTERPROCESS`](super::EventFlags::INTERPROCESS), and live as long as any process has it open.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for an event that is not for other processes, and for one
+    /// that is another process's.
+    #[doc(alias = "cuIpcGetEventHandle")]
+    pub fn ipc_handle(&self) -> CudaResult<IpcEventHandle> {
+        self.0.with_current(Driver::ipc_get_event_handle).map(IpcEventHandle)
+    }
+
+    /// Opens an event of another process, in the current context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current, and in the process that the
+    /// event is of; [`MapFailed`](crate::error::CudaError::MapFailed) for what no process has given.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are what [`ipc_handle`](Event::ipc_handle) or `cuIpcGetEventHandle` gave; and the other process keeps the
+    /// event as long as this one is used.
+    #[doc(alias = "cuIpcOpenEventHandle")]
+    pub unsafe fn open(handle: IpcEventHandle) -> CudaResult<Event> {
+        let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
+        Resource::make(open, Driver::event_destroy).map(Event)
+    }
+}
+
+impl UnownedContext {
+    /// Like [`Event::open`], in this context, whatever is current.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Event::open`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call.
+    ///
+    /// # Safety
+    ///
+    /// Like [`Event::open`].
+    #[doc(alias = "cuIpcOpenEventHandle")]
+    pub unsafe fn open_event(&self, handle: IpcEventHandle) -> CudaResult<Event> {
+        let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
+        Resource::make_in(self, open, Driver::event_destroy).map(Event)
+    }
+}

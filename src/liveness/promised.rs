@@ -1,0 +1,67 @@
+//! Functions of the program that the driver was asked to call once, until it calls them.
+//!
+//! The driver has a key and not a pointer. If it calls twice, because other code has captured the stream, or calls after
+//! it has returned an error, there is no function under the key. The driver never calls a function in a context that is
+//! in error; such a function is dropped when the context is destroyed.
+
+use super::record::{Handle, Origin};
+use super::sync::{Mutex, MutexGuard, PoisonError};
+use crate::report;
+use std::collections::BTreeMap;
+
+pub(crate) type Function = Box<dyn FnOnce() + Send>;
+
+struct Promised {
+    function: Function,
+    context: Handle,
+}
+
+struct Table {
+    last: u64,
+    by_key: BTreeMap<u64, Promised>,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { last: 0, by_key: BTreeMap::new() });
+
+fn lock() -> MutexGuard<'static, Table> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the function until the context is destroyed; the key is never reused, and never 0.
+pub(crate) fn keep(context: Handle, function: Function) -> u64 {
+    let mut table = lock();
+    table.last += 1;
+    let key = table.last;
+    table.by_key.insert(key, Promised { function, context });
+    key
+}
+
+/// Removes the function, to be called or dropped.
+pub(crate) fn take(key: u64) -> Option<Function> {
+    lock().by_key.remove(&key).map(|promised| promised.function)
+}
+
+/// Whether a function is kept that the driver would call in this context.
+pub(super) fn has_of(context: Handle) -> bool {
+    lock().by_key.values().any(|promised| is_of(promised, context))
+}
+
+/// Drops the functions of a context that the driver has destroyed: it calls none of them any more.
+pub(super) fn drop_of(context: Handle) {
+    let keys: Vec<_> = {
+        let table = lock();
+        let of_it = table.by_key.iter().filter(|(_, promised)| is_of(promised, context));
+        of_it.map(|(key, _)| *key).collect()
+    };
+    for function in keys.into_iter().filter_map(take) {
+        report::contained(|| drop(function));
+    }
+}
+
+/// Whether the driver would have called the function in this context, which is destroyed. A primary context may have
+/// several ids; a created context with the same raw handle and a later id is another one.
+fn is_of(promised: &Promised, context: Handle) -> bool {
+    let of = &promised.context;
+    let same = of.id() <= context.id() || context.origin() == Origin::Primary;
+    of.raw() == context.raw() && same && !of.is_alive()
+}

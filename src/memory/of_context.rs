@@ -1,0 +1,109 @@
+//! Memory of a context that need not be current.
+
+// Passes on what only the caller can promise.
+#![allow(unsafe_code)]
+
+use super::{DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, UnifiedBox, UnifiedBuffer};
+use crate::context::UnownedContext;
+use crate::error::CudaResult;
+
+/// Memory of this context, whatever is current. Each is what the constructor does in a scope, and costs as much:
+/// the errors are the scope's ([`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call)
+/// and the constructor's.
+///
+/// ```
+/// use custack::context::{ContextStack, CurrentContext};
+/// use custack::memory::CopyDestination;
+///
+/// let context = custack::quick_init()?;
+/// ContextStack::pop()?;
+/// let there = context.device_buffer(&[1, 2, 3])?;
+/// let mut back = context.locked_buffer(&0, 3)?;
+/// there.copy_to(&mut back[..])?;
+/// assert_eq!(&back[..], [1, 2, 3]);
+/// assert!(CurrentContext::get_current()?.is_null());
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+impl UnownedContext {
+    /// Like [`DeviceBuffer::from_slice`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    pub fn device_buffer<T: DeviceCopy>(&self, values: &[T]) -> CudaResult<DeviceBuffer<T>> {
+        self.scoped(|_| DeviceBuffer::from_slice(values))
+    }
+
+    /// Like [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    ///
+    /// # Safety
+    ///
+    /// That of [`DeviceBuffer::uninitialized`].
+    #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    pub unsafe fn device_buffer_uninitialized<T: DeviceCopy>(
+        &self,
+        size: usize,
+    ) -> CudaResult<DeviceBuffer<T>> {
+        // SAFETY: the caller's promise.
+        self.scoped(|_| unsafe { DeviceBuffer::uninitialized(size) })
+    }
+
+    /// Like [`DeviceBox::new`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    pub fn device_box<T: DeviceCopy>(&self, value: &T) -> CudaResult<DeviceBox<T>> {
+        self.scoped(|_| DeviceBox::new(value))
+    }
+
+    /// Like [`UnifiedBuffer::from_slice`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias = "cuMemAllocManaged")]
+    pub fn unified_buffer<T: DeviceCopy + Clone>(&self, values: &[T]) -> CudaResult<UnifiedBuffer<T>> {
+        self.scoped(|_| UnifiedBuffer::from_slice(values))
+    }
+
+    /// Like [`UnifiedBox::new`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias = "cuMemAllocManaged")]
+    pub fn unified_box<T: DeviceCopy>(&self, value: T) -> CudaResult<UnifiedBox<T>> {
+        self.scoped(|_| UnifiedBox::new(value))
+    }
+
+    /// Like [`LockedBuffer::new`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
+    pub fn locked_buffer<T: DeviceCopy + Clone>(
+        &self,
+        value: &T,
+        size: usize,
+    ) -> CudaResult<LockedBuffer<T>> {
+        self.scoped(|_| LockedBuffer::new(value, size))
+    }
+
+    /// Bytes of the context's device that are free, and all that it has.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias("cuMemGetInfo", "cuMemGetInfo_v2"))]
+    pub fn memory_info(&self) -> CudaResult<(usize, usize)> {
+        self.scoped(|_| super::info())
+    }
+}

@@ -1,0 +1,102 @@
+//! Attributes of streams.
+
+use super::Stream;
+use crate::driver::Driver;
+use crate::error::{CudaError, CudaResult};
+
+/// The attribute that is how threads wait.
+const SYNCHRONIZATION_POLICY: u32 = 3;
+
+/// The attribute that is the priority.
+const PRIORITY: u32 = 8;
+/// What the driver returns for a stream whose policy was never set.
+const NOT_TOLD: u32 = u32::MAX;
+
+/// How a thread waits for a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SynchronizationPolicy {
+    /// As the flags of the context say; the default.
+    Auto = 1,
+    /// It polls without a pause, which is the fastest.
+    Spin = 2,
+    /// It polls, and yields to other threads in between.
+    Yield = 3,
+    /// It sleeps.
+    BlockingSync = 4,
+}
+
+impl SynchronizationPolicy {
+    const ALL: [SynchronizationPolicy; 4] = [Self::Auto, Self::Spin, Self::Yield, Self::BlockingSync];
+}
+
+impl Stream {
+    /// How a thread waits that [synchronizes](Self::synchronize) with the stream (CUDA 11.0 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); [`NotSupported`](CudaError::NotSupported) for a
+    /// policy that has no name here; what the driver returns.
+    #[doc(alias = "cuStreamGetAttribute")]
+    pub fn synchronization_policy(&self) -> CudaResult<SynchronizationPolicy> {
+        let number =
+            self.inner.with(|driver, stream| driver.stream_get_attribute(stream, SYNCHRONIZATION_POLICY))?;
+        if number == NOT_TOLD {
+            return Ok(SynchronizationPolicy::Auto);
+        }
+        let named = SynchronizationPolicy::ALL.into_iter().find(|policy| *policy as u32 == number);
+        named.ok_or_else(|| {
+            CudaError::NotSupported.note(format_args!("to name the synchronization policy {number}"))
+        })
+    }
+
+    /// Sets how a thread waits that synchronizes with the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver returns.
+    ///
+    /// ```
+    /// use custack::stream::{StreamFlags, SynchronizationPolicy};
+    ///
+    /// let context = custack::quick_init()?;
+    /// let stream = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// stream.set_synchronization_policy(SynchronizationPolicy::BlockingSync)?;
+    /// let other = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// other.copy_attributes(&stream)?;
+    /// assert_eq!(other.synchronization_policy()?, SynchronizationPolicy::BlockingSync);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuStreamSetAttribute")]
+    pub fn set_synchronization_policy(&self, policy: SynchronizationPolicy) -> CudaResult<()> {
+        self.inner
+            .with(|driver, stream| driver.stream_set_attribute(stream, SYNCHRONIZATION_POLICY, policy as u32))
+    }
+
+    /// Changes the priority, for work that the stream is given from now on (CUDA 11.7 and later). One outside the
+    /// context's [range](crate::context::UnownedContext::stream_priority_range) is moved to its nearer end.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver returns.
+    #[doc(alias = "cuStreamSetAttribute")]
+    pub fn set_priority(&self, priority: i32) -> CudaResult<()> {
+        self.inner.with(|driver, stream| driver.stream_set_attribute(stream, PRIORITY, priority as u32))
+    }
+
+    /// Copies the attributes of another stream of the same context, but not its flags.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) if it is of another context;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias = "cuStreamCopyAttributes")]
+    pub fn copy_attributes(&self, from: &Stream) -> CudaResult<()> {
+        if self.context() != from.context() {
+            let (here, there) = (self.context(), from.context());
+            return Err(CudaError::InvalidHandle
+                .note(format_args!("to copy attributes of a stream of {there} to one of {here}")));
+        }
+        self.inner.with_both(&from.inner, Driver::stream_copy_attributes)
+    }
+}

@@ -1,0 +1,110 @@
+//! [`BorrowedStream`]: a stream with another owner.
+
+// Handles that the caller or a borrow vouches for.
+#![allow(unsafe_code)]
+
+use super::Stream;
+use crate::context::{Resource, UnownedContext};
+use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
+use crate::driver::{Held, driver};
+use crate::error::{CudaError, CudaResult};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// A stream with another owner, which lives at least as long as `'a`. Dropping this does not destroy the stream. It derefs
+/// to [`Stream`], so it can be used wherever a `&Stream` is expected.
+///
+/// ```
+/// use custack::stream::{BorrowedStream, Stream, StreamFlags};
+///
+/// fn give_work(stream: &Stream) -> custack::error::CudaResult<()> {
+///     stream.launch_host_func(|| println!("at work"))
+/// }
+///
+/// let _context = custack::quick_init()?;
+/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// // SAFETY: such a handle comes from other code, a library for one; this one lives to the end.
+/// let borrowed = unsafe { BorrowedStream::from_raw(stream.as_raw()) }?;
+/// give_work(&borrowed)?;
+/// stream.synchronize()?;
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+///
+/// It does not outlive the stream that it was borrowed from:
+///
+/// ```compile_fail,E0505
+/// # use custack::stream::{Stream, StreamFlags};
+/// # let _context = custack::quick_init().unwrap();
+/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+/// let borrowed = stream.to_borrowed();
+/// drop(stream);
+/// borrowed.synchronize().unwrap();
+/// ```
+pub struct BorrowedStream<'a> {
+    stream: Stream,
+    owner: PhantomData<&'a Stream>,
+}
+
+impl BorrowedStream<'_> {
+    /// A stream from a raw handle of other code; null, 1 and 2 are the default streams of the current context, as they are
+    /// for the driver. The driver tells which context the stream belongs to.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) for a default stream where no context is current; what the driver
+    /// returns.
+    ///
+    /// # Safety
+    ///
+    /// The handle is valid as long as the returned value, or a reference from it, is used.
+    #[doc(alias = "cuStreamGetCtx")]
+    pub unsafe fn from_raw<'a>(raw: CUstream) -> CudaResult<BorrowedStream<'a>> {
+        let inner = if raw.is_null() || raw == CU_STREAM_LEGACY {
+            Resource::implicit(CU_STREAM_LEGACY, UnownedContext::of_this_thread()?, false)
+        } else if raw == CU_STREAM_PER_THREAD {
+            Resource::implicit(raw, UnownedContext::of_this_thread()?, true)
+        } else {
+            // SAFETY: the caller vouches for the handle, and the driver for the context, which lives as long.
+            unsafe {
+                let context = driver()?.stream_get_ctx(Held::new(raw))?;
+                let context = UnownedContext::from_raw(context);
+                if context.is_null() {
+                    return Err(CudaError::InvalidContext
+                        .note(format_args!("to borrow {raw:p}, which belongs to no context")));
+                }
+                Resource::of_another(raw, context)
+            }
+        };
+        Ok(BorrowedStream { stream: inner.into(), owner: PhantomData })
+    }
+}
+
+impl Stream {
+    /// The same stream, without its ownership.
+    pub fn to_borrowed(&self) -> BorrowedStream<'_> {
+        // SAFETY: the lifetime keeps it from outliving this one.
+        BorrowedStream { stream: unsafe { self.inner.lent() }.into(), owner: PhantomData }
+    }
+}
+
+impl Clone for BorrowedStream<'_> {
+    fn clone(&self) -> Self {
+        // SAFETY: the lifetime is the same.
+        BorrowedStream { stream: unsafe { self.stream.inner.lent() }.into(), owner: PhantomData }
+    }
+}
+
+impl Deref for BorrowedStream<'_> {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl fmt::Debug for BorrowedStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BorrowedStream").field(&self.stream).finish()
+    }
+}

@@ -1,0 +1,81 @@
+//! Streams that wait for each other, by an event that each of them keeps.
+
+use super::Stream;
+use crate::context::Resource;
+use crate::driver::Driver;
+use crate::driver::ffi::CUevent;
+use crate::error::CudaResult;
+
+/// The flag of an event that is not for measuring.
+const DISABLE_TIMING: u32 = 0x2;
+
+impl Stream {
+    /// Has the other streams' later work wait for what this one has been given so far. They may be of other contexts and
+    /// devices.
+    ///
+    /// It costs one driver call and one more for each of them; an event without timing, made at the first time, is used
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of any of them; what the driver returns. Some of the streams may
+    /// wait all the same.
+    ///
+    /// ```
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let context = custack::quick_init()?;
+    /// let main = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// let left = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// let right = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// main.launch_host_func(|| println!("first"))?;
+    /// main.fork([&left, &right])?;
+    /// left.launch_host_func(|| println!("then this and"))?;
+    /// right.launch_host_func(|| println!("that, in any order"))?;
+    /// main.join([&left, &right])?;
+    /// main.launch_host_func(|| println!("at last"))?;
+    /// main.synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    pub fn fork<'a>(&self, others: impl IntoIterator<Item = &'a Stream>) -> CudaResult<()> {
+        let mut others = others.into_iter().peekable();
+        if others.peek().is_none() {
+            return Ok(());
+        }
+        let mark = self.marked()?;
+        others.try_for_each(|other| other.wait_for(mark))
+    }
+
+    /// Has this stream's later work wait for what the other streams have been given so far. They may be of other contexts
+    /// and devices.
+    ///
+    /// It costs two driver calls for each of them; the events, without timing, are made at the first time and used again.
+    ///
+    /// # Errors
+    ///
+    /// Like [`fork`](Self::fork).
+    #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    pub fn join<'a>(&self, others: impl IntoIterator<Item = &'a Stream>) -> CudaResult<()> {
+        others.into_iter().try_for_each(|other| self.wait_for(other.marked()?))
+    }
+
+    /// The event, recorded behind what the stream has. If two threads do this at once, both get the later mark, and wait
+    /// for more than they need.
+    fn marked(&self) -> CudaResult<&Resource<CUevent>> {
+        let mark = match self.mark.get() {
+            Some(mark) => mark,
+            None => {
+                let make = |driver: &Driver| driver.event_create(DISABLE_TIMING);
+                let made = Resource::make_in(self.context(), make, Driver::event_destroy)?;
+                self.mark.get_or_init(|| Box::new(made))
+            }
+        };
+        mark.with_both(&self.inner, Driver::event_record)?;
+        Ok(mark)
+    }
+
+    fn wait_for(&self, mark: &Resource<CUevent>) -> CudaResult<()> {
+        mark.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+    }
+}
