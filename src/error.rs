@@ -43,6 +43,7 @@ mod no_driver;
 mod note;
 
 pub use no_driver::{Attempt, DriverError};
+pub(crate) use note::keep_note;
 
 /// The result of a call that may fail.
 pub type CudaResult<T> = Result<T, CudaError>;
@@ -133,11 +134,11 @@ errors! {
     UnsupportedDevsideSync = 225, "UNSUPPORTED_DEVSIDE_SYNC", "the code synchronises on the device, which is not supported";
     Contained = 226, "CONTAINED", "a device fault was contained; the process must be restarted";
     InvalidSouce = 300, "INVALID_SOURCE", "the device kernel source is not valid";
-    FileNotFound = 301, "FILE_NOT_FOUND", "the file was not found";
+    FileNotFound = 301, "FILE_NOT_FOUND", "the file was not found or cannot be read";
     SharedObjectSymbolNotFound = 302, "SHARED_OBJECT_SYMBOL_NOT_FOUND", "a symbol of a shared object was not found";
     SharedObjectInitFailed = 303, "SHARED_OBJECT_INIT_FAILED", "a shared object could not be initialised";
     OperatingSystemError = 304, "OPERATING_SYSTEM", "an operating system call failed";
-    InvalidHandle = 400, "INVALID_HANDLE", "the handle is not one that the driver gave out for this use";
+    InvalidHandle = 400, "INVALID_HANDLE", "the handle is not valid for this call";
     IllegalState = 401, "ILLEGAL_STATE", "the resource is not in the state that this call needs";
     LossyQuery = 402, "LOSSY_QUERY", "the answer would lose information";
     NotFound = 500, "NOT_FOUND", "the named symbol was not found";

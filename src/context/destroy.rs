@@ -4,7 +4,7 @@ use super::handle::UnownedContext;
 use super::resource::must_retire;
 use super::stack_ops;
 use crate::driver::{Driver, Live, driver};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{self, Claimed, Handle, Hold, is_ending, retire};
 use crate::report;
 use crate::shadow_stack;
@@ -104,6 +104,7 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
+        let _note = keep_note();
         finish(self.0.handle().unpin());
     }
 }

@@ -6,7 +6,7 @@ use super::handle::{ContextHandle, UnownedContext};
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{CudaApiVersion, Driver, driver};
-use crate::error::{CudaError, CudaResult, DropResult};
+use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::init::{CudaFlags, init};
 use crate::liveness::registry;
 use crate::sealed::Sealed;
@@ -206,6 +206,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        let _note = keep_note();
         destroy_quietly(*self.handle.handle());
     }
 }

@@ -7,7 +7,7 @@ use super::stack_ops;
 use crate::device::Device;
 use crate::driver::driver;
 use crate::driver::ffi::CUcontext;
-use crate::error::{CudaError, CudaResult, DropResult};
+use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::liveness::{is_ending, registry, retire};
 use crate::report;
 use crate::sealed::Sealed;
@@ -289,6 +289,7 @@ impl Eq for Share {}
 
 impl Drop for Share {
     fn drop(&mut self) {
+        let _note = keep_note();
         match self.release() {
             Ok(()) => {}
             // Refused in a host function, before anything was done.

@@ -7,7 +7,7 @@ use super::destroy::Pin;
 use super::handle::UnownedContext;
 use super::stack_ops;
 use crate::driver::{Driver, Held, Live, driver, in_host_function};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{LeaseOn, is_ending, promised, registry, retire};
 use crate::report;
 use std::cell::Cell;
@@ -345,6 +345,7 @@ impl<H: Copy + 'static> Drop for Resource<H> {
         if !self.is_owned() {
             return;
         }
+        let _note = keep_note();
         let Resource { raw, ref context, destroy, .. } = *self;
         // SAFETY: the copy takes the handle over, because this value is being dropped.
         let other = ManuallyDrop::new(unsafe { Resource::new(raw, context.clone(), destroy) });

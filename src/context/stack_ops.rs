@@ -8,7 +8,7 @@
 use super::restore;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Failed, Live, driver, running};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{Handle, Origin, registry};
 use crate::report;
 use crate::shadow_stack::{self, Entry, How, NEVER};
@@ -296,6 +296,7 @@ pub(super) fn leave(context: &Handle, serial: u64) {
             }
         }
         other => {
+            let _note = keep_note();
             shadow_stack::release_guard(serial, true);
             sweep(driver, NEVER, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
         }
@@ -315,6 +316,7 @@ pub(super) fn release_guard(serial: u64, made_entry: bool) {
 /// comes to the top. The first pop may have been made already.
 #[cold]
 fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontext>>) {
+    let _note = keep_note();
     while let Some(entry) = shadow_stack::take_ended(since) {
         since = since.min(entry.since);
         // Other code pops what it put there, unless that is destroyed.

@@ -193,13 +193,16 @@ fn index(function: &str) -> usize {
 
 /// Contexts created and not destroyed, on any thread.
 pub fn contexts_alive() -> i64 {
+    // The ends first: of what is made and ends meanwhile, nothing is counted as ended only.
+    let destroyed = succeeded("cuCtxDestroy_v2");
     let created = ["cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"].map(succeeded).iter().sum::<u64>();
-    created as i64 - succeeded("cuCtxDestroy_v2") as i64
+    created as i64 - destroyed as i64
 }
 
 /// Primary contexts retained and not released, on any thread.
 pub fn primary_retains() -> i64 {
-    succeeded("cuDevicePrimaryCtxRetain") as i64 - succeeded("cuDevicePrimaryCtxRelease_v2") as i64
+    let released = succeeded("cuDevicePrimaryCtxRelease_v2");
+    succeeded("cuDevicePrimaryCtxRetain") as i64 - released as i64
 }
 
 /// When a failing call fails.
@@ -235,7 +238,8 @@ pub fn fail_times(function: Option<&str>, nth: u64, times: u64, status: CUresult
     if at == Some(None) {
         return false;
     }
-    FAULT.set(Some(Fault { function: at.flatten(), calls_left: nth.max(1), times, status, when }));
+    let fault = Fault { function: at.flatten(), calls_left: nth.max(1), times, status, when };
+    FAULT.set((times > 0).then_some(fault));
     true
 }
 

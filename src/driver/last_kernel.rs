@@ -5,12 +5,13 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt;
 
-const LENGTH: usize = 63;
+const LENGTH: usize = 62;
 
 /// The name of a kernel, kept where it costs no allocation; what does not fit is cut off.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelName {
     length: u8,
+    cut: bool,
     bytes: [u8; LENGTH],
 }
 
@@ -19,17 +20,17 @@ impl KernelName {
     pub(crate) fn new(name: &CStr) -> KernelName {
         let name = name.to_bytes();
         let length = name.len().min(LENGTH);
+        let cut = length < name.len();
         let mut bytes = [0; LENGTH];
         bytes[..length].copy_from_slice(&name[..length]);
-        KernelName { length: length as u8, bytes }
+        KernelName { length: length as u8, cut, bytes }
     }
 }
 
 impl fmt::Display for KernelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = String::from_utf8_lossy(&self.bytes[..self.length.into()]);
-        let cut = if usize::from(self.length) == LENGTH { "..." } else { "" };
-        write!(f, "`{name}{cut}`")
+        write!(f, "`{name}{}`", if self.cut { "..." } else { "" })
     }
 }
 

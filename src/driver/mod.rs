@@ -55,7 +55,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// The driver's functions, for what the safe rooms of this crate do not cover.
+    /// The driver's functions, for what the safe modules of this crate do not cover.
     ///
     /// Foreign code that calls them moves this thread's context stack behind custack's back; custack bears that
     /// (see [`context`](crate::context)).
@@ -139,6 +139,10 @@ impl Failed {
     #[inline]
     fn unless(status: CUresult) -> Result<(), Failed> {
         NonZero::new(status).map_or(Ok(()), |status| Err(Failed(status)))
+    }
+
+    pub(crate) fn is(self, error: CudaError) -> bool {
+        error.code() == self.0.get()
     }
 
     /// The error, with a note of which function it was.

@@ -10,7 +10,7 @@ use super::ffi::*;
 use super::table::{Table, for_each_function, stub};
 use crate::error::{Attempt, DriverError};
 use libloading::Library;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::mem;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::NonNull;
@@ -39,18 +39,20 @@ pub(super) fn load() -> Result<(Table, String), DriverError> {
     load_any(NAMES)
 }
 
-pub(super) fn load_any(names: &[&str]) -> Result<(Table, String), DriverError> {
+pub(super) fn load_any<N: AsRef<OsStr>>(names: &[N]) -> Result<(Table, String), DriverError> {
     let mut tried = Vec::new();
     for name in names {
+        let name = name.as_ref();
+        let library = name.to_string_lossy();
         match open(name) {
-            Ok(library) => return fill(library, name),
-            Err(reason) => tried.push(Attempt { library: (*name).to_owned(), reason: reason.to_string() }),
+            Ok(opened) => return fill(opened, &library),
+            Err(reason) => tried.push(Attempt { library: library.into_owned(), reason: reason.to_string() }),
         }
     }
     Err(DriverError::LibraryNotFound { tried })
 }
 
-fn open(name: &str) -> Result<&'static Library, libloading::Error> {
+fn open(name: &OsStr) -> Result<&'static Library, libloading::Error> {
     // SAFETY: loading a library runs its initialisers. By the platform's convention, a file of this name on the
     // loader's path is the driver; anyone who can put another file there controls the process anyway.
     let library = unsafe { Library::new(name) }?;

@@ -8,6 +8,7 @@ use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
 #[cfg(feature = "sim")]
 use crate::sim;
+use std::ffi::OsString;
 use std::str::FromStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -55,12 +56,16 @@ pub fn current() -> Result<&'static Driver, DriverError> {
     if let Some(driver) = RUNNING.get() {
         return Ok(driver);
     }
-    // An empty value, as left by shell scripts and CI files, means unset.
-    let choice = match std::env::var_os("CUSTACK_DRIVER").filter(|value| !value.is_empty()) {
+    let choice = match variable("CUSTACK_DRIVER") {
         Some(value) => value.to_string_lossy().parse()?,
         None => Choice::Cuda,
     };
     start(choice)
+}
+
+/// The value of an environment variable. An empty one, as left by shell scripts and CI files, means unset.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Selects the driver, whatever `CUSTACK_DRIVER` says, and starts it.
@@ -122,15 +127,21 @@ fn instrumented(chosen: Driver) -> Driver {
 }
 
 fn native_driver() -> Result<Driver, DriverError> {
-    let (table, library) = match std::env::var("CUSTACK_LIBCUDA") {
-        Ok(name) => native::load_any(&[&name])?,
-        Err(_) => native::load()?,
+    let (table, library) = match variable("CUSTACK_LIBCUDA") {
+        Some(name) => native::load_any(&[&*name])?,
+        None => native::load()?,
     };
     Ok(Driver { table, simulated: false, library, explain: None })
 }
 
 #[cfg(feature = "sim")]
 fn simulated_driver() -> Result<Driver, DriverError> {
+    if let Some(value) = variable("CUSTACK_SIM_DEVICES") {
+        let value = value.to_string_lossy().into_owned();
+        if !value.parse().is_ok_and(|count: usize| count <= sim::MOST_DEVICES) {
+            return Err(DriverError::UnknownDeviceCount { value });
+        }
+    }
     let library = "simulated".to_owned();
     Ok(Driver { table: sim::table(), simulated: true, library, explain: Some(sim::why_refused) })
 }

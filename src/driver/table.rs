@@ -241,7 +241,7 @@ macro_rules! define {
         /// The driver's functions, one field each, named as the C symbol.
         ///
         /// Calling one is calling C: what the CUDA manual asks of the caller is the caller's duty, and a context
-        /// handle that the driver has freed ends the process. The safe rooms of this crate stand on this table;
+        /// handle that the driver has freed ends the process. The safe modules of this crate stand on this table;
         /// a program reaches it with [`Driver::table`](super::Driver::table) for what they do not cover.
         #[allow(non_snake_case)]
         #[derive(Clone, Copy)]

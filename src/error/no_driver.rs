@@ -67,6 +67,12 @@ told! {
             /// Its value.
             value: String,
         },
+        /// The environment variable `CUSTACK_SIM_DEVICES` is not a number of devices that the simulated driver can have.
+        #[error("CUSTACK_SIM_DEVICES={value}: expected a number from 0 to 64")]
+        UnknownDeviceCount {
+            /// Its value.
+            value: String,
+        },
         /// The simulated driver was chosen, and this build does not have it.
         #[error(
             "the simulated driver was chosen, and custack was built without its feature `sim`; Cargo.toml takes it as \
@@ -92,8 +98,11 @@ impl fmt::Debug for DriverError {
     }
 }
 
+#[cfg(not(feature = "sim"))]
 const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, build custack with \
      its feature `sim` and set CUSTACK_DRIVER=sim";
+#[cfg(feature = "sim")]
+const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, set CUSTACK_DRIVER=sim";
 
 /// One library that was tried, and why it could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]

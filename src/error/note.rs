@@ -13,8 +13,10 @@ thread_local! {
 impl CudaError {
     /// What this thread asked for when it last met this error, and what was wrong with it: "to ...".
     ///
-    /// The note is the thread's, not the error's: an error that was kept while another of its kind came up shows
-    /// the later one's. `None` when this thread's last failure was another error.
+    /// The note belongs to the thread, not to the error. So print an error, or take its text, on the thread that got it and
+    /// before the next call: an error that was kept while the same error came up again shows the later note, and on another
+    /// thread it shows that thread's, or none. Destructors leave the note as it is. `None` when this thread's last failure
+    /// was another error.
     ///
     /// ```
     /// # fn main() -> Result<(), custack::error::CudaError> {
@@ -47,13 +49,34 @@ impl CudaError {
         self
     }
 
-    /// As [`note`](Self::note), with what the note says so far behind it, such as which driver call it was.
+    /// As [`note`](Self::note), in place of what was noted so far, such as the driver call, whose reason stays.
     #[cold]
     pub(crate) fn note_before(self, detail: fmt::Arguments<'_>) -> CudaError {
-        match self.detail().as_deref().map(|inner| inner.strip_prefix("to ").unwrap_or(inner)) {
-            Some(inner) => self.note(format_args!("{detail}: {inner}")),
+        let so_far = self.detail();
+        match so_far.as_deref().and_then(|note| note.split_once(": ")) {
+            Some((_asked, why)) => self.note(format_args!("{detail}: {why}")),
             None => self.note(detail),
         }
+    }
+}
+
+/// This thread's note as it was, and is again when this value is dropped.
+pub(crate) struct KeptNote(Option<(CudaError, String)>);
+
+/// For destructors: what one cannot do it reports, and it is not what the program asked for last.
+pub(crate) fn keep_note() -> KeptNote {
+    let take = |note: &Note| note.try_borrow_mut().ok()?.take();
+    KeptNote(NOTE.try_with(take).ok().flatten())
+}
+
+impl Drop for KeptNote {
+    fn drop(&mut self) {
+        let restore = |note: &Note| {
+            if let Ok(mut note) = note.try_borrow_mut() {
+                *note = self.0.take();
+            }
+        };
+        let _ = NOTE.try_with(restore);
     }
 }
 

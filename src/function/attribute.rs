@@ -80,6 +80,9 @@ impl Function<'_> {
     #[doc(alias = "cuFuncSetAttribute")]
     pub fn set(&mut self, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         let number = attr.number()?;
-        self.with(|driver, function| driver.func_set_attribute(function, number, value))
+        let set = self.with(|driver, function| driver.func_set_attribute(function, number, value));
+        set.inspect_err(|error| {
+            error.note_before(format_args!("to set {attr:?} of {} to {value}", self.name));
+        })
     }
 }

@@ -69,7 +69,7 @@ impl Stream {
         G: Into<GridSize>,
         B: Into<BlockSize>,
     {
-        func.refuse_other_arguments(args.iter().map(|argument| argument.size))?;
+        func.refuse_other_arguments(args)?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
         let mut few = [ptr::null_mut(); FEW];
         let many: Vec<_>;
@@ -162,8 +162,10 @@ macro_rules! launch {
     };
     ($function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
         {
+            #[allow(unused_imports)]
+            use $crate::function::{OfAny as _, OfInteger as _};
             $stream.launch_with(&$function, $grid, $block, $shared,
-                &[ $( $crate::function::Argument::of(&$arg) ),* ])
+                &[ $( (&$crate::function::Passed::new(&$arg)).argument() ),* ])
         }
     };
 }

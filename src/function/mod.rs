@@ -40,7 +40,7 @@ mod refused;
 mod size;
 
 #[doc(hidden)]
-pub use argument::Argument;
+pub use argument::{Argument, OfAny, OfInteger, Passed};
 pub use attribute::{FunctionAttribute, SettableAttribute};
 pub use size::{BlockSize, GridSize};
 
@@ -78,7 +78,7 @@ impl Module {
             let inner = driver.module_get_function(module, name)?;
             // SAFETY: a function lives as long as its module.
             let function = unsafe { Held::new(inner) };
-            let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function))?;
+            let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function));
             Ok(Function { inner, module: self, name: KernelName::new(name), parameters })
         };
         self.inner().with(find).inspect_err(|error| {

@@ -34,7 +34,7 @@ impl Function<'_> {
         });
         blocks.map(i32::unsigned_abs).map_err(|error| match error {
             CudaError::InvalidValue => {
-                error.note(format_args!("to count blocks of {x} x {y} x {z} threads of {}", self.name))
+                error.note_before(format_args!("to count blocks of {x} x {y} x {z} threads of {}", self.name))
             }
             _ => error,
         })

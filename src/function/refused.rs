@@ -1,10 +1,10 @@
 //! Why a launch is refused: which argument is outside what, in a sentence.
 
-use super::Function;
+use super::{Argument, Function};
 use crate::device::DeviceAttribute;
 use crate::driver::ffi::CUfunction;
 use crate::driver::{Driver, Held, Shape};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use std::fmt;
 
 /// A kernel's attributes, by the driver's numbers.
@@ -15,42 +15,37 @@ const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 = 8;
 impl Function<'_> {
     /// Refuses a launch with other arguments than the kernel has parameters, where the driver tells what they are.
     #[inline]
-    pub(super) fn refuse_other_arguments(
-        &self,
-        sizes: impl ExactSizeIterator<Item = usize> + Clone,
-    ) -> CudaResult<()> {
+    pub(super) fn refuse_other_arguments(&self, arguments: &[Argument]) -> CudaResult<()> {
+        self.refuse_another_count(arguments.len())?;
+        let Some(wanted) = self.parameters else { return Ok(()) };
+        match arguments.iter().zip(wanted).position(|(argument, size)| !argument.fits(*size)) {
+            Some(at) => Err(self.does_not_fit(at, arguments[at], wanted[at])),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses another number of arguments than the kernel has parameters.
+    #[inline]
+    pub(super) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
         match self.parameters {
-            Some(wanted) if !sizes.clone().eq(wanted.iter().copied()) => {
-                Err(self.other_arguments(wanted, sizes))
-            }
+            Some(wanted) if wanted.len() != given => Err(self.another_count(given, wanted.len())),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn other_arguments(&self, wanted: &[usize], sizes: impl ExactSizeIterator<Item = usize>) -> CudaError {
-        let kernel = self.name;
-        if sizes.len() != wanted.len() {
-            let (given, takes) = (sizes.len(), wanted.len());
-            return CudaError::InvalidValue
-                .note(format_args!("to launch {kernel} with {given} arguments; it takes {takes}"));
-        }
-        let differs = sizes.zip(wanted).enumerate().find(|(_, (size, wanted))| size != *wanted);
-        let (at, (size, wanted)) = differs.unwrap_or((0, (0, &0)));
-        CudaError::InvalidValue.note(format_args!(
-            "to launch {kernel} with {size} bytes for its parameter {at} (numbered from 0), which has {wanted}"
-        ))
+    fn another_count(&self, given: usize, takes: usize) -> CudaError {
+        let plural = if given == 1 { "" } else { "s" };
+        CudaError::InvalidValue
+            .note(format_args!("to launch {} with {given} argument{plural}; it takes {takes}", self.name))
     }
 
-    /// As [`refuse_other_arguments`](Self::refuse_other_arguments), where only their number is known.
-    #[inline]
-    pub(super) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
-        match self.parameters {
-            Some(wanted) if wanted.len() != given => {
-                Err(self.other_arguments(wanted, std::iter::repeat_n(0, given)))
-            }
-            _ => Ok(()),
-        }
+    #[cold]
+    fn does_not_fit(&self, at: usize, argument: Argument, size: usize) -> CudaError {
+        CudaError::InvalidValue.note(format_args!(
+            "to launch {} with {argument} for its parameter {at} (counted from 0), which has {size} bytes",
+            self.name
+        ))
     }
 
     /// The error of a launch that the driver refused, with what is wrong about it if that can be found.
@@ -63,15 +58,17 @@ impl Function<'_> {
         error: CudaError,
     ) -> CudaError {
         let kernel = self.name;
+        // What is asked only to find the reason leaves no note.
+        let kept = keep_note();
         let wrong = match error {
             CudaError::InvalidValue | CudaError::LaunchOutOfResources => outside(driver, function, shape),
             CudaError::CooperativeLaunchTooLarge => too_many_at_once(driver, function, shape),
-            _ => Ok(None),
+            _ => None,
         };
-        // What was asked only to find the reason leaves no note.
+        drop(kept);
         match wrong {
-            Ok(Some(wrong)) => error.note(format_args!("to launch {kernel}: {wrong}")),
-            _ => error.note_before(format_args!("to launch {kernel} with {}", Sizes(shape))),
+            Some(wrong) => error.note(format_args!("to launch {kernel}: {wrong}")),
+            None => error.note_before(format_args!("to launch {kernel} with {}", Sizes(shape))),
         }
     }
 }
@@ -92,57 +89,49 @@ fn threads(block: [u32; 3]) -> u64 {
     block.iter().fold(1, |all: u64, size| all.saturating_mul((*size).into()))
 }
 
-/// The first size that is none, or larger than the device or the kernel allows.
-fn outside(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> CudaResult<Option<String>> {
-    let device = driver.ctx_get_device()?;
-    let most = |attribute: DeviceAttribute| driver.device_get_attribute(attribute as u32, device);
+/// The first size that is none, or larger than the device or the kernel allows. A limit that cannot be asked is skipped.
+fn outside(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> Option<String> {
+    use DeviceAttribute::*;
+    let device = driver.ctx_get_device().ok()?;
+    let most = |attribute: DeviceAttribute| driver.device_get_attribute(attribute as u32, device).ok();
     let dimensions = [
-        (
-            "grid",
-            shape.grid,
-            [DeviceAttribute::MaxGridDimX, DeviceAttribute::MaxGridDimY, DeviceAttribute::MaxGridDimZ],
-        ),
-        (
-            "block",
-            shape.block,
-            [DeviceAttribute::MaxBlockDimX, DeviceAttribute::MaxBlockDimY, DeviceAttribute::MaxBlockDimZ],
-        ),
+        ("grid", shape.grid, [MaxGridDimX, MaxGridDimY, MaxGridDimZ]),
+        ("block", shape.block, [MaxBlockDimX, MaxBlockDimY, MaxBlockDimZ]),
     ];
     for (what, sizes, limits) in dimensions {
         for ((size, limit), axis) in sizes.into_iter().zip(limits).zip(["x", "y", "z"]) {
-            let limit = most(limit)?;
-            if size == 0 || i64::from(size) > limit.into() {
-                return Ok(Some(format!("{what}.{axis} is {size}, and may be 1 to {limit}")));
+            if let Some(limit) = most(limit).filter(|limit| size == 0 || i64::from(size) > (*limit).into()) {
+                return Some(format!("{what}.{axis} is {size}, and may be 1 to {limit}"));
             }
         }
     }
-    let of_kernel = |attribute| driver.func_get_attribute(function, attribute);
-    let (block, limit) = (threads(shape.block), of_kernel(MAX_THREADS_PER_BLOCK)?);
-    if block > limit as u64 {
-        return Ok(Some(format!("a block has {block} threads, and may have {limit} of this kernel")));
+    let of_kernel = |attribute| driver.func_get_attribute(function, attribute).ok();
+    let block = threads(shape.block);
+    if let Some(limit) = of_kernel(MAX_THREADS_PER_BLOCK).filter(|limit| block > *limit as u64) {
+        return Some(format!("a block has {block} threads; this kernel takes at most {limit}"));
     }
     let (fixed, limit) = (of_kernel(SHARED_SIZE_BYTES)?, of_kernel(MAX_DYNAMIC_SHARED_SIZE_BYTES)?);
-    if i64::from(shape.shared) > limit.into() {
-        return Ok(Some(format!(
-            "{} bytes of dynamic shared memory, and there may be {limit} beside the {fixed} of the kernel \
-             (`SettableAttribute::MaxDynamicSharedSizeBytes` can allow more)",
-            shape.shared
-        )));
+    if i64::from(shape.shared) <= limit.into() {
+        return None;
     }
-    Ok(None)
+    let most = most(MaxSharedMemoryPerBlockOptin).map_or(i64::MAX, |most| i64::from(most) - i64::from(fixed));
+    let advice = match i64::from(shape.shared) <= most {
+        true => "; `SettableAttribute::MaxDynamicSharedSizeBytes` can allow it".to_owned(),
+        false => format!("; the device has no more than {most} for it"),
+    };
+    Some(format!(
+        "{} bytes of dynamic shared memory; this kernel takes at most {limit}{advice}",
+        shape.shared
+    ))
 }
 
 /// How many blocks of a cooperative launch run at once.
-fn too_many_at_once(
-    driver: &Driver,
-    function: Held<'_, CUfunction>,
-    shape: Shape,
-) -> CudaResult<Option<String>> {
-    let device = driver.ctx_get_device()?;
+fn too_many_at_once(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> Option<String> {
+    let device = driver.ctx_get_device().ok()?;
     let block = i32::try_from(threads(shape.block)).unwrap_or(i32::MAX);
-    let each =
-        driver.occupancy_max_active_blocks_per_multiprocessor(function, block, shape.shared as usize)?;
-    let processors = driver.device_get_attribute(DeviceAttribute::MultiprocessorCount as u32, device)?;
+    let shared = shape.shared as usize;
+    let each = driver.occupancy_max_active_blocks_per_multiprocessor(function, block, shared).ok()?;
+    let processors = driver.device_get_attribute(DeviceAttribute::MultiprocessorCount as u32, device).ok()?;
     let (blocks, most) = (threads(shape.grid), i64::from(each) * i64::from(processors));
-    Ok(Some(format!("{blocks} blocks, of which {most} run at once on this device")))
+    Some(format!("{blocks} blocks, of which {most} run at once on this device"))
 }

@@ -5,7 +5,7 @@
 
 use crate::context::{Pin, UnownedContext, is_gone};
 use crate::driver::{Driver, driver};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
 use std::mem;
@@ -176,6 +176,7 @@ impl Drop for Allocation {
         if self.spent {
             return;
         }
+        let _note = keep_note();
         let result =
             if crate::context::must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() };
         match result {

@@ -55,7 +55,10 @@ impl Module {
     /// [`load_from_bytes`](Self::load_from_bytes).
     #[doc(alias("cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_file(filename: &CStr) -> CudaResult<Module> {
-        Module::load(&image::checked(&read(filename)?)?)
+        let bytes = read(filename)?;
+        image::checked(&bytes).and_then(|image| Module::load(&image)).inspect_err(|error| {
+            error.note_before(format_args!("to load {}", filename.to_string_lossy()));
+        })
     }
 
     /// Loads PTX from a text, into the current context.

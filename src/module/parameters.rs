@@ -1,11 +1,7 @@
 //! What the driver knows of the parameters of a module's kernels, asked once for each kernel.
 
 use crate::driver::ffi::CUfunction;
-use crate::error::CudaResult;
 use std::sync::OnceLock;
-
-/// The sizes of a kernel's parameters, in bytes; `None` if the driver is too old to tell.
-pub(crate) type Sizes = Option<Box<[usize]>>;
 
 const BUCKETS: usize = 16;
 
@@ -17,26 +13,23 @@ pub(crate) struct Parameters(Box<[OnceLock<Box<Node>>; BUCKETS]>);
 #[derive(Debug)]
 struct Node {
     function: usize,
-    sizes: Sizes,
+    /// In bytes.
+    sizes: Box<[usize]>,
     next: OnceLock<Box<Node>>,
 }
 
 impl Parameters {
-    /// The parameters of a kernel of this module.
-    ///
-    /// # Errors
-    ///
-    /// Those of `ask`, which are not kept.
+    /// The parameters of a kernel of this module; `None` if the driver does not tell, which is not kept.
     pub(crate) fn of(
         &self,
         function: CUfunction,
-        ask: impl FnOnce() -> CudaResult<Sizes>,
-    ) -> CudaResult<Option<&[usize]>> {
+        ask: impl FnOnce() -> Option<Box<[usize]>>,
+    ) -> Option<&[usize]> {
         let function = function.addr();
-        let mut link = &self.0[function / 64 % BUCKETS];
+        let mut link = &self.0[bucket(function)];
         while let Some(node) = link.get() {
             if node.function == function {
-                return Ok(node.sizes.as_deref());
+                return Some(&node.sizes);
             }
             link = &node.next;
         }
@@ -46,6 +39,23 @@ impl Parameters {
             new = back;
             link = link.get().map_or(link, |node| &node.next);
         }
-        Ok(link.get().and_then(|node| node.sizes.as_deref()))
+        link.get().map(|node| &*node.sizes)
+    }
+}
+
+/// Addresses differ in their high or in their low bits, as their allocator has it.
+fn bucket(function: usize) -> usize {
+    (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - BUCKETS.ilog2())
+}
+
+impl Drop for Parameters {
+    /// One node after the other: dropping a long list would nest as many calls.
+    fn drop(&mut self) {
+        for link in self.0.iter_mut() {
+            let mut next = link.take();
+            while let Some(mut node) = next {
+                next = node.next.take();
+            }
+        }
     }
 }

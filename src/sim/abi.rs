@@ -18,7 +18,9 @@ pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
     if in_host_function() {
         return NOT_PERMITTED;
     }
-    match f(&mut lock()) {
+    let mut machine = lock();
+    machine.forget_refusal();
+    match f(&mut machine) {
         Ok(()) => CUDA_SUCCESS,
         Err(status) => status,
     }

@@ -40,7 +40,7 @@ const FIRST_HANDLE: Handle = 0x5349_4d00_0000;
 const HANDLE_STEP: usize = 0x40;
 
 const LOG_LENGTH: usize = 64;
-const MOST_DEVICES: usize = 64;
+pub(crate) const MOST_DEVICES: usize = 64;
 
 pub(super) struct Machine {
     pub(super) initialised: bool,
@@ -174,6 +174,13 @@ impl Machine {
     pub(super) fn why_refused(&mut self, status: CUresult) -> Option<String> {
         let refusal = self.threads[NUMBER.get()?].refusal.take();
         refusal.filter(|(of, _)| *of == status).map(|(_, why)| why)
+    }
+
+    /// A new call of this thread begins.
+    pub(super) fn forget_refusal(&mut self) {
+        if let Some(number) = NUMBER.get() {
+            self.threads[number].refusal = None;
+        }
     }
 
     /// Refuses a call that would have crashed the NVIDIA driver, aloud.

@@ -27,6 +27,8 @@
 //!
 //! # What is not modelled, and why
 //!
+//! * The compiler's checks of types: registers of the wrong type or width, labels and registers declared twice, and targets
+//!   that the device is not are refused by the NVIDIA driver with `InvalidPtx`, and taken here.
 //! * Time. Creating a context takes microseconds, not 0.2 s; copies and kernels take as long as they take on the host.
 //!   Threads of a block run one after the other between barriers, so a kernel whose threads wait for each other without
 //!   a barrier does not end; after some billions of instructions it fails with `LaunchTimeout`.
@@ -96,6 +98,8 @@ macro_rules! simulated {
     };
 }
 for_each_function!(simulated);
+
+pub(crate) use machine::MOST_DEVICES;
 
 /// Sets how many devices the machine has, from 0 to 64. Returns false, and changes nothing, for any other number, or if
 /// the driver is initialised and has more already.

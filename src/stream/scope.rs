@@ -6,7 +6,7 @@
 use super::{Stream, host_function};
 use crate::context::Pin;
 use crate::driver::{Driver, RELAXED, driver};
-use crate::error::CudaResult;
+use crate::error::{CudaResult, keep_note};
 use crate::liveness::promised;
 use crate::report;
 use std::marker::PhantomData;
@@ -159,6 +159,7 @@ impl Work<'_> {
 impl Drop for Work<'_> {
     fn drop(&mut self) {
         if !self.waited.load(Ordering::Relaxed) {
+            let _note = keep_note();
             if let Err(error) = self.wait() {
                 report::warn(format_args!("the work of a scope that panicked failed: {error}"));
             }
@@ -179,6 +180,7 @@ impl Relaxed {
 
 impl Drop for Relaxed {
     fn drop(&mut self) {
+        let _note = keep_note();
         let restore = || driver().and_then(|driver| driver.thread_exchange_stream_capture_mode(self.0));
         if let Err(error) = restore().or_else(|_| restore()) {
             report::warn(format_args!("this thread's mode for captures stays relaxed: {error}"));

@@ -229,7 +229,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
         assert!(kernel.max_active_blocks_per_multiprocessor(0, 0).is_err());
         let mut kernel = kernel;
         let error = kernel.set(attribute, 1 << 30).unwrap_err();
-        let text = "to call cuFuncSetAttribute: attribute 8 of a function cannot be 1073741824";
+        let text = "to set MaxDynamicSharedSizeBytes of `sum` to 1073741824: attribute 8 of a function cannot be 1073741824";
         assert!(error.to_string().ends_with(text), "{error}");
         // A failure that is injected has no reason, and gets none of an earlier call.
         custack::driver::instrument::fail(
@@ -240,5 +240,31 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
         );
         let error = ctx.cache_config().unwrap_err();
         assert!(error.to_string().ends_with("to call cuCtxGetCacheConfig"), "{error}");
+    });
+}
+
+#[test]
+fn destructors_leave_the_note_as_it_is() {
+    use custack::driver::instrument::{When, fail};
+    use custack::memory::DeviceBuffer;
+    use custack::stream::{Stream, StreamFlags};
+    run(|| {
+        let ctx = crate::harness::pushed();
+        let error = Device::get_device(99).unwrap_err();
+        let noted = error.to_string();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let buffer = DeviceBuffer::from_slice(&[1u8]).unwrap();
+        let (a, b) = (crate::harness::parked(), crate::harness::parked());
+        fail(Some("cuStreamDestroy_v2"), 1, 101, When::Before);
+        drop(stream);
+        fail(Some("cuMemFree_v2"), 1, 719, When::Before);
+        drop(buffer);
+        fail(Some("cuCtxPopCurrent_v2"), 1, 101, When::After);
+        drop(a.enter().unwrap());
+        fail(Some("cuCtxDestroy_v2"), 1, 101, When::After);
+        drop(b);
+        assert_eq!(error.to_string(), noted);
+        drop((a, ctx));
+        crate::harness::drain();
     });
 }

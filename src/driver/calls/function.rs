@@ -3,7 +3,7 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::ask;
+use super::{ask, ask_briefly};
 use crate::driver::ffi::*;
 use crate::driver::last_kernel::{self, KernelName};
 use crate::driver::{Driver, Held};
@@ -56,20 +56,20 @@ impl Driver {
         ask!(self.cuFuncSetSharedMemConfig(function.raw(), config))
     }
 
-    /// The size of each parameter of a kernel, in bytes; `None` if the driver is too old to tell.
-    pub(crate) fn func_get_param_sizes(
-        &self,
-        function: Held<'_, CUfunction>,
-    ) -> CudaResult<Option<Box<[usize]>>> {
+    /// The size of each parameter of a kernel, in bytes; `None` if the driver does not tell, like one that is too old.
+    /// Whatever it answers leaves no note.
+    pub(crate) fn func_get_param_sizes(&self, function: Held<'_, CUfunction>) -> Option<Box<[usize]>> {
         let mut sizes = Vec::new();
         loop {
-            let (mut offset, mut size) = (0, 0);
-            match ask!(self.cuFuncGetParamInfo(function.raw(), sizes.len(), &mut offset, &mut size)) {
+            let (mut offset, mut size) = (0, usize::MAX);
+            let index = sizes.len();
+            match ask_briefly!(self.cuFuncGetParamInfo(function.raw(), index, &mut offset, &mut size)) {
                 Ok(()) => sizes.push(size),
-                // The driver has no other way to say how many there are.
-                Err(CudaError::InvalidValue) => return Ok(Some(sizes.into())),
-                Err(CudaError::CallRequiresNewerDriver) => return Ok(None),
-                Err(error) => return Err(error),
+                // The driver has no other way to say how many there are; it has written nothing then.
+                Err(failed) if failed.is(CudaError::InvalidValue) && size == usize::MAX => {
+                    return Some(sizes.into());
+                }
+                Err(_) => return None,
             }
         }
     }
@@ -102,27 +102,18 @@ impl Driver {
         stream: Held<'_, CUstream>,
         parameters: &[*mut c_void],
     ) -> CudaResult<()> {
-        last_kernel::launched(name);
         let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative } = shape;
         let (function, stream) = (function.raw(), stream.raw());
         let parameters = parameters.as_ptr().cast_mut();
         if cooperative {
-            return ask!(
+            ask!(
                 self.cuLaunchCooperativeKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters)
-            );
+            )?;
+        } else {
+            let extra = ptr::null_mut();
+            ask!(self.cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra))?;
         }
-        ask!(self.cuLaunchKernel(
-            function,
-            gx,
-            gy,
-            gz,
-            bx,
-            by,
-            bz,
-            shared,
-            stream,
-            parameters,
-            ptr::null_mut()
-        ))
+        last_kernel::launched(name);
+        Ok(())
     }
 }

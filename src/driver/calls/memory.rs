@@ -1,4 +1,4 @@
-//! The calls of the memory chapter with Rust's types. Addresses are numbers here; the rooms above vouch for them.
+//! The calls of the memory chapter with Rust's types. Addresses are numbers here; the modules above vouch for them.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]

@@ -46,6 +46,7 @@ macro_rules! made {
             Ok(()) => Ok($handle),
             Err(error) => {
                 if !$handle.is_null() {
+                    let _note = $crate::error::keep_note();
                     // SAFETY: just made in the current context, and given to nothing else.
                     let _ = $driver.$destroy(unsafe { $crate::driver::Held::new($handle) });
                 }

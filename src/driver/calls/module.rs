@@ -22,7 +22,12 @@ fn compiler_says(log: &[u8]) -> Option<String> {
     let lines = log.lines().filter(|line| !says_nothing.iter().any(|text| line.contains(text)));
     let lines = lines.map(|line| {
         let line = line.trim_start_matches("ptxas").trim_start().trim_start_matches("application ptx input,");
-        line.split_whitespace().collect::<Vec<_>>().join(" ").replace(" : ", ": ")
+        line.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace(" : ", ": ")
+            .replace("; error: ", ": ")
+            .replace("; fatal: ", ": ")
     });
     let text = lines.filter(|line| !line.is_empty()).take(5).collect::<Vec<_>>().join("; ");
     (!text.is_empty()).then_some(text)

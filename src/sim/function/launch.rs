@@ -2,13 +2,11 @@
 
 use super::MOST_THREADS;
 use crate::driver::ffi::CUresult;
-use crate::sim::device::{SHARED_PER_BLOCK, SM_COUNT};
+use crate::sim::device::SM_COUNT;
 use crate::sim::machine::*;
 use crate::sim::ptx::Launch;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
-/// Blocks that run at once: as many as there are multiprocessors, at least.
-const MOST_COOPERATIVE: u64 = SM_COUNT as u64 * 2;
 
 /// What a launch asks for.
 pub(super) struct Asked {
@@ -59,14 +57,17 @@ impl Machine {
                 .refuse(INVALID_VALUE, format_args!("a grid of {grid:?} blocks of {block:?} threads"));
         }
         let limit = self.function(asked.function)?.dynamic_limit;
-        if asked.shared > limit || asked.shared + fixed > limit.max(SHARED_PER_BLOCK) {
+        if asked.shared > limit {
             let shared = asked.shared;
             return self
                 .refuse(INVALID_VALUE, format_args!("{shared} bytes of shared memory, beside {fixed}"));
         }
-        if asked.cooperative && count(grid) > MOST_COOPERATIVE {
-            let why = format!("{} blocks do not run at once", count(grid));
-            return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
+        if asked.cooperative {
+            let each = self.occupancy(asked.function, count(block) as i32, asked.shared)?;
+            if count(grid) > u64::from(SM_COUNT) * each as u64 {
+                let why = format!("{} blocks do not run at once", count(grid));
+                return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
+            }
         }
         Ok(())
     }

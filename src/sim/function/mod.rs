@@ -32,7 +32,7 @@ impl Machine {
         if let Some(handle) = found.functions.get(&entry) {
             return Ok(*handle);
         }
-        let dynamic_limit = SHARED_PER_BLOCK;
+        let dynamic_limit = SHARED_PER_BLOCK.saturating_sub(found.program.entries[entry].body.shared);
         let function = Function { context, module, entry, dynamic_limit, cache_config: 0 };
         let handle = self.objects.add(Object::Function(function));
         self.module(module)?.functions.insert(entry, handle);

@@ -14,7 +14,7 @@ impl Machine {
         if self.initialised {
             return Ok(());
         }
-        self.refuse(NOT_INITIALIZED, "the driver is not initialised: call cuInit first")
+        self.refuse(NOT_INITIALIZED, "the driver is not initialised")
     }
 
     pub(super) fn init(&mut self, flags: u32) -> Answer<()> {

@@ -9,21 +9,30 @@ use crate::sim::machine::*;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
 
-/// Writes the compiler's log where the options of a load want it.
+/// Writes the compiler's log where the options of a load want it, and how long it is.
 ///
 /// # Safety
 ///
-/// There are `count` options with their values; the value of a log is a buffer of the size that another of them says.
+/// `options` and `values` are NULL or have `count` elements; the value of a log is NULL or a buffer of the size that another
+/// of them says.
 unsafe fn write_log(log: &str, count: usize, options: *mut c_uint, values: *mut *mut c_void) {
     const ERROR_LOG_BUFFER: c_uint = 5;
     const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
-    // SAFETY: the caller vouches for the pointers.
-    let value =
-        |option| unsafe { (0..count).find(|at| *options.add(*at) == option).map(|at| *values.add(at)) };
-    let (buffer, size) = (value(ERROR_LOG_BUFFER), value(ERROR_LOG_BUFFER_SIZE_BYTES));
-    if let (Some(buffer), Some(size)) = (buffer.filter(|it| !it.is_null()), size.filter(|it| !it.is_null())) {
-        // SAFETY: the buffer has that size, which is not 0.
-        unsafe { put_text(buffer.cast(), size.addr(), log) };
+    if options.is_null() || values.is_null() {
+        return;
+    }
+    // SAFETY: not NULL, so of `count` elements.
+    let place =
+        |option| unsafe { (0..count).find(|at| *options.add(*at) == option).map(|at| values.add(at)) };
+    let (Some(buffer), Some(size)) = (place(ERROR_LOG_BUFFER), place(ERROR_LOG_BUFFER_SIZE_BYTES)) else {
+        return;
+    };
+    // SAFETY: elements of `values`; the buffer has that size, which is not 0 where it is written.
+    unsafe {
+        if !(*buffer).is_null() && (*size).addr() > 0 {
+            put_text((*buffer).cast(), (*size).addr(), log);
+            *size = std::ptr::without_provenance_mut(log.len());
+        }
     }
 }
 
@@ -45,10 +54,8 @@ c_abi! {
     }
     fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
         let status = cuModuleLoadData(module, image);
-        if status != 0 {
-            let log = lock().compiler_log();
-            write_log(&log, count as usize, options, values);
-        }
+        let log = lock().compiler_log();
+        write_log(&log, count as usize, options, values);
         status
     }
     fn cuModuleUnload(module: CUmodule) {

@@ -23,6 +23,7 @@ pub(super) struct Module {
 
 impl Machine {
     pub(super) fn load_module(&mut self, image: &[u8]) -> Answer<usize> {
+        self.thread().compiler_log.clear();
         let context = self.healthy_current()?;
         if image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba]) {
             return self

@@ -9,7 +9,7 @@ impl Names<'_> {
     /// Result and operands of an instruction that has them plainly.
     fn plain(&self, inst: &mut Inst, operands: &[&[Token]], types: &[Type]) -> Result<(), Refusal> {
         if operands.len() != types.len() + 1 {
-            return Err(wrong(format!("{} operands, and not {}", types.len() + 1, operands.len())));
+            return Err(wrong(format!("it takes {} operands, and has {}", types.len() + 1, operands.len())));
         }
         let to = operands[0].first().and_then(Token::word).filter(|_| operands[0].len() == 1);
         inst.to = self.register(to.ok_or_else(|| unknown("a result in several registers"))?)?;
@@ -207,7 +207,7 @@ impl Names<'_> {
         operands: &[&[Token]],
         ty: Type,
     ) -> Result<(), Refusal> {
-        let [first, second] = operands else { return Err(wrong("two operands")) };
+        let [first, second] = operands else { return Err(wrong("it takes two operands")) };
         let space = space(parts);
         let is_store = parts[0] == "st";
         let (address, value) = if is_store { (first, second) } else { (second, first) };

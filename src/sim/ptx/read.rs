@@ -194,13 +194,11 @@ impl<'a> Reader<'a> {
 
 /// Reads a text; one that is not PTX at all is no image.
 pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
-    let tokens = tokens(text);
-    let begins = tokens.as_ref().is_ok_and(|(tokens, _)| tokens.iter().any(|t| t.word() == Some(".version")));
-    if !begins {
+    if !text.contains(".version") {
         let why = "the image is no PTX: it has no .version".to_owned();
         return Err(Refusal { status: INVALID_IMAGE, line: None, why });
     }
-    let (tokens, lines) = tokens?;
+    let (tokens, lines) = tokens(text)?;
     let mut reader = Reader::new(&tokens, &lines);
     program(&mut reader).map_err(|refusal| refusal.at(reader.line()))
 }
@@ -253,10 +251,10 @@ fn program(reader: &mut Reader<'_>) -> Result<Program, Refusal> {
 fn version(token: &Token) -> Result<u32, Refusal> {
     let value = match token {
         Token::Double(bits) => f64::from_bits(*bits),
-        other => return Err(wrong(format!("{other:?} is no version"))),
+        _ => return Err(wrong("a version is a number with a fraction, such as 8.0")),
     };
     if value > NEWEST {
-        let why = format!("PTX {value} is newer than {NEWEST}, the newest that this driver knows");
+        let why = format!("PTX {value:.1} is newer than {NEWEST:.1}, the newest that this driver knows");
         return Err(Refusal { status: UNSUPPORTED_PTX_VERSION, line: None, why });
     }
     Ok((value * 10.0).round() as u32)

@@ -34,37 +34,46 @@ fn is_inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_$%.".contains(c)
 }
 
-/// Takes comments out, and the lines that only a debugger reads.
+/// Takes comments out, which are none within a text in quotes; their lines stay.
 fn without_comments(text: &str) -> Result<String, Refusal> {
-    let mut rest = text;
     let mut out = String::with_capacity(text.len());
-    while let Some(at) = rest.find("/*") {
-        // A comment that begins in a line comment is none.
-        let line = rest[..at].rfind('\n').map_or(0, |start| start + 1);
-        if rest[line..at].contains("//") {
-            out.push_str(&rest[..at]);
-            let end = rest[at..].find('\n').map_or(rest.len(), |end| at + end);
-            rest = &rest[end..];
-            continue;
-        }
-        out.push_str(&rest[..at]);
-        out.push(' ');
-        let end = rest[at..].find("*/").ok_or_else(|| wrong("a comment does not end"))?;
-        out.extend(rest[at..at + end].chars().filter(|c| *c == '\n'));
-        rest = &rest[at + end + 2..];
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '/']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let line = || 1 + out.bytes().filter(|byte| *byte == b'\n').count() as u32;
+        let (kept, length) = if let Some(quoted) = from.strip_prefix('"') {
+            let end = quoted.find('"').ok_or_else(|| wrong("a text does not end").at(line()))?;
+            (&from[..end + 2], end + 2)
+        } else if from.starts_with("//") {
+            ("", from.find('\n').unwrap_or(from.len()))
+        } else if from.starts_with("/*") {
+            let end = from.find("*/").ok_or_else(|| wrong("a comment does not end").at(line()))?;
+            out.push(' ');
+            out.extend(from[..end].chars().filter(|c| *c == '\n'));
+            ("", end + 2)
+        } else {
+            ("/", 1)
+        };
+        out.push_str(kept);
+        rest = &from[length..];
     }
     out.push_str(rest);
-    let lines = out.lines().map(|line| line.split("//").next().unwrap_or(""));
-    let kept = lines.map(|line| {
-        let only_for_debuggers = [".loc", ".file"].iter().any(|word| line.trim_start().starts_with(word));
-        if only_for_debuggers { "" } else { line }
+    Ok(out)
+}
+
+/// Without the directives that only a debugger reads: they begin a line and end with it.
+fn without_debugging(text: &str) -> String {
+    let kept = text.lines().map(|line| {
+        let mut words = line.split_whitespace();
+        if matches!(words.next(), Some(".loc" | ".file")) { "" } else { line }
     });
-    Ok(kept.collect::<Vec<_>>().join("\n"))
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 /// The tokens, and the line of each.
 pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
-    let text = without_comments(text)?;
+    let text = without_debugging(&without_comments(text)?);
     let mut rest = text.trim_start();
     let (mut tokens, mut lines) = (Vec::new(), Vec::new());
     let (mut line, mut counted) = (1, text.len());

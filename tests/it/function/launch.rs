@@ -163,8 +163,11 @@ fn a_refused_launch_says_which_size_is_outside_what_and_of_which_kernel() {
             (((1, 1, 1), (1, 0, 1), 0), "block.y is 0, and may be 1 to 1024"),
             (((1, 1, 1), (1, 1, 65), 0), "block.z is 65, and may be 1 to 64"),
             (((1, 1, 1), (1025, 1, 1), 0), "block.x is 1025, and may be 1 to 1024"),
-            (((1, 1, 1), (32, 32, 2), 0), "a block has 2048 threads, and may have 1024 of this kernel"),
-            (((1, 1, 1), (1, 1, 1), 50_000), "50000 bytes of dynamic shared memory, and there may be 49152"),
+            (((1, 1, 1), (32, 32, 2), 0), "a block has 2048 threads; this kernel takes at most 1024"),
+            (
+                ((1, 1, 1), (1, 1, 1), 50_000),
+                "50000 bytes of dynamic shared memory; this kernel takes at most 49152; `SettableAttribute::MaxDyn",
+            ),
         ];
         for ((grid, block, shared), text) in cases {
             let said = sentence(launch(grid, block, shared), CudaError::InvalidValue);
@@ -201,16 +204,28 @@ fn arguments_that_are_too_few_too_many_or_of_another_size_are_refused_with_the_n
         };
         let ((), calls) = during(|| unsafe {
             check(launch!(collatz<<<1, 1, 0, stream>>>()), "0 arguments; it takes 2");
-            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer)), "1 arguments; it takes 2");
+            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer)), "1 argument; it takes 2");
             check(launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u32, 2u32)), "3 arguments; it takes 2");
-            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u64)), "8 bytes for its parameter 1");
-            check(launch!(collatz<<<1, 1, 0, stream>>>(1u32, 1u32)), "4 bytes for its parameter 0");
+            check(launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1.0f64)), "8 bytes for its parameter 1");
+            check(
+                launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u64 << 32)),
+                "the integer 4294967296 of 8 bytes for its parameter 1",
+            );
+            check(
+                launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u16)),
+                "the integer 1 of 2 bytes for its parameter 1",
+            );
+            check(
+                launch!(collatz<<<1, 1, 0, stream>>>(1u32, 1u32)),
+                "the integer 1 of 4 bytes for its parameter 0",
+            );
             let args = [std::ptr::from_ref(&pointer).cast_mut().cast()];
-            check(stream.launch(&collatz, 1, 1, 0, &args), "1 arguments; it takes 2");
-            check(stream.launch_cooperative(&collatz, 1, 1, 0, &args), "1 arguments; it takes 2");
+            check(stream.launch(&collatz, 1, 1, 0, &args), "1 argument; it takes 2");
+            check(stream.launch_cooperative(&collatz, 1, 1, 0, &args), "1 argument; it takes 2");
         });
         assert_eq!(calls.total(), 0, "{calls}");
-        unsafe { launch!(collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }.unwrap();
+        // A wider integer whose value fits, as RustaCUDA's programs pass the length of a slice.
+        unsafe { launch!(collatz<<<1, 1, 0, stream>>>(pointer, [7u8].len())) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(read(&number), [111]);
         drop(ctx);
@@ -273,5 +288,113 @@ fn a_launch_passes_on_any_number_of_arguments_and_reads_each_once() {
         .unwrap();
         stream.synchronize().unwrap();
         assert_eq!((read(&to), counted), (vec![20u32], 20));
+    });
+}
+
+#[test]
+fn the_parameters_are_unknown_rather_than_wrong_if_the_driver_fails_to_tell_them() {
+    use custack::driver::instrument::{When, fail};
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let mut number = DeviceBuffer::from_slice(&[27u32]).unwrap();
+        let pointer = number.as_device_ptr();
+        for (nth, code, when) in
+            [(1, 801, When::Before), (2, 719, When::Before), (1, 1, When::After), (3, 36, When::Before)]
+        {
+            let module = module();
+            assert!(fail(Some("cuFuncGetParamInfo"), nth, code, when));
+            let before = CudaError::InvalidValue.detail();
+            unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }.unwrap();
+            assert_eq!(CudaError::InvalidValue.detail(), before, "asking leaves no note");
+            // And asked again, it is known.
+            let again = module.get_function(c"collatz").unwrap();
+            assert_eq!(unsafe { launch!(again<<<1, 1, 0, stream>>>(pointer)) }, Err(CudaError::InvalidValue));
+        }
+        stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_refused_launch_keeps_its_reason_when_its_limits_cannot_be_asked() {
+    use custack::driver::instrument::{When, disarm, fail, fail_times};
+    run(|| {
+        let _ctx = pushed();
+        let (module, stream) = (module(), stream());
+        let count_up = module.get_function(c"count_up").unwrap();
+        for code in [1, 719, 801] {
+            assert!(fail_times(Some("cuDeviceGetAttribute"), 1, 2, code, When::Before));
+            let result = unsafe { launch!(count_up<<<1, (1, 1, 65), 0, stream>>>(1u32)) };
+            let said = sentence(result, CudaError::InvalidValue);
+            assert!(said.contains("block.z is 65, and may be 1 to 64"), "{said}");
+            disarm();
+            assert!(fail(Some("cuCtxGetDevice"), 1, code, When::Before));
+            let result = unsafe { launch!(count_up<<<1, 1, 50_000, stream>>>(1u32)) };
+            let said = sentence(result, CudaError::InvalidValue);
+            assert!(said.contains("to launch `count_up` with 1 x 1 x 1 blocks"), "{said}");
+            assert!(!said.contains("cuCtxGetDevice"), "{said}");
+        }
+    });
+}
+
+#[test]
+fn a_kernel_that_was_not_launched_is_not_blamed() {
+    use custack::driver::instrument::{When, fail};
+    run(|| {
+        let _ctx = pushed();
+        let (module, stream) = (module(), stream());
+        unsafe { launch!(module.count_up<<<1, 1, 0, stream>>>(1u32)) }.unwrap();
+        assert!(unsafe { launch!(module.trapped<<<0, 1, 0, stream>>>()) }.is_err());
+        assert!(fail(Some("cuStreamSynchronize"), 1, 719, When::Before));
+        let said = sentence(stream.synchronize(), CudaError::LaunchFailed);
+        assert!(
+            said.ends_with("to call cuStreamSynchronize; the last kernel it launched is `count_up`"),
+            "{said}"
+        );
+    });
+}
+
+#[test]
+fn the_largest_cooperative_grid_is_what_the_occupancy_says() {
+    run(|| {
+        let _ctx = pushed();
+        let (module, stream) = (module(), stream());
+        let kernel = module.get_function(c"count_up").unwrap();
+        let device = crate::harness::device();
+        let processors = device.get_attribute(custack::device::DeviceAttribute::MultiprocessorCount).unwrap();
+        let one = 1u32;
+        let args = [std::ptr::from_ref(&one).cast_mut().cast()];
+        for (block, shared) in [(1, 0), (1024, 0), (64, 40_000)] {
+            let each = kernel.max_active_blocks_per_multiprocessor(block, shared as usize).unwrap();
+            let most = each * processors as u32;
+            assert_eq!(unsafe { stream.launch_cooperative(&kernel, most, block, shared, &args) }, Ok(()));
+            let result = unsafe { stream.launch_cooperative(&kernel, most + 1, block, shared, &args) };
+            assert_eq!(result, Err(CudaError::CooperativeLaunchTooLarge), "{block} {shared}");
+        }
+        stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_kernel_may_have_what_its_own_shared_memory_leaves() {
+    use custack::function::SettableAttribute::MaxDynamicSharedSizeBytes;
+    run(|| {
+        let _ctx = pushed();
+        let text = b".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry own()\n{\n.shared .b8 a[1024];\n\
+            .reg .b32 %r<2>;\nst.shared.u32 [a], 1;\nld.volatile.shared.u32 %r1, [a+4];\nret;\n}\n";
+        let module = Module::load_from_bytes(text).unwrap();
+        let (stream, mut own) = (stream(), module.get_function(c"own").unwrap());
+        assert_eq!(own.get(MaxDynamicSharedSizeBytes), Ok(48_128));
+        assert_eq!(unsafe { launch!(own<<<1, 1, 48_128, stream>>>()) }, Ok(()));
+        let said = sentence(unsafe { launch!(own<<<1, 1, 48_129, stream>>>()) }, CudaError::InvalidValue);
+        assert!(
+            said.contains("at most 48128; `SettableAttribute::MaxDynamicSharedSizeBytes` can allow it"),
+            "{said}"
+        );
+        let said = sentence(unsafe { launch!(own<<<1, 1, 1_000_000, stream>>>()) }, CudaError::InvalidValue);
+        assert!(said.contains("the device has no more than 231424 for it"), "{said}");
+        let said = sentence(own.set(MaxDynamicSharedSizeBytes, 1 << 20), CudaError::InvalidValue);
+        assert!(said.contains("to set MaxDynamicSharedSizeBytes of `own` to 1048576"), "{said}");
+        stream.synchronize().unwrap();
     });
 }

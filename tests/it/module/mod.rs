@@ -189,3 +189,56 @@ fn a_variable_that_is_not_found_or_does_not_fit_is_named() {
         assert!(error == CudaError::NotFound && error.to_string().contains("kernel \"nobody\""), "{error}");
     });
 }
+
+#[test]
+fn a_file_that_does_not_compile_is_named() {
+    run(|| {
+        let _ctx = pushed();
+        let file = std::env::temp_dir().join(format!("custack-bad-{}.ptx", std::process::id()));
+        std::fs::write(&file, with_body(".reg .b32 %r<3>;\nadd.u32 %r1, %r7, 2;")).unwrap();
+        let error = Module::load_from_file(&CString::new(file.to_str().unwrap()).unwrap()).unwrap_err();
+        std::fs::remove_file(&file).unwrap();
+        let said = error.to_string();
+        assert!(said.contains(&format!("to load {}: line 6: ", file.display())), "{said}");
+    });
+}
+
+#[test]
+fn what_only_looks_like_a_comment_or_a_debuggers_line_is_read() {
+    run(|| {
+        let _ctx = pushed();
+        let texts = [
+            with_body(".local .align 4 .b8 depot[8];\n.reg .b64 %r<3>;\nmov.u64 %r1, depot;"),
+            with_body(".reg .b64 %r<3>;\n.pragma \"nounroll\"; // \"/*\n/* \" // */ mov.u64 %r1, 1;"),
+        ];
+        for text in texts {
+            Module::load_from_bytes(text.as_bytes()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn whatever_is_wrong_with_ptx_is_said_with_its_line() {
+    if !is_simulated() {
+        return crate::harness::skip(
+            "whatever_is_wrong_with_ptx_is_said_with_its_line",
+            "its words are the simulated driver's",
+        );
+    }
+    run(|| {
+        let _ctx = pushed();
+        let cases = [
+            (with_body(".reg .b32 %r<3>;\nmov.u32 %r1, 0xZZ;"), "line 6: 0xZZ is no number"),
+            (with_body(".reg .b32 %r<3>;\n/* no end"), "line 6: a comment does not end"),
+            (with_body("\"no end"), "line 5: a text does not end"),
+            (with_body("mov.u32 \u{e9}, 0;"), "line 5: 'é' is no character of PTX"),
+            (".version 8\n".to_owned(), "line 1: a version is a number with a fraction, such as 8.0"),
+            (".version 9.1\n".to_owned(), "line 1: PTX 9.1 is newer than 9.0"),
+        ];
+        for (text, said) in cases {
+            let error = Module::load_from_bytes(text.as_bytes()).unwrap_err();
+            assert!(error != CudaError::InvalidImage && error.to_string().contains(said), "{error}");
+        }
+        assert!(sim::log().iter().all(|line| !line.contains("parameter")), "{:?}", sim::log());
+    });
+}

@@ -49,7 +49,7 @@ fn numbers_that_do_not_fit_are_refused() {
             (offset("-9223372036854775808"), invalid),
             (offset("-2147483649"), invalid),
             (offset("-18446744073709551615"), invalid),
-            (offset("-18446744073709551616"), CudaError::InvalidImage),
+            (offset("-18446744073709551616"), invalid),
             (kernel("st.shared.u32 [%rd1-9223372036854775808], 1;"), invalid),
             (kernel("atom.global.add.u32 %r1, [%rd1-9223372036854775808], 1;"), invalid),
             (kernel("red.global.add.u32 [%rd1-9223372036854775808], 1;"), invalid),
