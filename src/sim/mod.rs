@@ -162,9 +162,11 @@ pub fn allocations() -> usize {
     memory::lock().count()
 }
 
-/// How many streams, events, modules and arrays are not destroyed yet, by themselves or with their contexts.
+/// How many streams, events, modules, arrays, graphs, executable graphs and user objects are not destroyed yet, by
+/// themselves or with their contexts. A user object is there as long as anything keeps it.
 pub fn objects() -> usize {
-    machine::lock().objects.count()
+    let mut machine = machine::lock();
+    machine.objects.count() + machine.graphs.count()
 }
 
 /// How many entries the calling thread's stack in the driver has; real drivers have no such query.

@@ -48,7 +48,7 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
     })
 }
 
-const DEVICE: &[Kind] = &[Kind::Device, Kind::Managed];
+const DEVICE: &[Kind] = &[Kind::Device, Kind::Managed, Kind::Graph];
 
 c_abi! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
