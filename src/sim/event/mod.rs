@@ -127,7 +127,11 @@ impl Machine {
         if flags & !EXTERNAL != 0 {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a wait"));
         }
-        match (self.capturing(stream)?, flags) {
+        let captures = self.capturing(stream)?;
+        if let (Some(captured), EXTERNAL) = (&found.captured, flags) {
+            self.is_live(captured)?;
+        }
+        match (captures, flags) {
             (true, EXTERNAL) => return self.record(stream, Operation::Wait(event)),
             (false, EXTERNAL) => {
                 return self.refuse(ILLEGAL_STATE, "an external wait is of a stream that captures");

@@ -23,6 +23,7 @@ impl Machine {
         let original = self.graph(graph)?;
         let users = original.users.clone();
         let edges = original.edges.clone();
+        let (roots, leaves) = (original.roots.clone(), original.leaves.clone());
         let nodes: Vec<_> = original.nodes.iter().map(|node| (node.handle, node.operation.clone())).collect();
         let mut made = BTreeMap::new();
         let mut copies = Vec::new();
@@ -43,11 +44,9 @@ impl Machine {
         let moved =
             |edge: Edge| Some(Edge { from: *made.get(&edge.from)?, to: *made.get(&edge.to)?, ..edge });
         let edges = edges.into_iter().filter_map(moved).collect();
-        let copied = Graph { nodes: copies, edges, origin: graph, users, ..Graph::default() };
-        let mut copied = copied;
-        for node in &made {
-            copied.note_root(*node.1);
-        }
+        let there = |list: Vec<usize>| list.iter().filter_map(|node| made.get(node).copied()).collect();
+        let (roots, leaves) = (there(roots), there(leaves));
+        let copied = Graph { nodes: copies, edges, origin: graph, roots, leaves, users, ..Graph::default() };
         self.graphs.insert(copy, copied);
         Ok(copy)
     }

@@ -159,7 +159,8 @@ impl Machine {
         }
         let graph = self.graph(graph)?;
         graph.edges.push(*edge);
-        graph.note_root(edge.to);
+        graph.note_ends(edge.from);
+        graph.note_ends(edge.to);
         Ok(())
     }
 
@@ -176,7 +177,8 @@ impl Machine {
                 return self.refuse(INVALID_VALUE, "the graph has no such edge");
             };
             graph.edges.remove(at);
-            graph.note_root(edge.to);
+            graph.note_ends(edge.from);
+            graph.note_ends(edge.to);
         }
         Ok(())
     }

@@ -3,10 +3,17 @@
 use super::{Graph, Operation};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
-use crate::sim::stream::Moment;
+use crate::sim::stream::{Moment, Queue};
 use std::sync::Arc;
 
-use super::users::Destructor;
+use super::update::Pairs;
+use super::users::{Destructor, run_destructors};
+use lazy_static::lazy_static;
+
+lazy_static! {
+    /// The thread of the driver's that lets go of what launched executables kept.
+    static ref DRIVER: Arc<Queue> = Arc::default();
+}
 
 pub(super) const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
@@ -17,6 +24,7 @@ const NODE_PRIORITY: u64 = 8;
 /// Why no executable was made, as the driver numbers it.
 pub(super) const ERROR: u32 = 1;
 const INVALID_STRUCTURE: u32 = 2;
+const UNSUPPORTED_OPERATION: u32 = 3;
 
 /// What a graph was when it was instantiated, and the changes since.
 pub(in crate::sim) struct Executable {
@@ -33,6 +41,8 @@ pub(in crate::sim) struct Executable {
 #[derive(Clone, Default)]
 pub(super) struct Parts {
     pub(super) nodes: Vec<Part>,
+    /// The places of those that come before none, in the graph's order.
+    pub(super) leaves: Vec<usize>,
     pub(super) users: Vec<Arc<Destructor>>,
 }
 
@@ -98,6 +108,7 @@ impl Machine {
         let found = self.graph(graph)?;
         let users = found.users.values().map(|held| held.destructor()).collect();
         let place = |node: usize| order.iter().position(|it| *it == node);
+        let leaves = found.leaves.iter().filter_map(|leaf| place(*leaf)).collect();
         let mut nodes = Vec::new();
         for node in &order {
             let after =
@@ -112,7 +123,7 @@ impl Machine {
                 part.child = self.parts(child)?;
             }
         }
-        Ok(Parts { nodes, users })
+        Ok(Parts { nodes, leaves, users })
     }
 
     /// What a node uses is still there.
@@ -143,14 +154,37 @@ impl Machine {
             self.refuse(NOT_SUPPORTED, "a child graph is instantiated with its parent")?;
         }
         let parts = self.parts(graph)?;
+        if flags & DEVICE_LAUNCH != 0 {
+            self.can_be_launched_by_device(&parts)?;
+        }
         let allocates = self.has_memory_nodes(graph)?;
         if allocates && self.graphs.executables.values().any(|other| other.graph == graph) {
             self.refuse(NOT_SUPPORTED, "a graph that allocates has one executable at a time")?;
         }
         let handle = self.graphs.next();
-        let flags = flags & (AUTO_FREE | DEVICE_LAUNCH | UPLOAD);
+        let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
         self.graphs.executables.insert(handle, Executable { graph, context, flags, parts, last: None });
         Ok(handle)
+    }
+
+    /// The device launches kernels, copies and fills, and graphs of them.
+    fn can_be_launched_by_device(&mut self, parts: &Parts) -> Result<(), NotMade> {
+        let unfit = |part: &&Part| {
+            let kinds =
+                matches!(part.operation, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_));
+            !kinds && !matches!(part.operation, Operation::Child(_))
+        };
+        let found = parts.nodes.iter().find(unfit);
+        if found.is_none() && !parts.nodes.is_empty() {
+            let children = parts.nodes.iter().filter(|part| matches!(part.operation, Operation::Child(_)));
+            return children
+                .map(|part| &part.child)
+                .try_for_each(|child| self.can_be_launched_by_device(child));
+        }
+        let refused = self.refuse::<()>(INVALID_VALUE, "the device cannot launch what the graph has");
+        let status = refused.err().unwrap_or(INVALID_VALUE);
+        let (reason, node) = found.map_or((ERROR, 0), |part| (UNSUPPORTED_OPERATION, part.node));
+        Err(NotMade { status, reason, node })
     }
 
     /// With flags of the function that has no place for more.
@@ -176,7 +210,9 @@ impl Machine {
     /// What is under way goes on, and keeps what it needs.
     pub(in crate::sim) fn destroy_executable(&mut self, handle: usize) -> Answer<()> {
         self.executable(handle)?;
-        self.graphs.executables.remove(&handle);
+        if let Some(gone) = self.graphs.executables.remove(&handle) {
+            gone.let_go(gone.parts.users.clone());
+        }
         Ok(())
     }
 
@@ -237,12 +273,13 @@ impl Machine {
         let is_child = matches!(self.part(executable, node)?.operation, Operation::Child(_));
         let parts = self.parts(child).map_err(|not_made| not_made.status)?;
         let before = self.part(executable, node)?.child.clone();
-        let fits = is_child && before.nodes.len() == parts.nodes.len();
-        if !fits || self.difference(&before, &parts)?.is_some() {
-            return self.refuse(UPDATE_FAILURE, "the child graph has other nodes or edges");
+        if !is_child {
+            return self.refuse(INVALID_VALUE, "the node has no child graph");
         }
-        let found = self.part(executable, node)?;
-        found.child = take_over(&before, parts);
+        let Ok(pairs) = self.pairs(&before, &parts)? else {
+            return self.refuse(UPDATE_FAILURE, "the child graph has other nodes or edges");
+        };
+        self.part(executable, node)?.child = take_over(&before, parts, &pairs);
         Ok(())
     }
 }
@@ -250,16 +287,26 @@ impl Machine {
 /// The status of an executable that cannot be changed to what is asked.
 pub(super) const UPDATE_FAILURE: CUresult = 910;
 
-/// The new operations at the old places.
-pub(super) fn take_over(before: &Parts, parts: Parts) -> Parts {
-    let moved = before.nodes.iter().zip(parts.nodes);
-    let nodes = moved.map(|(old, new)| Part {
-        node: old.node,
-        enabled: old.enabled,
-        child: take_over(&old.child, new.child),
-        ..new
+/// The new operations at the old places: each place has its pair among the new ones, and the pairs of its child graph.
+pub(super) fn take_over(before: &Parts, after: Parts, pairs: &Pairs) -> Parts {
+    let moved = before.nodes.iter().zip(&pairs.0).map(|(old, (new, child))| {
+        let new = &after.nodes[*new];
+        let child = take_over(&old.child, new.child.clone(), child);
+        Part { operation: new.operation.clone(), child, ..old.clone() }
     });
-    Parts { nodes: nodes.collect(), users: parts.users }
+    Parts { nodes: moved.collect(), leaves: before.leaves.clone(), users: after.users }
+}
+
+impl Executable {
+    /// Lets go of what was kept: at once if it was never launched, else on a thread of the driver's.
+    pub(super) fn let_go(&self, users: Vec<Arc<Destructor>>) {
+        let Some(last) = self.last.clone() else { return };
+        DRIVER.push(Box::new(move || {
+            last.wait();
+            drop(users);
+            run_destructors();
+        }));
+    }
 }
 
 impl Graph {

@@ -53,6 +53,8 @@ struct Graph {
     users: BTreeMap<usize, Held>,
     /// The nodes that come after none, the latest first.
     roots: Vec<usize>,
+    /// The nodes that come before none, the latest first.
+    leaves: Vec<usize>,
     /// A stream captures into it.
     captured_into: bool,
     /// What the driver's texts call it.
@@ -85,15 +87,18 @@ impl Graphs {
 }
 
 impl Graph {
-    /// The edges of a node have changed: it may have become a root, or be none any more.
-    fn note_root(&mut self, node: usize) {
+    /// The edges of a node have changed: it may have become a root or a leaf, or be none any more.
+    fn note_ends(&mut self, node: usize) {
         let is_root = self.edges.iter().all(|edge| edge.to != node);
-        match self.roots.iter().position(|root| *root == node) {
-            Some(at) if !is_root => {
-                self.roots.remove(at);
+        let is_leaf = self.edges.iter().all(|edge| edge.from != node);
+        for (list, is_in) in [(&mut self.roots, is_root), (&mut self.leaves, is_leaf)] {
+            match list.iter().position(|it| *it == node) {
+                Some(at) if !is_in => {
+                    list.remove(at);
+                }
+                None if is_in => list.insert(0, node),
+                _ => {}
             }
-            None if is_root => self.roots.insert(0, node),
-            _ => {}
         }
     }
 
@@ -198,7 +203,8 @@ impl Machine {
         let graph_of = self.graph(graph)?;
         graph_of.nodes.push(Node { handle, operation, origin: 0 });
         graph_of.edges.extend(after.iter().map(|edge| Edge { to: handle, ..*edge }));
-        graph_of.note_root(handle);
+        graph_of.note_ends(handle);
+        after.iter().for_each(|edge| graph_of.note_ends(edge.from));
         self.graphs.nodes.insert(handle, graph);
         Ok(handle)
     }
@@ -212,10 +218,13 @@ impl Machine {
             return self.refuse(NOT_SUPPORTED, "nodes that allocate or free are not destroyed by themselves");
         }
         let found = self.graph(graph)?;
-        let after: Vec<_> = found.edges.iter().filter(|edge| edge.from == node).map(|edge| edge.to).collect();
+        let beside = |edge: &&Edge| edge.from == node || edge.to == node;
+        let others: Vec<_> =
+            found.edges.iter().filter(beside).flat_map(|edge| [edge.from, edge.to]).collect();
         found.edges.retain(|edge| edge.from != node && edge.to != node);
+        others.into_iter().for_each(|other| found.note_ends(other));
         found.roots.retain(|root| *root != node);
-        after.into_iter().for_each(|other| found.note_root(other));
+        found.leaves.retain(|leaf| *leaf != node);
         let at = found.position(node).ok_or(INVALID_VALUE)?;
         let gone = found.nodes.remove(at);
         self.graphs.nodes.remove(&node);

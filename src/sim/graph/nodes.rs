@@ -5,9 +5,12 @@ use crate::sim::machine::*;
 use crate::sim::memory;
 
 impl Machine {
-    /// The context that is named, or the current one.
+    /// The context that is named, or the current one; none where none is.
     pub(in crate::sim) fn named_context(&mut self, context: Handle) -> Answer<Handle> {
         self.ready()?;
+        if context == 0 && self.top()? == 0 {
+            return Ok(0);
+        }
         if context == 0 {
             return self.healthy_current();
         }

@@ -19,6 +19,14 @@ pub(in crate::sim) struct Difference {
     pub(in crate::sim) from: usize,
 }
 
+/// For each place of an executable the place of the node that takes it, and the pairs of its child graph.
+#[derive(Clone)]
+pub(super) struct Pairs(pub(super) Vec<(usize, Pairs)>);
+
+fn topology(node: usize) -> Difference {
+    Difference { reason: TOPOLOGY_CHANGED, node, from: 0 }
+}
+
 impl Machine {
     /// All of it or nothing.
     pub(in crate::sim) fn update(&mut self, executable: usize, graph: usize) -> (CUresult, Difference) {
@@ -44,35 +52,56 @@ impl Machine {
             Err(not_made) => return Err(not_made.status),
         };
         let before = self.executable(executable)?.parts.clone();
-        let difference = self.difference(&before, &parts)?;
-        if difference.is_none() {
-            self.executable(executable)?.parts = take_over(&before, parts);
-        }
-        Ok(difference)
+        let pairs = match self.pairs(&before, &parts)? {
+            Ok(pairs) => pairs,
+            Err(difference) => return Ok(Some(difference)),
+        };
+        let found = self.executable(executable)?;
+        found.parts = take_over(&before, parts, &pairs);
+        found.let_go(before.users);
+        Ok(None)
     }
 
-    /// What keeps an executable from becoming like this.
-    pub(super) fn difference(&mut self, before: &Parts, after: &Parts) -> Answer<Option<Difference>> {
-        let topology = Difference { reason: TOPOLOGY_CHANGED, ..Difference::default() };
-        if before.nodes.len() != after.nodes.len() {
-            return Ok(Some(topology));
+    /// Which node of a graph takes which place of an executable, or what keeps it from becoming like this.
+    pub(super) fn pairs(&mut self, before: &Parts, after: &Parts) -> Answer<Result<Pairs, Difference>> {
+        if before.nodes.len() != after.nodes.len() || before.leaves.len() > after.leaves.len() {
+            return Ok(Err(topology(0)));
         }
-        for (old, new) in before.nodes.iter().zip(&after.nodes) {
-            if old.after != new.after {
-                return Ok(Some(Difference { node: new.node, ..topology }));
+        if let Some(more) = after.leaves.get(before.leaves.len()) {
+            return Ok(Err(topology(after.nodes[*more].node)));
+        }
+        let mut pairs = vec![None; before.nodes.len()];
+        // From the nodes that come before none, the latest first, up to those that they come after.
+        let mut open: Vec<_> =
+            before.leaves.iter().copied().zip(after.leaves.iter().copied()).rev().collect();
+        while let Some((old, new)) = open.pop() {
+            let (was, is) = (&before.nodes[old], &after.nodes[new]);
+            let taken =
+                pairs.iter().any(|pair: &Option<(usize, Pairs)>| pair.as_ref().is_some_and(|it| it.0 == new));
+            if let Some((pair, _)) = &pairs[old] {
+                if *pair == new {
+                    continue;
+                }
             }
-            let reason = match old.operation.number() == new.operation.number() {
-                true => self.why_not(&old.operation, &new.operation)?,
+            if pairs[old].is_some() || taken {
+                return Ok(Err(topology(is.node)));
+            }
+            let reason = match was.operation.number() == is.operation.number() {
+                true if was.after.len() != is.after.len() => TOPOLOGY_CHANGED,
+                true => self.why_not(&was.operation, &is.operation)?,
                 false => TYPE_CHANGED,
             };
             if reason != 0 {
-                return Ok(Some(Difference { reason, node: new.node, from: 0 }));
+                return Ok(Err(Difference { reason, node: is.node, from: 0 }));
             }
-            if let Some(difference) = self.difference(&old.child, &new.child)? {
-                return Ok(Some(difference));
-            }
+            let child = match self.pairs(&was.child, &is.child)? {
+                Ok(pairs) => pairs,
+                Err(difference) => return Ok(Err(difference)),
+            };
+            pairs[old] = Some((new, child));
+            open.extend(was.after.iter().copied().zip(is.after.iter().copied()).rev());
         }
-        Ok(None)
+        Ok(pairs.into_iter().collect::<Option<_>>().map(Pairs).ok_or(topology(0)))
     }
 
     /// Why an operation cannot take the place of one of its type, or 0.

@@ -147,7 +147,10 @@ impl Machine {
             Some(held) if held.count == count => {
                 users.remove(&handle);
             }
-            _ => return self.refuse(INVALID_VALUE, "the graph has not as many references"),
+            _ => {
+                return self
+                    .misuse(INVALID_VALUE, "cuGraphReleaseUserObject of more references than the graph has");
+            }
         }
         Ok(())
     }

@@ -98,11 +98,12 @@ pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CU
     waiting(|m| {
         m.healthy_current()?;
         let found = m.stream_of(stream.unwrap_or(0))?;
+        let captured = m.capturing(stream.unwrap_or(0))?;
         if size == 0 {
             return Ok(None);
         }
         if let Some(stream) = stream {
-            if m.capturing(stream)? {
+            if captured {
                 let copy =
                     Copy { context: found.context, from: from.into(), to: to.into(), extent: [size, 1, 1] };
                 m.check_copy(&copy)?;
@@ -128,11 +129,12 @@ pub(super) fn fill(to: u64, byte: u8, size: usize, stream: Option<usize>) -> CUr
     waiting(|m| {
         m.healthy_current()?;
         let found = m.stream_of(stream.unwrap_or(0))?;
+        let captured = m.capturing(stream.unwrap_or(0))?;
         if size == 0 {
             return Ok(None);
         }
         if let Some(stream) = stream {
-            if m.capturing(stream)? {
+            if captured {
                 // Where it is is not looked at before the graph is launched.
                 let (value, context) = (byte.into(), found.context);
                 let fill = Fill { context, to, pitch: 0, value, element: 1, width: size, height: 1 };

@@ -43,7 +43,10 @@ c_abi! {
     }
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.not_captured(stream.addr()).map(|s| s.flags)) }
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
-        give(priority, |m| m.stream_of(stream.addr()).map(|s| s.attributes.priority()))
+        give(priority, |m| {
+            m.capturing(stream.addr())?;
+            m.stream_of(stream.addr()).map(|s| s.attributes.priority())
+        })
     }
     fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) {
         give(id, |m| {
@@ -117,7 +120,7 @@ c_abi! {
     }
     fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
         call(|m| {
-            let ended = m.end_capture(stream.addr(), !graph.is_null());
+            let ended = m.end_capture(stream.addr());
             put(graph, ended.unwrap_or(0) as CUgraph);
             ended.map(|_| ())
         })

@@ -50,8 +50,6 @@ pub(super) struct Capture {
     pub(super) thread: ThreadId,
     origin: usize,
     graph: usize,
-    /// The graph was the program's before.
-    into: bool,
     pub(super) invalid: bool,
     /// What the next node of each stream comes after.
     tips: BTreeMap<usize, Vec<Edge>>,
@@ -130,7 +128,7 @@ impl Machine {
     pub(in crate::sim) fn begin_capture(&mut self, stream: usize, mode: u32) -> Answer<()> {
         self.may_begin(stream, mode)?;
         let graph = self.new_graph();
-        self.begin(stream, mode, graph, Vec::new(), false);
+        self.begin(stream, mode, graph, Vec::new());
         Ok(())
     }
 
@@ -142,30 +140,40 @@ impl Machine {
         mode: u32,
     ) -> Answer<()> {
         self.may_begin(stream, mode)?;
-        self.dependencies(graph, &after)?;
-        after.iter().try_for_each(|edge| self.check_data(edge, None))?;
+        let after = self.tips(graph, &after)?;
         if self.captures.by_id.values().any(|capture| capture.graph == graph) {
-            return self.misuse(INVALID_VALUE, "two streams are captured into one graph");
+            if !after.is_empty() {
+                return self.misuse(ILLEGAL_STATE, "two streams are captured into one graph");
+            }
+            return self.refuse(ILLEGAL_STATE, "two streams are captured into one graph");
         }
-        self.begin(stream, mode, graph, after, true);
+        self.begin(stream, mode, graph, after);
         Ok(())
     }
 
-    fn begin(&mut self, stream: usize, mode: u32, graph: usize, tips: Vec<Edge>, into: bool) {
+    /// Nodes that the next one may come after, each once.
+    fn tips(&mut self, graph: usize, after: &[Edge]) -> Answer<Vec<Edge>> {
+        let mut tips = Vec::new();
+        union(&mut tips, after);
+        self.dependencies(graph, &tips)?;
+        tips.iter().try_for_each(|edge| self.check_data(edge, None))?;
+        Ok(tips)
+    }
+
+    fn begin(&mut self, stream: usize, mode: u32, graph: usize, tips: Vec<Edge>) {
         self.captures.begun += 1;
         let id = self.captures.begun;
         self.set_captured_into(graph, true);
         let tips = BTreeMap::from([(stream, tips)]);
         let thread = thread::current().id();
-        let capture =
-            Capture { mode, thread, origin: stream, graph, into, invalid: false, tips, lost: Vec::new() };
+        let capture = Capture { mode, thread, origin: stream, graph, invalid: false, tips, lost: Vec::new() };
         self.captures.by_id.insert(id, capture);
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
         self.captures.of_stream.insert(stream, id);
     }
 
     /// Ends a capture: whatever is wrong with it, it is over, unless the stream is one that it only spread to.
-    pub(in crate::sim) fn end_capture(&mut self, stream: usize, has_out: bool) -> Answer<usize> {
+    pub(in crate::sim) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
         self.stream_of(stream)?;
         let Some(id) = self.captures.of_stream.get(&stream).copied() else {
             return self.refuse(ILLEGAL_STATE, "the stream is not captured");
@@ -175,7 +183,7 @@ impl Machine {
             self.invalidate(id);
             return self.refuse(CAPTURE_UNMATCHED, "the capture was begun in another stream");
         }
-        let (graph, into) = (capture.graph, capture.into);
+        let graph = capture.graph;
         let wrong_thread = capture.mode != RELAXED && capture.thread != thread::current().id();
         let wrong = match () {
             () if capture.invalid => Some((CAPTURE_INVALIDATED, "the capture was invalidated")),
@@ -183,11 +191,10 @@ impl Machine {
             () if !self.is_joined(id) => Some((CAPTURE_UNJOINED, "work of another stream was not joined")),
             () => None,
         };
-        self.forget_capture(id, wrong.is_some() || !has_out);
+        self.forget_capture(id, wrong.is_some());
         match wrong {
             Some((status, why)) => self.refuse(status, why),
-            None if into || has_out => Ok(graph),
-            None => Ok(0),
+            None => Ok(graph),
         }
     }
 
@@ -208,7 +215,8 @@ impl Machine {
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
         self.captures.of_stream.retain(|_, of| *of != id);
         self.set_captured_into(capture.graph, false);
-        if in_vain && !capture.into {
+        // A graph of the program's goes too: the driver does not tell them apart.
+        if in_vain {
             self.drop_graph(capture.graph);
         }
     }
@@ -278,8 +286,7 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of dependencies"));
         }
         let graph = self.captured_graph(stream).unwrap_or(0);
-        self.dependencies(graph, &after)?;
-        after.iter().try_for_each(|edge| self.check_data(edge, None))?;
+        let after = self.tips(graph, &after)?;
         let id = self.captures.of_stream.get(&stream).copied().unwrap_or(0);
         let Some(capture) = self.captures.by_id.get_mut(&id) else { return Err(ILLEGAL_STATE) };
         let tips = capture.tips.entry(stream).or_default();
@@ -297,12 +304,18 @@ impl Machine {
         Some(Captured { id, tips })
     }
 
+    /// An event of a capture that is over, or invalid, stands for nothing.
+    pub(in crate::sim) fn is_live(&mut self, captured: &Captured) -> Answer<()> {
+        if self.captures.by_id.get(&captured.id).is_some_and(|capture| !capture.invalid) {
+            return Ok(());
+        }
+        self.refuse(INVALID_VALUE, "the event was recorded in a capture that is over")
+    }
+
     /// Refuses to ask an event that was recorded in a capture when it came; asking breaks the capture, or not.
     pub(in crate::sim) fn is_real(&mut self, captured: Option<&Captured>, breaks: bool) -> Answer<()> {
         let Some(captured) = captured else { return Ok(()) };
-        if !self.captures.by_id.get(&captured.id).is_some_and(|capture| !capture.invalid) {
-            return self.refuse(INVALID_VALUE, "the event was recorded in a capture that is over");
-        }
+        self.is_live(captured)?;
         if breaks {
             self.invalidate(captured.id);
         }
@@ -311,10 +324,8 @@ impl Machine {
 
     /// A stream waits for an event of a capture, and takes part in it from then on.
     pub(in crate::sim) fn wait_captured(&mut self, stream: usize, captured: &Captured) -> Answer<()> {
-        if !self.captures.by_id.get(&captured.id).is_some_and(|capture| !capture.invalid) {
-            let refused = self.refuse(INVALID_VALUE, "the event was recorded in a capture that is over");
-            return self.breaks_capture(stream, refused);
-        }
+        let live = self.is_live(captured);
+        self.breaks_capture(stream, live)?;
         let own = *self.captures.of_stream.entry(stream).or_insert(captured.id);
         if own != captured.id {
             self.invalidate(own);

@@ -55,8 +55,8 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
     if params.func.is_null() {
         return m.refuse(INVALID_HANDLE, "the function is NULL");
     }
-    if params.ctx.is_null() && m.top()? == 0 {
-        return m.misuse(INVALID_CONTEXT, "a kernel node of no context, with none current");
+    if m.top()? == 0 {
+        return m.misuse(INVALID_CONTEXT, "a kernel node while no context is current");
     }
     m.named_context(params.ctx.addr())?;
     let function = params.func.addr();
