@@ -35,11 +35,11 @@ unsafe fn give_list<const LISTS: usize>(
         return machine.refuse(INVALID_VALUE, "an edge has two ends, and one list is NULL");
     }
     if given == 0 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller guarantees it.
         unsafe { count.write(found.len()) };
         return Ok(());
     }
-    // SAFETY: the caller vouches for as many places as it says.
+    // SAFETY: the caller guarantees as many places as it says.
     unsafe {
         let places = count.read();
         for at in 0..places {
@@ -70,7 +70,7 @@ unsafe fn give_data(
     if out.is_null() || count.is_null() || !list {
         return Ok(());
     }
-    // SAFETY: the caller vouches for as many places as it says.
+    // SAFETY: the caller guarantees as many places as it says.
     unsafe {
         for (at, edge) in edges.iter().enumerate().take(count.read()) {
             out.add(at).write(edge.data.into());
@@ -95,7 +95,7 @@ pub(in crate::sim) unsafe fn after(
             .refuse(INVALID_VALUE, format_args!("{count} nodes to come after, and the list is NULL"));
     }
     let read = |at: usize| {
-        // SAFETY: the caller vouches for the places.
+        // SAFETY: the caller guarantees the places.
         let (node, data) =
             unsafe { (nodes.add(at).read(), (!edges.is_null()).then(|| edges.add(at).read())) };
         Edge::after(node.addr(), data.map_or_else(Data::default, Data::from))
@@ -115,7 +115,7 @@ unsafe fn edges(
     data: *const CUgraphEdgeData,
     count: usize,
 ) -> Answer<Vec<Edge>> {
-    // SAFETY: the caller vouches for the places.
+    // SAFETY: the caller guarantees the places.
     let (edges, to) =
         unsafe { (after(machine, from, data, count)?, after(machine, to, std::ptr::null(), count)?) };
     Ok(edges.into_iter().zip(to).map(|(edge, to)| Edge { to: to.from, ..edge }).collect())

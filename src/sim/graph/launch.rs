@@ -7,7 +7,7 @@ use crate::sim::machine::*;
 use crate::sim::memory;
 use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// What a launch has of its own: the moments of the events, by node.
@@ -74,7 +74,6 @@ impl Machine {
 struct Progress {
     waits: Vec<usize>,
     ready: Vec<usize>,
-    running: usize,
 }
 
 struct Run<'a> {
@@ -82,15 +81,14 @@ struct Run<'a> {
     moments: &'a Moments,
     context: Handle,
     progress: Mutex<Progress>,
-    changed: Condvar,
 }
 
 /// Does all the work, on as many threads as there are nodes that can be done at once.
 fn run(parts: &Parts, moments: &Moments, context: Handle) {
     let waits: Vec<usize> = parts.nodes.iter().map(|part| part.after.len()).collect();
     let ready = (0..waits.len()).filter(|at| waits[*at] == 0).collect();
-    let progress = Mutex::new(Progress { waits, ready, running: 0 });
-    let run = Run { parts, moments, context, progress, changed: Condvar::new() };
+    let progress = Mutex::new(Progress { waits, ready });
+    let run = Run { parts, moments, context, progress };
     thread::scope(|scope| run.work(scope));
 }
 
@@ -104,11 +102,9 @@ impl Run<'_> {
         loop {
             let mut progress = self.lock();
             let Some(at) = progress.ready.pop() else {
-                // Whoever ends a node takes what then is ready, so there is nothing to wait for.
-                self.changed.notify_all();
+                // Whoever ends a node takes what is ready then, so there is nothing to wait for.
                 return;
             };
-            progress.running += 1;
             let others = std::mem::take(&mut progress.ready);
             drop(progress);
             for other in others {

@@ -99,8 +99,8 @@ impl Machine {
         }
     }
 
-    #[allow(dead_code, reason = "memory in the order of streams will call it")]
     /// In a capture: memory that the graph of the capture will have. Nothing is a node if nothing is asked for.
+    #[allow(dead_code, reason = "memory in the order of streams will call it")]
     pub(in crate::sim) fn captured_allocation(&mut self, stream: usize, size: usize) -> Answer<u64> {
         let device = self.stream_of(stream)?.context;
         let device = self.get(device).map_or(0, |context| context.device as i32);
@@ -114,8 +114,8 @@ impl Machine {
         Ok(allocation.address)
     }
 
-    #[allow(dead_code, reason = "memory in the order of streams will call it")]
     /// In a capture: memory that the graph of the capture allocates, and from then on has not.
+    #[allow(dead_code, reason = "memory in the order of streams will call it")]
     pub(in crate::sim) fn captured_free(&mut self, stream: usize, address: u64) -> Answer<()> {
         let Some(graph) = self.captured_graph(stream) else { return Err(INVALID_VALUE) };
         let operation = self.check_free(graph, address)?;

@@ -88,7 +88,7 @@ impl Machine {
         if handle == 0 || !(1..=MOST).contains(&count) {
             return self.refuse(INVALID_VALUE, format_args!("{count} references to {handle:#x}"));
         }
-        if !self.graphs.users.get(&handle).is_some_and(|user| user.all.strong_count() > 0) {
+        if self.graphs.users.get(&handle).is_none_or(|user| user.all.strong_count() == 0) {
             return self
                 .misuse(INVALID_VALUE, format_args!("{handle:#x} is no user object, or nobody keeps it"));
         }

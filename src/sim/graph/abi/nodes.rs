@@ -24,7 +24,7 @@ unsafe fn add(
     count: usize,
     operation: impl FnOnce(&mut Machine) -> Answer<Operation>,
 ) -> CUresult {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees it.
     unsafe {
         give(out, |m| {
             let after = after(m, nodes, null(), count)?;
@@ -42,7 +42,7 @@ unsafe fn given<T: std::marker::Copy>(machine: &mut Machine, params: *const T) -
     if params.is_null() {
         return machine.refuse(INVALID_VALUE, "parameters are needed, and got NULL");
     }
-    // SAFETY: not NULL, and the caller vouches for the rest.
+    // SAFETY: not NULL, and the caller guarantees the rest.
     Ok(unsafe { params.read() })
 }
 
@@ -50,7 +50,7 @@ unsafe fn given<T: std::marker::Copy>(machine: &mut Machine, params: *const T) -
 ///
 /// As CUDA asks of the pointers in the parameters.
 pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PARAMS) -> Answer<Operation> {
-    // SAFETY: the caller vouches for them.
+    // SAFETY: the caller guarantees them.
     let params = unsafe { given(m, params)? };
     if params.func.is_null() {
         return m.refuse(INVALID_HANDLE, "the function is NULL");
@@ -66,7 +66,7 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
             "the simulated driver takes parameters one by one",
         );
     }
-    // SAFETY: the caller vouches for them.
+    // SAFETY: the caller guarantees them.
     let parameters: Parameters = unsafe { gather(m, function, params.kernelParams)? };
     let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
     let block = [params.blockDimX, params.blockDimY, params.blockDimZ];
@@ -82,7 +82,7 @@ pub(super) unsafe fn copy(
     params: *const CUDA_MEMCPY3D,
     context: CUcontext,
 ) -> Answer<Operation> {
-    // SAFETY: the caller vouches for them.
+    // SAFETY: the caller guarantees them.
     let it = unsafe { given(m, params)? };
     let context = m.named_context(context.addr())?;
     let extent = [it.WidthInBytes, it.Height, it.Depth];
@@ -96,11 +96,9 @@ pub(super) unsafe fn copy(
                 height| {
         let found =
             Side { kind, host: HostMemory::none(), device, array: array.addr(), start, level, pitch, height };
-        // SAFETY: the caller vouches for as many bytes as the parameters speak of.
-        Side {
-            host: unsafe { HostMemory::new(host, if kind == 1 { found.span(extent) } else { 0 }) },
-            ..found
-        }
+        let bytes = if kind == 1 { found.span(extent) } else { 0 };
+        // SAFETY: the caller guarantees as many bytes as the parameters speak of.
+        Side { host: unsafe { HostMemory::new(host, bytes) }, ..found }
     };
     let from = [it.srcXInBytes, it.srcY, it.srcZ];
     let from = side(
@@ -168,7 +166,7 @@ pub(super) unsafe fn fill(
     params: *const CUDA_MEMSET_NODE_PARAMS,
     context: CUcontext,
 ) -> Answer<Operation> {
-    // SAFETY: the caller vouches for them.
+    // SAFETY: the caller guarantees them.
     let it = unsafe { given(m, params)? };
     let context = m.named_context(context.addr())?;
     let (to, pitch, value, element) = (it.dst, it.pitch, it.value, it.elementSize);
@@ -181,7 +179,7 @@ pub(super) unsafe fn fill(
 ///
 /// `params` is NULL or may be read.
 pub(super) unsafe fn host(m: &mut Machine, params: *const CUDA_HOST_NODE_PARAMS) -> Answer<Operation> {
-    // SAFETY: the caller vouches for them.
+    // SAFETY: the caller guarantees them.
     let it = unsafe { given(m, params)? };
     m.check_host(Host { function: it.fn_, data: it.userData.addr() })
 }
