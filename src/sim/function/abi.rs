@@ -26,7 +26,7 @@ pub(in crate::sim) unsafe fn gather(
         return machine.refuse(INVALID_VALUE, "the kernel has parameters, and got none");
     }
     for (at, (offset, size)) in layout.iter().copied().enumerate() {
-        // SAFETY: the caller vouches for the pointers.
+        // SAFETY: the caller guarantees the pointers.
         let value = unsafe { std::slice::from_raw_parts((*parameters.add(at)).cast::<u8>(), size) };
         values[offset..offset + size].copy_from_slice(value);
     }

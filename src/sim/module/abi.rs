@@ -17,7 +17,7 @@ use std::os::raw::{c_char, c_uint, c_void};
 unsafe fn write_log(log: &str, count: usize, options: *mut c_uint, values: *mut *mut c_void) {
     const ERROR_LOG_BUFFER: c_uint = 5;
     const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
-    // SAFETY: the caller vouches for the pointers.
+    // SAFETY: the caller guarantees the pointers.
     let value =
         |option| unsafe { (0..count).find(|at| *options.add(*at) == option).map(|at| *values.add(at)) };
     let (buffer, size) = (value(ERROR_LOG_BUFFER), value(ERROR_LOG_BUFFER_SIZE_BYTES));
