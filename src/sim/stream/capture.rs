@@ -4,7 +4,7 @@
 //! or that may wait for anything (which threads allow or forbid each other by modes), are refused and invalidate it:
 //! it can then only be ended, without a graph.
 
-use super::Stream;
+use super::default::{Which, which};
 use crate::driver::ffi::{CUgraphEdgeData, CUresult};
 use crate::sim::graph::{Edge, Operation};
 use crate::sim::machine::*;
@@ -32,17 +32,25 @@ pub(in crate::sim) const ILLEGAL_STATE: CUresult = 401;
 
 pub(super) const RELAXED: u32 = 2;
 const SET_DEPENDENCIES: u32 = 1;
-/// The legacy stream by its number.
-const LEGACY: usize = 1;
 
 /// All captures, by their ids, and which streams take part in which.
 #[derive(Default)]
 pub(in crate::sim) struct Captures {
     pub(super) by_id: BTreeMap<u64, Capture>,
-    pub(super) of_stream: BTreeMap<usize, u64>,
+    pub(super) of_stream: BTreeMap<usize, Member>,
     begun: u64,
     /// What the program was shown of the dependencies of each stream.
     shown: BTreeMap<usize, (Vec<usize>, Vec<CUgraphEdgeData>)>,
+}
+
+/// A stream that takes part in a capture.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    key: usize,
+    pub(super) id: u64,
+    pub(super) context: Handle,
+    /// The legacy stream waits for it.
+    pub(super) blocks: bool,
 }
 
 pub(super) struct Capture {
@@ -80,10 +88,35 @@ fn union(tips: &mut Vec<Edge>, more: &[Edge]) {
 }
 
 impl Machine {
+    /// What a stream is known by here: its handle, or a number for that of a thread, whose handle all threads have.
+    fn key(&mut self, stream: usize) -> usize {
+        if !matches!(which(stream), Some(Which::PerThread)) {
+            return stream;
+        }
+        self.stream_of(stream).map_or(stream, |found| usize::MAX - found.id as usize)
+    }
+
+    pub(super) fn member(&mut self, stream: usize) -> Option<Member> {
+        // Most streams are asked while nothing captures.
+        if self.captures.by_id.is_empty() {
+            return None;
+        }
+        let key = self.key(stream);
+        self.captures.of_stream.get(&key).copied()
+    }
+
+    fn join_capture(&mut self, stream: usize, id: u64) -> Answer<()> {
+        let found = self.stream_of(stream)?;
+        let key = self.key(stream);
+        let member = Member { key, id, context: found.context, blocks: found.flags == 0 };
+        self.captures.of_stream.entry(key).or_insert(member);
+        Ok(())
+    }
+
     /// Whether a stream captures; an error if its capture is invalid.
     pub(in crate::sim) fn capturing(&mut self, stream: usize) -> Answer<bool> {
-        let Some(id) = self.captures.of_stream.get(&stream) else { return Ok(false) };
-        if self.captures.by_id.get(id).is_some_and(|capture| capture.invalid) {
+        let Some(member) = self.member(stream) else { return Ok(false) };
+        if self.captures.by_id.get(&member.id).is_some_and(|capture| capture.invalid) {
             return self.refuse(CAPTURE_INVALIDATED, "the stream's capture is invalid, and has to be ended");
         }
         Ok(true)
@@ -91,24 +124,20 @@ impl Machine {
 
     /// The stream's next operation becomes a node: `capturing` has said that it captures.
     pub(in crate::sim) fn record(&mut self, stream: usize, operation: Operation) -> Answer<()> {
-        let Some(id) = self.captures.of_stream.get(&stream).copied() else { return Err(ILLEGAL_STATE) };
+        let Some(Member { key, id, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
         let Some(capture) = self.captures.by_id.get_mut(&id) else { return Err(ILLEGAL_STATE) };
-        let (graph, tips) = (capture.graph, capture.tips.remove(&stream).unwrap_or_default());
+        let (graph, tips) = (capture.graph, capture.tips.remove(&key).unwrap_or_default());
         let node = self.add_node(graph, &tips, operation)?;
         if let Some(capture) = self.captures.by_id.get_mut(&id) {
-            capture.tips.insert(stream, vec![Edge::plain(node)]);
+            capture.tips.insert(key, vec![Edge::plain(node)]);
         }
         Ok(())
     }
 
-    pub(in crate::sim) fn captured_streams(&self) -> Vec<usize> {
-        self.captures.of_stream.keys().copied().collect()
-    }
-
     /// The graph that a stream is captured into.
-    pub(in crate::sim) fn captured_graph(&self, stream: usize) -> Option<usize> {
-        let id = self.captures.of_stream.get(&stream)?;
-        self.captures.by_id.get(id).map(|capture| capture.graph)
+    pub(in crate::sim) fn captured_graph(&mut self, stream: usize) -> Option<usize> {
+        let member = self.member(stream)?;
+        self.captures.by_id.get(&member.id).map(|capture| capture.graph)
     }
 
     fn may_begin(&mut self, stream: usize, mode: u32) -> Answer<()> {
@@ -116,10 +145,10 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("{mode} is no mode of a capture"));
         }
         self.stream_of(stream)?;
-        if matches!(stream, 0 | LEGACY) {
+        if matches!(which(stream), Some(Which::Legacy)) {
             return self.refuse(CAPTURE_UNSUPPORTED, "the legacy stream is not captured");
         }
-        if self.captures.of_stream.contains_key(&stream) {
+        if self.member(stream).is_some() {
             return self.refuse(ILLEGAL_STATE, "the stream is captured already");
         }
         Ok(())
@@ -128,8 +157,7 @@ impl Machine {
     pub(in crate::sim) fn begin_capture(&mut self, stream: usize, mode: u32) -> Answer<()> {
         self.may_begin(stream, mode)?;
         let graph = self.new_graph();
-        self.begin(stream, mode, graph, Vec::new());
-        Ok(())
+        self.begin(stream, mode, graph, Vec::new())
     }
 
     pub(in crate::sim) fn begin_capture_into(
@@ -147,8 +175,7 @@ impl Machine {
             }
             return self.refuse(ILLEGAL_STATE, "two streams are captured into one graph");
         }
-        self.begin(stream, mode, graph, after);
-        Ok(())
+        self.begin(stream, mode, graph, after)
     }
 
     /// Nodes that the next one may come after, each once.
@@ -160,26 +187,27 @@ impl Machine {
         Ok(tips)
     }
 
-    fn begin(&mut self, stream: usize, mode: u32, graph: usize, tips: Vec<Edge>) {
+    fn begin(&mut self, stream: usize, mode: u32, graph: usize, tips: Vec<Edge>) -> Answer<()> {
         self.captures.begun += 1;
         let id = self.captures.begun;
+        let origin = self.key(stream);
+        self.join_capture(stream, id)?;
         self.set_captured_into(graph, true);
-        let tips = BTreeMap::from([(stream, tips)]);
-        let thread = thread::current().id();
-        let capture = Capture { mode, thread, origin: stream, graph, invalid: false, tips, lost: Vec::new() };
+        let (tips, thread) = (BTreeMap::from([(origin, tips)]), thread::current().id());
+        let capture = Capture { mode, thread, origin, graph, invalid: false, tips, lost: Vec::new() };
         self.captures.by_id.insert(id, capture);
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
-        self.captures.of_stream.insert(stream, id);
+        Ok(())
     }
 
     /// Ends a capture: whatever is wrong with it, it is over, unless the stream is one that it only spread to.
     pub(in crate::sim) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
         self.stream_of(stream)?;
-        let Some(id) = self.captures.of_stream.get(&stream).copied() else {
+        let Some(Member { key, id, .. }) = self.member(stream) else {
             return self.refuse(ILLEGAL_STATE, "the stream is not captured");
         };
         let Some(capture) = self.captures.by_id.get(&id) else { return Err(ILLEGAL_STATE) };
-        if capture.origin != stream {
+        if capture.origin != key {
             self.invalidate(id);
             return self.refuse(CAPTURE_UNMATCHED, "the capture was begun in another stream");
         }
@@ -213,7 +241,7 @@ impl Machine {
     fn forget_capture(&mut self, id: u64, in_vain: bool) {
         let Some(capture) = self.captures.by_id.remove(&id) else { return };
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
-        self.captures.of_stream.retain(|_, of| *of != id);
+        self.captures.of_stream.retain(|_, of| of.id != id);
         self.set_captured_into(capture.graph, false);
         // A graph of the program's goes too: the driver does not tell them apart.
         if in_vain {
@@ -221,26 +249,37 @@ impl Machine {
         }
     }
 
-    /// The stream is gone: with it the capture that was begun in it, or its part of another.
+    /// The stream is destroyed: with it the capture that was begun in it, or its part of another.
     pub(in crate::sim) fn uncapture(&mut self, stream: usize) {
-        let Some(id) = self.captures.of_stream.remove(&stream) else { return };
-        let Some(capture) = self.captures.by_id.get_mut(&id) else { return };
-        if capture.origin == stream {
-            return self.forget_capture(id, true);
+        if let Some(member) = self.member(stream) {
+            self.leave_capture(member);
         }
-        let tips = capture.tips.remove(&stream).unwrap_or_default();
+    }
+
+    fn leave_capture(&mut self, member: Member) {
+        self.captures.of_stream.remove(&member.key);
+        let Some(capture) = self.captures.by_id.get_mut(&member.id) else { return };
+        if capture.origin == member.key {
+            return self.forget_capture(member.id, true);
+        }
+        let tips = capture.tips.remove(&member.key).unwrap_or_default();
         capture.lost.extend(tips);
+    }
+
+    /// The captures of a context end with it.
+    pub(in crate::sim) fn uncapture_all(&mut self, context: Handle) {
+        let all: Vec<Member> = self.captures.of_stream.values().copied().collect();
+        all.into_iter()
+            .filter(|member| member.context == context)
+            .for_each(|member| self.leave_capture(member));
     }
 
     /// 0 not captured, 1 captured, 2 in an invalid capture. Asking of the legacy stream breaks nothing.
     pub(in crate::sim) fn capture_status(&mut self, stream: usize) -> Answer<u32> {
-        if matches!(stream, 0 | LEGACY) {
+        if matches!(which(stream), Some(Which::Legacy)) {
             let context = self.healthy_current()?;
-            let blocking = |it: &Stream| it.context == context && it.flags == 0;
-            let captured =
-                self.captures.of_stream.keys().any(
-                    |stream| matches!(self.objects.get(*stream), Some(Object::Stream(it)) if blocking(it)),
-                );
+            let mut members = self.captures.of_stream.values();
+            let captured = members.any(|member| member.context == context && member.blocks);
             return match captured {
                 true => {
                     self.refuse(CAPTURE_IMPLICIT, "the legacy stream, while one that it waits for captures")
@@ -249,16 +288,16 @@ impl Machine {
             };
         }
         self.stream_of(stream)?;
-        let id = self.captures.of_stream.get(&stream);
-        let capture = id.and_then(|id| self.captures.by_id.get(id));
+        let member = self.member(stream);
+        let capture = member.and_then(|member| self.captures.by_id.get(&member.id));
         Ok(capture.map_or(0, |capture| if capture.invalid { 2 } else { 1 }))
     }
 
     /// Of a capture that is not invalid.
     pub(in crate::sim) fn capture_info(&mut self, stream: usize) -> Option<Info> {
-        let id = *self.captures.of_stream.get(&stream)?;
+        let Member { key, id, .. } = self.member(stream)?;
         let capture = self.captures.by_id.get(&id).filter(|capture| !capture.invalid)?;
-        Some(Info { id, graph: capture.graph, tips: capture.tips.get(&stream).cloned().unwrap_or_default() })
+        Some(Info { id, graph: capture.graph, tips: capture.tips.get(&key).cloned().unwrap_or_default() })
     }
 
     /// The lists of what the stream's next node comes after, where the program may read them until that changes.
@@ -269,8 +308,9 @@ impl Machine {
     ) -> &(Vec<usize>, Vec<CUgraphEdgeData>) {
         let lists =
             (tips.iter().map(|tip| tip.from).collect(), tips.iter().map(|tip| tip.data.into()).collect());
-        self.captures.shown.insert(stream, lists);
-        &self.captures.shown[&stream]
+        let key = self.key(stream);
+        self.captures.shown.insert(key, lists);
+        &self.captures.shown[&key]
     }
 
     pub(in crate::sim) fn is_captured(&mut self, stream: usize) -> Answer<()> {
@@ -287,9 +327,9 @@ impl Machine {
         }
         let graph = self.captured_graph(stream).unwrap_or(0);
         let after = self.tips(graph, &after)?;
-        let id = self.captures.of_stream.get(&stream).copied().unwrap_or(0);
+        let Some(Member { key, id, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
         let Some(capture) = self.captures.by_id.get_mut(&id) else { return Err(ILLEGAL_STATE) };
-        let tips = capture.tips.entry(stream).or_default();
+        let tips = capture.tips.entry(key).or_default();
         if flags == SET_DEPENDENCIES {
             tips.clear();
         }
@@ -298,9 +338,9 @@ impl Machine {
     }
 
     /// What an event is from now on that is recorded in a stream which captures.
-    pub(in crate::sim) fn captured_event(&self, stream: usize) -> Option<Captured> {
-        let id = *self.captures.of_stream.get(&stream)?;
-        let tips = self.captures.by_id.get(&id)?.tips.get(&stream).cloned().unwrap_or_default();
+    pub(in crate::sim) fn captured_event(&mut self, stream: usize) -> Option<Captured> {
+        let Member { key, id, .. } = self.member(stream)?;
+        let tips = self.captures.by_id.get(&id)?.tips.get(&key).cloned().unwrap_or_default();
         Some(Captured { id, tips })
     }
 
@@ -326,14 +366,15 @@ impl Machine {
     pub(in crate::sim) fn wait_captured(&mut self, stream: usize, captured: &Captured) -> Answer<()> {
         let live = self.is_live(captured);
         self.breaks_capture(stream, live)?;
-        let own = *self.captures.of_stream.entry(stream).or_insert(captured.id);
+        self.join_capture(stream, captured.id)?;
+        let Some(Member { key, id: own, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
         if own != captured.id {
             self.invalidate(own);
             self.invalidate(captured.id);
             return self.refuse(CAPTURE_MERGE, "a captured stream waits for an event of another capture");
         }
         if let Some(capture) = self.captures.by_id.get_mut(&own) {
-            union(capture.tips.entry(stream).or_default(), &captured.tips);
+            union(capture.tips.entry(key).or_default(), &captured.tips);
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! What captures forbid, to the thread that captures and to others, and how a capture becomes invalid.
 
-use super::Stream;
-use super::capture::{CAPTURE_IMPLICIT, CAPTURE_ISOLATION, CAPTURE_UNSUPPORTED, Capture, RELAXED};
+use super::capture::{CAPTURE_IMPLICIT, CAPTURE_ISOLATION, CAPTURE_UNSUPPORTED, Capture, Member, RELAXED};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
 use std::thread;
@@ -64,7 +63,7 @@ impl Machine {
 
     /// Refuses to wait for all of a context while one of its streams captures.
     pub(in crate::sim) fn may_wait_for(&mut self, context: Handle) -> Answer<()> {
-        self.invalidate_streams(CAPTURE_UNSUPPORTED, |stream| stream.context == context)
+        self.invalidate_members(CAPTURE_UNSUPPORTED, |member| member.context == context)
     }
 
     pub(super) fn invalidate(&mut self, id: u64) {
@@ -74,13 +73,9 @@ impl Machine {
     }
 
     /// The captures of these streams are invalid now, and the call is refused; if there is one.
-    fn invalidate_streams(&mut self, status: CUresult, which: impl Fn(&Stream) -> bool) -> Answer<()> {
-        let mut hit = Vec::new();
-        for (stream, id) in &self.captures.of_stream {
-            if let Some(Object::Stream(stream)) = self.objects.get(*stream) {
-                hit.extend(which(stream).then_some(*id));
-            }
-        }
+    fn invalidate_members(&mut self, status: CUresult, which: impl Fn(&Member) -> bool) -> Answer<()> {
+        let members = self.captures.of_stream.values();
+        let hit: Vec<u64> = members.filter(|member| which(member)).map(|member| member.id).collect();
         if hit.is_empty() {
             return Ok(());
         }
@@ -90,20 +85,23 @@ impl Machine {
 
     /// The legacy stream waits for the blocking streams of its context, and so cannot be used while one captures.
     pub(in crate::sim) fn legacy_is_free(&mut self, context: Handle) -> Answer<()> {
-        self.invalidate_streams(CAPTURE_IMPLICIT, |stream| stream.context == context && stream.flags == 0)
+        self.invalidate_members(CAPTURE_IMPLICIT, |member| member.context == context && member.blocks)
     }
 
     /// Refuses what can be no node, in a stream that captures.
     pub(in crate::sim) fn no_node(&mut self, stream: usize) -> Answer<()> {
-        let Some(id) = self.captures.of_stream.get(&stream).copied() else { return Ok(()) };
-        self.invalidate(id);
+        let Some(member) = self.member(stream) else { return Ok(()) };
+        self.invalidate(member.id);
         self.refuse(CAPTURE_UNSUPPORTED, "what is asked of the stream cannot be captured")
     }
 
     /// The call failed in a stream that captures: the capture is invalid.
     pub(in crate::sim) fn breaks_capture<T>(&mut self, stream: usize, answer: Answer<T>) -> Answer<T> {
-        if let (Err(_), Some(id)) = (&answer, self.captures.of_stream.get(&stream).copied()) {
-            self.invalidate(id);
+        if answer.is_ok() {
+            return answer;
+        }
+        if let Some(member) = self.member(stream) {
+            self.invalidate(member.id);
         }
         answer
     }

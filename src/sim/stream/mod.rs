@@ -139,15 +139,6 @@ impl Machine {
         Ok(stream)
     }
 
-    /// The captures of a context end with it.
-    pub(super) fn uncapture_all(&mut self, context: Handle) {
-        for stream in self.captured_streams() {
-            if matches!(self.objects.get(stream), Some(Object::Stream(it)) if it.context == context) {
-                self.uncapture(stream);
-            }
-        }
-    }
-
     /// All work of a context, also that of streams that are destroyed.
     pub(super) fn work_of(&mut self, context: Handle) -> Vec<Arc<Queue>> {
         self.leftovers.retain(|(_, queue)| !queue.is_idle());
