@@ -14,6 +14,13 @@ impl Machine {
         if self.has_memory_nodes(graph)? {
             return self.refuse(NOT_SUPPORTED, "a graph that allocates or frees is not cloned");
         }
+        let nodes = &self.graph(graph)?.nodes;
+        let contexts = nodes.iter().filter(|node| matches!(node.operation, Operation::Kernel(_)));
+        let contexts: Vec<_> = contexts.map(|node| node.operation.context()).collect();
+        if contexts.into_iter().any(|context| !self.is_alive(context)) {
+            return self
+                .misuse(CONTEXT_IS_DESTROYED, "a clone of a graph with kernels of a destroyed context");
+        }
         self.copy_graph(graph)
     }
 

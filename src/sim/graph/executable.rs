@@ -128,19 +128,28 @@ impl Machine {
 
     /// What a node uses is still there.
     fn check_alive(&mut self, operation: &Operation) -> Answer<()> {
-        let context = operation.context();
-        if context != 0 && !self.get(context).is_some_and(|context| context.alive) {
-            return self.misuse(INVALID_CONTEXT, "a graph with nodes of a destroyed context is instantiated");
-        }
-        let gone = match operation {
-            Operation::Kernel(kernel) => self.objects.get(kernel.function).is_none(),
-            Operation::Record(event) | Operation::Wait(event) => self.objects.get(*event).is_none(),
-            _ => false,
+        let context = match operation {
+            Operation::Record(event) | Operation::Wait(event) => match self.objects.get(*event) {
+                Some(Object::Event(event)) => Some(event.context),
+                _ => None,
+            },
+            Operation::Kernel(kernel) => self.objects.get(kernel.function).map(|_| kernel.context),
+            other => {
+                let context = other.context();
+                if context != 0 && !self.is_alive(context) {
+                    return self.refuse(INVALID_CONTEXT, "the context of a copy or a fill is destroyed");
+                }
+                return Ok(());
+            }
         };
-        match gone {
-            true => self.misuse(INVALID_HANDLE, "a graph uses a function or an event that is destroyed"),
-            false => Ok(()),
+        match context.is_some_and(|context| self.is_alive(context)) {
+            true => Ok(()),
+            false => self.misuse(INVALID_HANDLE, "a graph uses a function or an event that is destroyed"),
         }
+    }
+
+    pub(super) fn is_alive(&mut self, context: Handle) -> bool {
+        self.get(context).is_some_and(|context| context.alive)
     }
 
     pub(in crate::sim) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize, NotMade> {
@@ -198,10 +207,12 @@ impl Machine {
 
     pub(super) fn executable(&mut self, handle: usize) -> Answer<&mut Executable> {
         self.ready()?;
-        let Some(context) = self.graphs.executables.get(&handle).map(|found| found.context) else {
+        let found = self.graphs.executables.get(&handle);
+        let Some((context, nodes)) = found.map(|found| (found.context, found.parts.nodes.len())) else {
             return self.refuse(INVALID_VALUE, format_args!("{handle:#x} is no executable graph"));
         };
-        if !self.get(context).is_some_and(|context| context.alive) {
+        // One without nodes has nothing in its context.
+        if nodes > 0 && !self.is_alive(context) {
             return self.misuse(CONTEXT_IS_DESTROYED, "an executable graph after its context");
         }
         self.graphs.executables.get_mut(&handle).ok_or(INVALID_VALUE)

@@ -109,7 +109,16 @@ impl Machine {
 
     pub(in crate::sim) fn node_kernel(&mut self, node: usize) -> Answer<Kernel> {
         match self.operation(node)? {
-            Operation::Kernel(kernel) => Ok(kernel.clone()),
+            Operation::Kernel(kernel) => {
+                let kernel = kernel.clone();
+                match self.is_alive(kernel.context) {
+                    true => Ok(kernel),
+                    false => self.misuse(
+                        CONTEXT_IS_DESTROYED,
+                        "the parameters of a kernel whose context is destroyed",
+                    ),
+                }
+            }
             _ => self.refuse(INVALID_VALUE, "the node is no kernel"),
         }
     }

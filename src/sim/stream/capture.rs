@@ -8,7 +8,7 @@ use super::default::{Which, which};
 use crate::driver::ffi::{CUgraphEdgeData, CUresult};
 use crate::sim::graph::{Edge, Operation};
 use crate::sim::machine::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
@@ -39,6 +39,8 @@ pub(in crate::sim) struct Captures {
     pub(super) by_id: BTreeMap<u64, Capture>,
     pub(super) of_stream: BTreeMap<usize, Member>,
     begun: u64,
+    /// The streams that captured when their contexts were destroyed.
+    lost: BTreeSet<usize>,
     /// What the program was shown of the dependencies of each stream.
     shown: BTreeMap<usize, (Vec<usize>, Vec<CUgraphEdgeData>)>,
 }
@@ -202,6 +204,7 @@ impl Machine {
 
     /// Ends a capture: whatever is wrong with it, it is over, unless the stream is one that it only spread to.
     pub(in crate::sim) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
+        self.not_lost(stream)?;
         self.stream_of(stream)?;
         let Some(Member { key, id, .. }) = self.member(stream) else {
             return self.refuse(ILLEGAL_STATE, "the stream is not captured");
@@ -269,9 +272,19 @@ impl Machine {
     /// The captures of a context end with it.
     pub(in crate::sim) fn uncapture_all(&mut self, context: Handle) {
         let all: Vec<Member> = self.captures.of_stream.values().copied().collect();
-        all.into_iter()
-            .filter(|member| member.context == context)
-            .for_each(|member| self.leave_capture(member));
+        for member in all.into_iter().filter(|member| member.context == context) {
+            self.captures.lost.insert(member.key);
+            self.leave_capture(member);
+        }
+    }
+
+    /// The driver follows what a capture had in a context that is gone.
+    fn not_lost(&mut self, stream: usize) -> Answer<()> {
+        if self.captures.lost.contains(&stream) {
+            return self
+                .misuse(CONTEXT_IS_DESTROYED, "a stream that captured when its context was destroyed");
+        }
+        Ok(())
     }
 
     /// 0 not captured, 1 captured, 2 in an invalid capture. Asking of the legacy stream breaks nothing.
@@ -287,6 +300,7 @@ impl Machine {
                 false => Ok(0),
             };
         }
+        self.not_lost(stream)?;
         self.stream_of(stream)?;
         let member = self.member(stream);
         let capture = member.and_then(|member| self.captures.by_id.get(&member.id));

@@ -508,3 +508,35 @@ fn a_capture_into_a_graph_that_fails_takes_the_graph_along() {
         assert_eq!(call!(cuGraphGetNodes(graph, null_mut(), &mut 0)), 1);
     });
 }
+
+#[test]
+fn a_capture_spreads_to_streams_of_other_contexts() {
+    bench(0, |b| {
+        let second = other::create();
+        let (far, joined, fork) = (stream(0), event(), b.outside);
+        assert_eq!(other::pop(), Ok(second));
+        begin(b.s, 0);
+        assert_eq!(call!(cuEventRecord(fork, b.s)), 0);
+        assert_eq!(call!(cuStreamWaitEvent(far, fork, 0)), 0);
+        assert_eq!(status(far), ACTIVE);
+        assert_eq!(host(far), 0);
+        assert_eq!(call!(cuEventRecord(joined, far)), 0);
+        assert_eq!(call!(cuStreamWaitEvent(b.s, joined, 0)), 0);
+        let graph = end(b.s).unwrap();
+        assert_eq!(nodes(graph).len(), 1);
+        destroyed(graph);
+        other::destroy(second);
+    });
+}
+
+#[test]
+fn a_context_takes_the_captures_of_its_streams_along() {
+    bench(0, |b| {
+        let second = other::create();
+        begin(stream(0), 0);
+        other::destroy(second);
+        assert_eq!(call!(cuMemAlloc_v2(&mut 0, 64)), 0);
+        begin(b.s, 0);
+        destroyed(end(b.s).unwrap());
+    });
+}

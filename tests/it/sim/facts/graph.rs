@@ -612,6 +612,47 @@ fn a_launch_keeps_what_its_executable_kept() {
     });
 }
 
+#[test]
+fn a_graph_outlives_the_contexts_of_its_nodes() {
+    bench(|| {
+        let first = crate::harness::current();
+        let second = other::create();
+        let (g, at) = (graph(), memory(64));
+        fill(g, &[], bytes(at, 1, 8));
+        other::destroy(second);
+        let mut clone = null_mut();
+        assert_eq!((nodes(g).len(), call!(cuGraphClone(&mut clone, g))), (1, 0));
+        assert_eq!(instantiate(g, 0), Err(201));
+        destroy(clone);
+        destroy(g);
+        let second = other::create();
+        let g = graph();
+        let executable = instantiate(g, 0).unwrap();
+        other::destroy(second);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+        assert_eq!(crate::harness::current(), first);
+    });
+}
+
+#[test]
+fn without_a_current_context_graphs_are_built_and_launched_but_not_instantiated() {
+    bench(|| {
+        let (s, done, context) = (stream(0), AtomicU32::new(0), crate::harness::current());
+        let g = graph();
+        host(g, &[], counting(&done));
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(other::pop(), Ok(context));
+        empty(g, &[]);
+        assert_eq!(instantiate(g, 0), Err(201));
+        assert_eq!(launch(executable, s), 0);
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        other::push(context);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+    });
+}
+
 fn allocation(bytesize: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
     // SAFETY: a struct of numbers and pointers.
     let mut params: CUDA_MEM_ALLOC_NODE_PARAMS = unsafe { std::mem::zeroed() };
