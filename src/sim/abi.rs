@@ -7,11 +7,12 @@
 // Writes through pointers that the caller of a C function passed.
 #![allow(unsafe_code)]
 
+use super::graph::run_destructors;
 use super::machine::*;
-use super::stream::in_host_function;
-use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
+use super::stream::{in_host_function, is_anything_captured};
+use crate::driver::ffi::{CUDA_SUCCESS, CUhostFn, CUresult};
 use std::ffi::CStr;
-use std::os::raw::c_char;
+use std::os::raw::{c_char, c_void};
 
 /// Calls the model and turns its result into a status.
 pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
@@ -20,9 +21,28 @@ pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
     }
     let mut machine = lock();
     machine.forget_refusal();
-    match f(&mut machine) {
+    let answer = f(&mut machine);
+    drop(machine);
+    run_destructors();
+    match answer {
         Ok(()) => CUDA_SUCCESS,
         Err(status) => status,
+    }
+}
+
+/// The status with which a capture forbids this function, or 0.
+pub(super) fn forbidden(function: &str) -> CUresult {
+    if !is_anything_captured() {
+        return CUDA_SUCCESS;
+    }
+    call(|machine| machine.forbidden(function))
+}
+
+/// Calls a function of the program's.
+pub(super) fn call_host_function(function: CUhostFn, data: usize) {
+    if let Some(function) = function {
+        // SAFETY: the program has asked for it to be called with this, as often as its graph is launched.
+        unsafe { function(data as *mut c_void) }
     }
 }
 
@@ -130,6 +150,10 @@ macro_rules! c_abi {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
         $(
             pub(in crate::sim) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
+                let status = $crate::sim::abi::forbidden(stringify!($name));
+                if status != 0 {
+                    return status;
+                }
                 // SAFETY: the caller of a C function guarantees its pointers, as said above.
                 #[allow(unused_unsafe, reason = "some bodies have no pointer")]
                 unsafe { $body }

@@ -2,8 +2,9 @@
 
 use super::context::Ctx;
 use super::device::Dev;
+use super::graph::Graphs;
 pub(super) use super::objects::{Object, Objects};
-use super::stream::Queue;
+use super::stream::{Captures, Queue};
 use super::thread_end;
 use crate::driver::ffi::CUresult;
 use lazy_static::lazy_static;
@@ -54,6 +55,8 @@ pub(super) struct Machine {
     idle_threads: Vec<usize>,
     pub(super) misuses: u64,
     pub(super) objects: Objects,
+    pub(super) graphs: Graphs,
+    pub(super) captures: Captures,
     /// The work of destroyed streams, which goes on.
     pub(super) leftovers: Vec<(Handle, Arc<Queue>)>,
 }
@@ -62,7 +65,7 @@ pub(super) struct Machine {
 pub(super) struct Thread {
     pub(super) stack: Vec<Handle>,
     /// Which calls of this thread's a capture forbids; 0 is the mode in which a capture of any thread does.
-    capture_mode: u32,
+    pub(super) capture_mode: u32,
     pub(super) log: VecDeque<String>,
     /// The last refusal, until somebody asks for its reason.
     refusal: Option<(CUresult, String)>,
@@ -104,6 +107,8 @@ impl Machine {
             idle_threads: Vec::new(),
             misuses: 0,
             objects: Objects::default(),
+            graphs: Graphs::default(),
+            captures: Captures::default(),
             leftovers: Vec::new(),
         };
         if !asked.is_some_and(|count| machine.set_devices(count)) {

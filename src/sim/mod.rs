@@ -20,6 +20,11 @@
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
+//! * Captures of streams in all three modes: which calls break a capture, on its own thread and on others, how it
+//!   spreads by events and is joined, captures into a graph that exists, and the errors with which a capture ends.
+//! * Graphs of all kinds of nodes but semaphores, batches of memory operations and conditions: their order, clones and
+//!   child graphs, user objects, executable graphs, whose branches run side by side, updates and their reasons, memory
+//!   that a graph allocates, and graphs as DOT files.
 //! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
 //!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. Loading a module with an
 //!   unsupported instruction fails with `NotSupported`, and the log names the instruction. A kernel that accesses
@@ -40,8 +45,11 @@
 //! * The end of a process after a kernel's error: on an H200 it can create no more contexts; here the error stays with
 //!   its context, so that a test of such a kernel needs no process of its own.
 //! * Arrays have a descriptor but no contents. Not supported: machine code (`NoBinaryForGpu`); calls, textures,
-//!   vectors, warp-wide instructions and rounding modes other than to nearest in kernels; capturing streams into
-//!   graphs.
+//!   vectors, warp-wide instructions and rounding modes other than to nearest in kernels.
+//! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
+//!   are kept and shown, and the kernel waits for the end. Arguments of kernel nodes come one by one, not in one piece.
+//!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is not counted by
+//!   `cuDeviceGetGraphMemAttribute`.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default stream,
@@ -166,9 +174,11 @@ pub fn allocations() -> usize {
     memory::lock().count()
 }
 
-/// How many streams, events, modules and arrays are not destroyed yet, by themselves or with their contexts.
+/// How many streams, events, modules, arrays, graphs, executable graphs and user objects are not destroyed yet, by
+/// themselves or with their contexts. A user object is there as long as anything keeps it.
 pub fn objects() -> usize {
-    machine::lock().objects.count()
+    let mut machine = machine::lock();
+    machine.objects.count() + machine.graphs.count()
 }
 
 /// How many entries the calling thread's stack in the driver has; real drivers have no such query.

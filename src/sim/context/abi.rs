@@ -71,10 +71,18 @@ c_abi! {
     fn cuCtxSetFlags(flags: c_uint) { call(|m| m.set_flags(flags)) }
     fn cuCtxGetId(context: CUcontext, id: *mut c_ulonglong) { give_first(id, |m| m.id(handle(context))) }
     fn cuCtxSynchronize() {
+        let status = call(|m| m.top().and_then(|current| m.may_wait_for(current)));
+        if status != CUDA_SUCCESS {
+            return status;
+        }
         wait_for_current_work();
         call(|m| m.synchronize(0))
     }
     fn cuCtxSynchronize_v2(context: CUcontext) {
+        let status = call(|m| m.may_wait_for(handle(context)));
+        if status != CUDA_SUCCESS {
+            return status;
+        }
         wait_for_work(handle(context));
         call(|m| m.synchronize(handle(context)))
     }

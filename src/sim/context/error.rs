@@ -24,6 +24,13 @@ impl Machine {
         self.get(handle).ok_or(INVALID_CONTEXT)
     }
 
+    /// Work of the context has failed: it is in this error from now on, unless it was in one before.
+    pub(in crate::sim) fn put_in_error(&mut self, context: Handle, error: (CUresult, String)) {
+        if let Some(context) = self.get(context) {
+            context.error.get_or_insert(error);
+        }
+    }
+
     pub(in crate::sim) fn healthy_current(&mut self) -> Answer<Handle> {
         let handle = self.current_handle()?;
         self.living(handle)?;

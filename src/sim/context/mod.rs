@@ -281,11 +281,13 @@ impl Machine {
             return self.refuse(INVALID_CONTEXT, "the context of the event is NULL");
         }
         self.living(context)?;
+        self.may_wait_for(context)?;
         self.refuse(INVALID_HANDLE, format_args!("the event {event:#x} cannot be used with a context"))
     }
 
     /// The context is destroyed, and everything that it made.
     pub(super) fn end_work(&mut self, context: Handle) {
+        self.uncapture_all(context);
         memory::lock().free_all(context);
         self.objects.orphan(context);
     }

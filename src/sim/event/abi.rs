@@ -12,13 +12,9 @@ c_abi! {
         give(event, |m| m.create_event(!event.is_null(), flags).map(|handle| handle as CUevent))
     }
     fn cuEventDestroy_v2(event: CUevent) { call(|m| m.destroy_event(event.addr())) }
-    fn cuEventRecord(event: CUevent, stream: CUstream) { call(|m| m.record_event(event.addr(), stream.addr())) }
+    fn cuEventRecord(event: CUevent, stream: CUstream) { call(|m| m.record_event(event.addr(), stream.addr(), 0)) }
     fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint) {
-        call(|m| {
-            m.event_of(event.addr())?;
-            m.outside_of_captures(stream.addr(), flags)?;
-            m.record_event(event.addr(), stream.addr())
-        })
+        call(|m| m.record_event(event.addr(), stream.addr(), flags))
     }
     fn cuEventQuery(event: CUevent) { call(|m| m.query_event(event.addr())) }
     fn cuEventSynchronize(event: CUevent) {

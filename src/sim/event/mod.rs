@@ -3,9 +3,9 @@
 pub(super) mod abi;
 mod ipc;
 
+use super::graph::Operation;
 use super::machine::*;
-use super::stream::{Moment, NOT_READY};
-use crate::driver::ffi::CUresult;
+use super::stream::{Captured, ILLEGAL_STATE, Moment, NOT_READY};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const EVENT_FLAGS: u32 = 0x7;
 const BLOCKING_EVENT_NEEDED: u32 = 0x2;
 const DISABLE_TIMING: u32 = 0x2;
 const INTERPROCESS: u32 = 0x4;
+/// In a capture: the event itself, of the world outside.
 const EXTERNAL: u32 = 0x1;
-const ILLEGAL_STATE: CUresult = 401;
 
 #[derive(Clone)]
 pub(super) struct Event {
@@ -22,6 +22,14 @@ pub(super) struct Event {
     flags: u32,
     /// What it was recorded for last.
     moment: Option<Arc<Moment>>,
+    /// Where in a capture, if it was recorded in one last.
+    captured: Option<Captured>,
+}
+
+impl Event {
+    pub(super) fn moment(&self) -> Option<Arc<Moment>> {
+        self.moment.clone()
+    }
 }
 
 impl Machine {
@@ -32,7 +40,7 @@ impl Machine {
             return self
                 .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an event, or no pointer"));
         }
-        Ok(self.objects.add(Object::Event(Event { context, flags, moment: None })))
+        Ok(self.objects.add(Object::Event(Event { context, flags, moment: None, captured: None })))
     }
 
     pub(super) fn event_of(&mut self, handle: usize) -> Answer<Event> {
@@ -55,17 +63,32 @@ impl Machine {
     }
 
     /// The moment comes when the stream gets to it.
-    pub(super) fn record_event(&mut self, handle: usize, stream: usize) -> Answer<()> {
+    pub(super) fn record_event(&mut self, handle: usize, stream: usize, flags: u32) -> Answer<()> {
         let event = self.event_of(handle)?;
         let to = self.stream_of(stream)?;
         if to.context != event.context {
             return self.refuse(INVALID_HANDLE, "an event is recorded in streams of its own context");
         }
+        if flags & !EXTERNAL != 0 {
+            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a record"));
+        }
+        match (self.capturing(stream)?, flags) {
+            (true, EXTERNAL) => return self.record(stream, Operation::Record(handle)),
+            (true, _) => {
+                let captured = self.captured_event(stream);
+                if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
+                    event.captured = captured;
+                }
+                return Ok(());
+            }
+            (false, EXTERNAL) => {
+                return self.refuse(ILLEGAL_STATE, "an external record is of a stream that captures");
+            }
+            _ => {}
+        }
         let moment = Arc::new(Moment::default());
         let comes = Arc::clone(&moment);
-        if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
-            event.moment = Some(moment);
-        }
+        self.set_moment(handle, moment);
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
             before.iter().for_each(|moment| moment.wait());
@@ -74,22 +97,52 @@ impl Machine {
         Ok(())
     }
 
+    /// From now on the event stands for this moment.
+    pub(super) fn set_moment(&mut self, handle: usize, moment: Arc<Moment>) {
+        if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
+            event.moment = Some(moment);
+            event.captured = None;
+        }
+    }
+
     pub(super) fn query_event(&mut self, handle: usize) -> Answer<()> {
         let event = self.event_of(handle)?;
+        self.is_real(event.captured.as_ref(), true)?;
+        self.may_wait()?;
         let over = event.moment.is_none_or(|moment| moment.time().is_some());
         if over { Ok(()) } else { Err(NOT_READY) }
     }
 
     /// What to wait for; nothing if it was never recorded.
     pub(super) fn moment_of(&mut self, handle: usize) -> Answer<Option<Arc<Moment>>> {
-        Ok(self.event_of(handle)?.moment)
+        let event = self.event_of(handle)?;
+        self.is_real(event.captured.as_ref(), true)?;
+        self.may_wait()?;
+        Ok(event.moment)
     }
 
     pub(super) fn wait_event(&mut self, stream: usize, event: usize, flags: u32) -> Answer<()> {
         let to = self.stream_of(stream)?;
-        let moment = self.moment_of(event)?;
-        self.outside_of_captures(stream, flags)?;
-        let Some(moment) = moment else { return Ok(()) };
+        let found = self.event_of(event)?;
+        if flags & !EXTERNAL != 0 {
+            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a wait"));
+        }
+        let captures = self.capturing(stream)?;
+        if let (Some(captured), EXTERNAL) = (&found.captured, flags) {
+            self.is_live(captured)?;
+        }
+        match (captures, flags) {
+            (true, EXTERNAL) => return self.record(stream, Operation::Wait(event)),
+            (false, EXTERNAL) => {
+                return self.refuse(ILLEGAL_STATE, "an external wait is of a stream that captures");
+            }
+            (captures, _) => match (&found.captured, &found.moment) {
+                (Some(captured), _) => return self.wait_captured(stream, captured),
+                (None, Some(_)) if captures => return self.no_isolation(stream),
+                _ => {}
+            },
+        }
+        let Some(moment) = found.moment else { return Ok(()) };
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
             before.iter().for_each(|moment| moment.wait());
@@ -98,19 +151,11 @@ impl Machine {
         Ok(())
     }
 
-    /// What flags of recording and waiting say of captures has no meaning in a stream that captures nothing.
-    pub(super) fn outside_of_captures(&mut self, stream: usize, flags: u32) -> Answer<()> {
-        self.stream_of(stream)?;
-        match flags {
-            0 => Ok(()),
-            EXTERNAL => self.refuse(ILLEGAL_STATE, "an external event is for a stream that is capturing"),
-            _ => self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of recording or waiting")),
-        }
-    }
-
     /// Milliseconds, as the device tells them: in steps of about half a microsecond.
     pub(super) fn elapsed(&mut self, start: usize, end: usize) -> Answer<f32> {
         let (start, end) = (self.event_of(start)?, self.event_of(end)?);
+        self.is_real(start.captured.as_ref(), false)?;
+        self.is_real(end.captured.as_ref(), false)?;
         let timed = (start.flags | end.flags) & DISABLE_TIMING == 0 && start.context == end.context;
         let (Some(from), Some(to), true) = (start.moment, end.moment, timed) else {
             return self

@@ -6,6 +6,7 @@
 use super::launch::Asked;
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give_first, put};
+use crate::sim::graph::Parameters;
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_void};
 
@@ -14,18 +15,22 @@ use std::os::raw::{c_int, c_uint, c_void};
 /// # Safety
 ///
 /// `parameters` has a pointer for each parameter, to as many bytes as it has.
-unsafe fn gather(machine: &mut Machine, function: usize, parameters: *mut *mut c_void) -> Answer<Vec<u8>> {
+pub(in crate::sim) unsafe fn gather(
+    machine: &mut Machine,
+    function: usize,
+    parameters: *mut *mut c_void,
+) -> Answer<Parameters> {
     let layout = machine.parameters(function)?;
     let mut values = vec![0; layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0)];
     if !layout.is_empty() && parameters.is_null() {
         return machine.refuse(INVALID_VALUE, "the kernel has parameters, and got none");
     }
-    for (at, (offset, size)) in layout.into_iter().enumerate() {
-        // SAFETY: the caller vouches for the pointers.
+    for (at, (offset, size)) in layout.iter().copied().enumerate() {
+        // SAFETY: the caller guarantees the pointers.
         let value = unsafe { std::slice::from_raw_parts((*parameters.add(at)).cast::<u8>(), size) };
         values[offset..offset + size].copy_from_slice(value);
     }
-    Ok(values)
+    Ok(Parameters::new(values, &layout.iter().map(|(offset, _)| *offset).collect::<Vec<_>>()))
 }
 
 c_abi! {
@@ -62,16 +67,16 @@ c_abi! {
             }
             let parameters = gather(m, function.addr(), parameters)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-            let (function, shared, stream) = (function.addr(), shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, stream, cooperative: false }, parameters)
+            let (function, shared) = (function.addr(), shared as usize);
+            m.launch(&Asked { function, grid, block, shared, cooperative: false }, stream.addr(), parameters)
         })
     }
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
         call(|m| {
             let parameters = gather(m, function.addr(), parameters)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-            let (function, shared, stream) = (function.addr(), shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, stream, cooperative: true }, parameters)
+            let (function, shared) = (function.addr(), shared as usize);
+            m.launch(&Asked { function, grid, block, shared, cooperative: true }, stream.addr(), parameters)
         })
     }
 }

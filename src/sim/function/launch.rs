@@ -3,47 +3,59 @@
 use super::MOST_THREADS;
 use crate::driver::ffi::CUresult;
 use crate::sim::device::SM_COUNT;
+use crate::sim::graph::{Kernel, Operation, Parameters};
 use crate::sim::machine::*;
-use crate::sim::ptx::Launch;
+use std::sync::Arc;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
 
 /// What a launch asks for.
-pub(super) struct Asked {
-    pub(super) function: usize,
-    pub(super) grid: [u32; 3],
-    pub(super) block: [u32; 3],
-    pub(super) shared: usize,
-    pub(super) stream: usize,
-    pub(super) cooperative: bool,
+pub(in crate::sim) struct Asked {
+    pub(in crate::sim) function: usize,
+    pub(in crate::sim) grid: [u32; 3],
+    pub(in crate::sim) block: [u32; 3],
+    pub(in crate::sim) shared: usize,
+    pub(in crate::sim) cooperative: bool,
 }
 
 impl Machine {
     /// The offset and size of each parameter of a kernel.
-    pub(super) fn parameters(&mut self, function: usize) -> Answer<Vec<(usize, usize)>> {
+    pub(in crate::sim) fn parameters(&mut self, function: usize) -> Answer<Vec<(usize, usize)>> {
         let (program, _, entry) = self.program_of(function)?;
         Ok(program.entries[entry].parameters.iter().map(|it| (it.offset, it.size)).collect())
     }
 
-    pub(super) fn launch(&mut self, asked: &Asked, parameters: Vec<u8>) -> Answer<()> {
+    /// A launch is of the context that is current; one that is wrong invalidates the stream's capture.
+    pub(super) fn launch(&mut self, asked: &Asked, stream: usize, parameters: Parameters) -> Answer<()> {
         let current = self.healthy_current()?;
-        let (program, variables, entry) = self.program_of(asked.function)?;
-        let stream = self.stream_of(asked.stream)?;
-        if self.function(asked.function)?.context != current || stream.context != current {
+        self.program_of(asked.function)?;
+        let to = self.stream_of(stream)?;
+        self.capturing(stream)?;
+        if self.function(asked.function)?.context != current || to.context != current {
             return self
                 .refuse(INVALID_HANDLE, "the function and the stream are of the context that is current");
         }
+        let kernel = self.kernel(asked, parameters);
+        let kernel = self.breaks_capture(stream, kernel)?;
+        self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
+    }
+
+    /// What a launch asks for, to be launched.
+    pub(in crate::sim) fn kernel(&mut self, asked: &Asked, parameters: Parameters) -> Answer<Kernel> {
+        let (program, variables, entry) = self.program_of(asked.function)?;
         self.check_size(asked, program.entries[entry].body.shared)?;
-        let launch = Launch {
+        Ok(Kernel {
+            function: asked.function,
+            context: self.function(asked.function)?.context,
+            name: program.entries[entry].name.clone(),
             program,
             entry,
             variables,
             grid: asked.grid,
             block: asked.block,
-            dynamic_shared: asked.shared,
-            parameters,
-        };
-        self.enqueue(asked.stream, &stream, move || launch.run().map_err(|fault| (fault.status, fault.why)))
+            shared: asked.shared,
+            parameters: Arc::new(parameters),
+        })
     }
 
     fn check_size(&mut self, asked: &Asked, fixed: usize) -> Answer<()> {

@@ -3,6 +3,8 @@
 pub(super) mod abi;
 mod launch;
 
+pub(super) use launch::Asked;
+
 use super::device::SHARED_PER_BLOCK;
 use super::machine::*;
 use super::module::NOT_FOUND;

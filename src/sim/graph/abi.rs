@@ -1,81 +1,222 @@
-//! The C ABI of the graph chapter.
+//! The C ABI of the graph chapter: graphs, their edges, user objects. Nodes and executables have files of their own.
 
 // C functions that read and write through the pointers they are given.
-#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, unused_variables)]
+#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
+mod executable;
+mod nodes;
+
+pub(in crate::sim) use executable::*;
+pub(in crate::sim) use nodes::*;
+
+use super::edges::Data;
+use super::{Edge, Host};
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call};
-use crate::sim::machine::NOT_SUPPORTED;
-use std::os::raw::{c_char, c_uint, c_ulonglong, c_void};
+use crate::sim::abi::{c_abi, call, give, give_first, name};
+use crate::sim::machine::*;
+use std::os::raw::{c_char, c_uint, c_void};
 
-fn not_yet() -> CUresult {
-    call(|m| m.refuse(NOT_SUPPORTED, "graphs are not modelled"))
+/// Writes handles into a list of as many places as `count` says, and how many there are. Places left over are NULL.
+///
+/// # Safety
+///
+/// `count` is NULL or may be read and written, and each list is NULL or has so many places.
+unsafe fn give_list<const LISTS: usize>(
+    machine: &mut Machine,
+    lists: [*mut CUgraphNode; LISTS],
+    count: *mut usize,
+    found: &[[usize; LISTS]],
+) -> Answer<()> {
+    if count.is_null() {
+        return machine.refuse(INVALID_VALUE, "a list needs a pointer for its length, and got NULL");
+    }
+    let given = lists.iter().filter(|list| !list.is_null()).count();
+    if given != 0 && given != LISTS {
+        return machine.refuse(INVALID_VALUE, "an edge has two ends, and one list is NULL");
+    }
+    if given == 0 {
+        // SAFETY: the caller guarantees it.
+        unsafe { count.write(found.len()) };
+        return Ok(());
+    }
+    // SAFETY: the caller guarantees as many places as it says.
+    unsafe {
+        let places = count.read();
+        for at in 0..places {
+            for (list, out) in lists.iter().enumerate() {
+                out.add(at).write(found.get(at).map_or(0, |handles| handles[list]) as CUgraphNode);
+            }
+        }
+        count.write(found.len().min(places));
+    }
+    Ok(())
+}
+
+/// Writes what edges are like, beside a list of them; without a place for it, they must be the usual ones.
+///
+/// # Safety
+///
+/// As [`give_list`].
+unsafe fn give_data(
+    machine: &mut Machine,
+    list: bool,
+    out: *mut CUgraphEdgeData,
+    count: *mut usize,
+    edges: &[Edge],
+) -> Answer<()> {
+    if list && out.is_null() {
+        return machine.check_lossless(edges);
+    }
+    if out.is_null() || count.is_null() || !list {
+        return Ok(());
+    }
+    // SAFETY: the caller guarantees as many places as it says.
+    unsafe {
+        for (at, edge) in edges.iter().enumerate().take(count.read()) {
+            out.add(at).write(edge.data.into());
+        }
+    }
+    Ok(())
+}
+
+/// Nodes that something comes after, with what the edges are like.
+///
+/// # Safety
+///
+/// `nodes` and `edges` are NULL or have `count` places.
+pub(in crate::sim) unsafe fn after(
+    machine: &mut Machine,
+    nodes: *const CUgraphNode,
+    edges: *const CUgraphEdgeData,
+    count: usize,
+) -> Answer<Vec<Edge>> {
+    if count > 0 && nodes.is_null() {
+        return machine
+            .refuse(INVALID_VALUE, format_args!("{count} nodes to come after, and the list is NULL"));
+    }
+    let read = |at: usize| {
+        // SAFETY: the caller guarantees the places.
+        let (node, data) =
+            unsafe { (nodes.add(at).read(), (!edges.is_null()).then(|| edges.add(at).read())) };
+        Edge::after(node.addr(), data.map_or_else(Data::default, Data::from))
+    };
+    Ok((0..count).map(read).collect())
+}
+
+/// Edges from these nodes to those.
+///
+/// # Safety
+///
+/// Each list is NULL or has `count` places.
+unsafe fn edges(
+    machine: &mut Machine,
+    from: *const CUgraphNode,
+    to: *const CUgraphNode,
+    data: *const CUgraphEdgeData,
+    count: usize,
+) -> Answer<Vec<Edge>> {
+    // SAFETY: the caller guarantees the places.
+    let (edges, to) =
+        unsafe { (after(machine, from, data, count)?, after(machine, to, std::ptr::null(), count)?) };
+    Ok(edges.into_iter().zip(to).map(|(edge, to)| Edge { to: to.from, ..edge }).collect())
 }
 
 c_abi! {
-    fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) { not_yet() }
-    fn cuGraphDestroy(graph: CUgraph) { not_yet() }
-    fn cuGraphClone(clone: *mut CUgraph, graph: CUgraph) { not_yet() }
-    fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph) { not_yet() }
-    fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_uint) { not_yet() }
-    fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) { not_yet() }
-    fn cuGraphGetRootNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) { not_yet() }
-    fn cuGraphGetEdges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) { not_yet() }
-    fn cuGraphGetEdges_v2(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) { not_yet() }
-    fn cuGraphNodeGetDependencies(node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) { not_yet() }
-    fn cuGraphNodeGetDependencies_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) { not_yet() }
-    fn cuGraphNodeGetDependentNodes(node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) { not_yet() }
-    fn cuGraphNodeGetDependentNodes_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) { not_yet() }
-    fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) { not_yet() }
-    fn cuGraphAddDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize) { not_yet() }
-    fn cuGraphRemoveDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) { not_yet() }
-    fn cuGraphRemoveDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize) { not_yet() }
-    fn cuGraphDestroyNode(node: CUgraphNode) { not_yet() }
-    fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize) { not_yet() }
-    fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS) { not_yet() }
-    fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS) { not_yet() }
-    fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) { not_yet() }
-    fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext) { not_yet() }
-    fn cuGraphMemcpyNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEMCPY3D) { not_yet() }
-    fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMCPY3D) { not_yet() }
-    fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext) { not_yet() }
-    fn cuGraphMemsetNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEMSET_NODE_PARAMS) { not_yet() }
-    fn cuGraphMemsetNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS) { not_yet() }
-    fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) { not_yet() }
-    fn cuGraphHostNodeGetParams(node: CUgraphNode, params: *mut CUDA_HOST_NODE_PARAMS) { not_yet() }
-    fn cuGraphHostNodeSetParams(node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) { not_yet() }
-    fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, child: CUgraph) { not_yet() }
-    fn cuGraphChildGraphNodeGetGraph(node: CUgraphNode, child: *mut CUgraph) { not_yet() }
-    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) { not_yet() }
-    fn cuGraphEventRecordNodeGetEvent(node: CUgraphNode, event: *mut CUevent) { not_yet() }
-    fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent) { not_yet() }
-    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) { not_yet() }
-    fn cuGraphEventWaitNodeGetEvent(node: CUgraphNode, event: *mut CUevent) { not_yet() }
-    fn cuGraphEventWaitNodeSetEvent(node: CUgraphNode, event: CUevent) { not_yet() }
-    fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) { not_yet() }
-    fn cuGraphMemAllocNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) { not_yet() }
-    fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, address: CUdeviceptr) { not_yet() }
-    fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, address: *mut CUdeviceptr) { not_yet() }
-    fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) { not_yet() }
-    fn cuGraphInstantiateWithParams(executable: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) { not_yet() }
-    fn cuGraphExecGetFlags(executable: CUgraphExec, flags: *mut c_ulonglong) { not_yet() }
-    fn cuGraphExecKernelNodeSetParams_v2(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) { not_yet() }
-    fn cuGraphExecMemcpyNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMCPY3D, context: CUcontext) { not_yet() }
-    fn cuGraphExecMemsetNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext) { not_yet() }
-    fn cuGraphExecHostNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) { not_yet() }
-    fn cuGraphExecChildGraphNodeSetParams(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) { not_yet() }
-    fn cuGraphExecEventRecordNodeSetEvent(executable: CUgraphExec, node: CUgraphNode, event: CUevent) { not_yet() }
-    fn cuGraphExecEventWaitNodeSetEvent(executable: CUgraphExec, node: CUgraphNode, event: CUevent) { not_yet() }
-    fn cuGraphNodeSetEnabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) { not_yet() }
-    fn cuGraphNodeGetEnabled(executable: CUgraphExec, node: CUgraphNode, enabled: *mut c_uint) { not_yet() }
-    fn cuGraphExecUpdate_v2(executable: CUgraphExec, graph: CUgraph, info: *mut CUgraphExecUpdateResultInfo) { not_yet() }
-    fn cuGraphUpload(executable: CUgraphExec, stream: CUstream) { not_yet() }
-    fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream) { not_yet() }
-    fn cuGraphExecDestroy(executable: CUgraphExec) { not_yet() }
-    fn cuGraphDebugDotPrint(graph: CUgraph, path: *const c_char, flags: c_uint) { not_yet() }
-    fn cuUserObjectCreate(object: *mut CUuserObject, data: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint) { not_yet() }
-    fn cuUserObjectRetain(object: CUuserObject, count: c_uint) { not_yet() }
-    fn cuUserObjectRelease(object: CUuserObject, count: c_uint) { not_yet() }
-    fn cuGraphRetainUserObject(graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) { not_yet() }
-    fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint) { not_yet() }
+    fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) {
+        give(graph, |m| m.create_graph(!graph.is_null(), flags).map(|it| it as CUgraph))
+    }
+    fn cuGraphDestroy(graph: CUgraph) { call(|m| m.destroy_graph(graph.addr())) }
+    fn cuGraphClone(clone: *mut CUgraph, graph: CUgraph) {
+        give(clone, |m| m.clone_graph(!clone.is_null(), graph.addr()).map(|it| it as CUgraph))
+    }
+    fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph) {
+        give(node, |m| {
+            m.find_in_clone(!node.is_null(), original.addr(), clone.addr()).map(|it| it as CUgraphNode)
+        })
+    }
+    fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_uint) { give_first(kind, |m| m.node_type(node.addr())) }
+    fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        call(|m| {
+            let found: Vec<_> = m.nodes_of(graph.addr())?.into_iter().map(|node| [node]).collect();
+            give_list(m, [nodes], count, &found)
+        })
+    }
+    fn cuGraphGetRootNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        call(|m| {
+            let found: Vec<_> = m.roots_of(graph.addr())?.into_iter().map(|node| [node]).collect();
+            give_list(m, [nodes], count, &found)
+        })
+    }
+    fn cuGraphGetEdges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
+        cuGraphGetEdges_v2(graph, from, to, std::ptr::null_mut(), count)
+    }
+    fn cuGraphGetEdges_v2(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
+        call(|m| {
+            let found = m.edges_of(graph.addr())?;
+            give_data(m, !from.is_null(), edges, count, &found)?;
+            give_list(m, [from, to], count, &found.iter().map(|edge| [edge.from, edge.to]).collect::<Vec<_>>())
+        })
+    }
+    fn cuGraphNodeGetDependencies(node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+        cuGraphNodeGetDependencies_v2(node, nodes, std::ptr::null_mut(), count)
+    }
+    fn cuGraphNodeGetDependencies_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
+        call(|m| {
+            let found = m.edges_to(node.addr())?;
+            give_data(m, !nodes.is_null(), edges, count, &found)?;
+            give_list(m, [nodes], count, &found.iter().map(|edge| [edge.from]).collect::<Vec<_>>())
+        })
+    }
+    fn cuGraphNodeGetDependentNodes(node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+        cuGraphNodeGetDependentNodes_v2(node, nodes, std::ptr::null_mut(), count)
+    }
+    fn cuGraphNodeGetDependentNodes_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
+        call(|m| {
+            let found = m.edges_from(node.addr())?;
+            give_data(m, !nodes.is_null(), edges, count, &found)?;
+            give_list(m, [nodes], count, &found.iter().map(|edge| [edge.to]).collect::<Vec<_>>())
+        })
+    }
+    fn cuGraphAddDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+        cuGraphAddDependencies_v2(graph, from, to, std::ptr::null(), count)
+    }
+    fn cuGraphAddDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
+        call(|m| {
+            let edges = edges(m, from, to, data, count)?;
+            m.add_edges(graph.addr(), &edges)
+        })
+    }
+    fn cuGraphRemoveDependencies(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+        cuGraphRemoveDependencies_v2(graph, from, to, std::ptr::null(), count)
+    }
+    fn cuGraphRemoveDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
+        call(|m| {
+            let edges = edges(m, from, to, data, count)?;
+            m.remove_edges(graph.addr(), &edges)
+        })
+    }
+    fn cuGraphDestroyNode(node: CUgraphNode) { call(|m| m.destroy_node(node.addr())) }
+    fn cuGraphChildGraphNodeGetGraph(node: CUgraphNode, child: *mut CUgraph) {
+        give(child, |m| m.child_of(node.addr()).map(|it| it as CUgraph))
+    }
+    fn cuGraphDebugDotPrint(graph: CUgraph, path: *const c_char, flags: c_uint) {
+        call(|m| {
+            let path = name(m, path)?;
+            m.write_dot(graph.addr(), &path, flags)
+        })
+    }
+    fn cuUserObjectCreate(object: *mut CUuserObject, data: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint) {
+        give(object, |m| {
+            let host = destroy.map(|_| Host { function: destroy, data: data.addr() });
+            m.create_user(!object.is_null(), host, count, flags).map(|it| it as CUuserObject)
+        })
+    }
+    fn cuUserObjectRetain(object: CUuserObject, count: c_uint) { call(|m| m.retain_user(object.addr(), count)) }
+    fn cuUserObjectRelease(object: CUuserObject, count: c_uint) { call(|m| m.release_user(object.addr(), count)) }
+    fn cuGraphRetainUserObject(graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) {
+        call(|m| m.graph_retains(graph.addr(), object.addr(), count, flags))
+    }
+    fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint) {
+        call(|m| m.graph_releases(graph.addr(), object.addr(), count))
+    }
 }

@@ -15,7 +15,7 @@ use std::os::raw::{c_uint, c_void};
 ///
 /// As `cuMemAlloc`'s: `out` is NULL or may be written.
 unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -> CUresult {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees it.
     unsafe {
         give(out, |m| {
             let context = m.healthy_current()?;
@@ -48,7 +48,7 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
     })
 }
 
-const DEVICE: &[Kind] = &[Kind::Device, Kind::Managed];
+const DEVICE: &[Kind] = &[Kind::Device, Kind::Managed, Kind::Graph];
 
 c_abi! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {

@@ -33,7 +33,7 @@ impl Addresses {
     }
 
     /// The first free range that fits, or what was never given out.
-    pub(super) fn allocate(&mut self, size: usize) -> u64 {
+    pub(in crate::sim) fn allocate(&mut self, size: usize) -> u64 {
         let wanted = span(size);
         let Some((at, length)) = self.free.iter().find(|(_, length)| **length >= wanted) else {
             self.next += wanted;
@@ -48,7 +48,7 @@ impl Addresses {
     }
 
     /// An allocation is gone. Its range joins the free ones on both sides, so that a larger one may fit next.
-    pub(super) fn release(&mut self, at: u64, size: usize) {
+    pub(in crate::sim) fn release(&mut self, at: u64, size: usize) {
         if !self.again {
             return;
         }

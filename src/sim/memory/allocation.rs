@@ -15,6 +15,8 @@ pub(in crate::sim) enum Kind {
     Variable,
     Managed,
     Locked,
+    /// What a launch of a graph has allocated.
+    Graph,
 }
 
 pub(super) struct Allocation {
@@ -41,7 +43,7 @@ fn layout(size: usize) -> Option<Layout> {
 
 impl Allocation {
     pub(super) fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
-        if matches!(kind, Kind::Device | Kind::Variable) && size > MOST_WHOLE {
+        if matches!(kind, Kind::Device | Kind::Variable | Kind::Graph) && size > MOST_WHOLE {
             return Some(Allocation { kind, context, size, contents: Contents::Pages(HashMap::new()) });
         }
         let layout = layout(size).filter(|layout| layout.size() > 0)?;

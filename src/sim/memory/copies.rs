@@ -3,13 +3,14 @@
 use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
+use crate::sim::graph::{Copy, Fill, Operation};
 use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
 /// One end of a copy.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(in crate::sim) enum End {
     Device(u64),
     Host(HostMemory),
 }
@@ -21,7 +22,7 @@ fn lost(why: String) -> (CUresult, String) {
     (700, why)
 }
 
-fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
+pub(in crate::sim) fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
     match from {
         End::Host(memory) => Ok(memory.read()),
         End::Device(address) => {
@@ -32,7 +33,7 @@ fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
     }
 }
 
-fn write(to: End, bytes: &[u8]) -> Done {
+pub(in crate::sim) fn write(to: End, bytes: &[u8]) -> Done {
     match to {
         End::Host(memory) => {
             memory.write(bytes);
@@ -97,8 +98,17 @@ pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CU
     waiting(|m| {
         m.healthy_current()?;
         let found = m.stream_of(stream.unwrap_or(0))?;
+        let captured = m.capturing(stream.unwrap_or(0))?;
         if size == 0 {
             return Ok(None);
+        }
+        if let Some(stream) = stream {
+            if captured {
+                let copy =
+                    Copy { context: found.context, from: from.into(), to: to.into(), extent: [size, 1, 1] };
+                m.check_copy(&copy)?;
+                return m.record(stream, Operation::Copy(copy)).map(|()| None);
+            }
         }
         m.check_end(to, size)?;
         m.check_end(from, size)?;
@@ -119,8 +129,17 @@ pub(super) fn fill(to: u64, byte: u8, size: usize, stream: Option<usize>) -> CUr
     waiting(|m| {
         m.healthy_current()?;
         let found = m.stream_of(stream.unwrap_or(0))?;
+        let captured = m.capturing(stream.unwrap_or(0))?;
         if size == 0 {
             return Ok(None);
+        }
+        if let Some(stream) = stream {
+            if captured {
+                // Where it is is not looked at before the graph is launched.
+                let (value, context) = (byte.into(), found.context);
+                let fill = Fill { context, to, pitch: 0, value, element: 1, width: size, height: 1 };
+                return m.record(stream, Operation::Fill(fill)).map(|()| None);
+            }
         }
         m.check_end(End::Device(to), size)?;
         m.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {

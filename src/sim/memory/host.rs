@@ -19,8 +19,18 @@ impl HostMemory {
         HostMemory { address, size }
     }
 
+    pub(in crate::sim) fn none() -> HostMemory {
+        HostMemory { address: 0, size: 0 }
+    }
+
     pub(in crate::sim) fn address(self) -> usize {
         self.address
+    }
+
+    /// So many of these bytes; none past their end.
+    pub(in crate::sim) fn part(self, at: usize, size: usize) -> HostMemory {
+        let at = at.min(self.size);
+        HostMemory { address: self.address + at, size: size.min(self.size - at) }
     }
 
     pub(in crate::sim) fn read(self) -> Vec<u8> {

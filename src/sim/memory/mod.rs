@@ -10,29 +10,37 @@ mod allocation;
 mod array;
 mod copies;
 mod host;
+mod of_graph;
 
 pub(super) use allocation::Kind;
 pub(super) use array::Array;
+pub(super) use copies::{End, read, write};
+pub(super) use host::HostMemory;
 
 use super::machine::Handle;
 use addresses::{Addresses, GRANULE};
 use allocation::{Allocation, Contents};
-use host::HostMemory;
 use lazy_static::lazy_static;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const TOTAL: usize = super::device::TOTAL_MEMORY;
 
 pub(super) struct Memory {
     by_address: BTreeMap<u64, Allocation>,
-    pub(super) addresses: Addresses,
+    pub(in crate::sim) addresses: Addresses,
     used: usize,
+    /// Where the memory begins that launches of graphs have allocated.
+    of_graphs: BTreeSet<u64>,
 }
 
 lazy_static! {
-    static ref MEMORY: Mutex<Memory> =
-        Mutex::new(Memory { by_address: BTreeMap::new(), addresses: Addresses::new(), used: 0 });
+    static ref MEMORY: Mutex<Memory> = Mutex::new(Memory {
+        by_address: BTreeMap::new(),
+        addresses: Addresses::new(),
+        used: 0,
+        of_graphs: BTreeSet::new()
+    });
 }
 
 pub(super) fn lock() -> MutexGuard<'static, Memory> {
@@ -61,6 +69,7 @@ impl Memory {
     }
 
     pub(super) fn free(&mut self, address: u64) {
+        self.free_of_graph(address);
         if let Some(gone) = self.by_address.remove(&address) {
             self.used -= gone.size;
             // The others' addresses are the host's, and go back to it.
@@ -105,7 +114,7 @@ impl Memory {
     }
 
     /// Whether all these bytes are in one allocation.
-    pub(super) fn check(&mut self, address: u64, size: usize) -> Result<(), String> {
+    pub(in crate::sim) fn check(&mut self, address: u64, size: usize) -> Result<(), String> {
         self.find(address, size).map(|_| ())
     }
 

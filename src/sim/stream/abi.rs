@@ -1,11 +1,13 @@
 //! The C ABI of the stream chapter.
 
 // C functions that read and write through the pointers they are given.
-#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, unused_variables)]
+#![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::as_host_function;
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, wait_then};
+use crate::sim::abi::{c_abi, call, give, give_first, put, wait_then};
+use crate::sim::graph::Host;
+use crate::sim::graph::abi::after;
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
 
@@ -15,10 +17,6 @@ struct Callback {
     function: CUstreamCallback,
     stream: usize,
     data: usize,
-}
-
-fn not_yet() -> CUresult {
-    call(|m| m.refuse(NOT_SUPPORTED, "captures are not modelled"))
 }
 
 c_abi! {
@@ -32,6 +30,8 @@ c_abi! {
         wait_then(
             |m| {
                 let found = m.stream_of(stream.addr())?;
+                m.no_node(stream.addr())?;
+                m.may_wait()?;
                 let before = m.comes_after(stream.addr(), &found);
                 Ok(Box::new(move || {
                     before.iter().for_each(|moment| moment.wait());
@@ -41,11 +41,19 @@ c_abi! {
             |m| m.stream_of(stream.addr()).map(|_| ()),
         )
     }
-    fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.stream_of(stream.addr()).map(|s| s.flags)) }
+    fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.not_captured(stream.addr()).map(|s| s.flags)) }
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
-        give(priority, |m| m.stream_of(stream.addr()).map(|s| s.attributes.priority()))
+        give(priority, |m| {
+            m.capturing(stream.addr())?;
+            m.stream_of(stream.addr()).map(|s| s.attributes.priority())
+        })
     }
-    fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) { give(id, |m| m.stream_id(stream.addr())) }
+    fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) {
+        give(id, |m| {
+            m.not_captured(stream.addr())?;
+            m.stream_id(stream.addr())
+        })
+    }
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
         give(context, |m| m.stream_of(stream.addr()).map(|s| s.context as CUcontext))
     }
@@ -82,6 +90,7 @@ c_abi! {
             if callback.is_none() || flags != 0 {
                 return m.refuse(INVALID_VALUE, "a callback is a function, and takes no flags");
             }
+            m.no_node(stream.addr())?;
             let before = m.comes_after(stream.addr(), &found);
             let callback = Callback { function: callback, stream: stream.addr(), data: user_data.addr() };
             let context = found.context;
@@ -98,25 +107,55 @@ c_abi! {
     fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void) {
         call(|m| {
             let found = m.stream_of(stream.addr())?;
-            let Some(function) = function else {
-                return m.refuse(INVALID_VALUE, "a host function is needed, and got NULL");
-            };
-            let data = user_data.addr();
-            m.enqueue(stream.addr(), &found, move || {
-                // SAFETY: the program's function, with what it asked to be called with.
-                as_host_function(|| unsafe { function(data as *mut c_void) });
-                Ok(())
-            })
+            let operation = m.check_host(Host { function, data: user_data.addr() })?;
+            m.record_or_enqueue(stream.addr(), &found, operation)
         })
     }
-    fn cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint) { not_yet() }
-    fn cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph, after: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize, mode: c_uint) { not_yet() }
-    fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) { not_yet() }
-    fn cuStreamIsCapturing(stream: CUstream, status: *mut c_uint) { give(status, |m| m.stream_of(stream.addr()).map(|_| 0)) }
-    fn cuStreamGetCaptureInfo_v2(stream: CUstream, status: *mut c_uint, id: *mut c_ulonglong, graph: *mut CUgraph, after: *mut *const CUgraphNode, count: *mut usize) { not_yet() }
-    fn cuStreamGetCaptureInfo_v3(stream: CUstream, status: *mut c_uint, id: *mut c_ulonglong, graph: *mut CUgraph, after: *mut *const CUgraphNode, edges: *mut *const CUgraphEdgeData, count: *mut usize) { not_yet() }
-    fn cuStreamUpdateCaptureDependencies(stream: CUstream, after: *mut CUgraphNode, count: usize, flags: c_uint) { not_yet() }
-    fn cuStreamUpdateCaptureDependencies_v2(stream: CUstream, after: *mut CUgraphNode, edges: *const CUgraphEdgeData, count: usize, flags: c_uint) { not_yet() }
+    fn cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint) { call(|m| m.begin_capture(stream.addr(), mode)) }
+    fn cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph, nodes: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize, mode: c_uint) {
+        call(|m| {
+            let after = after(m, nodes, edges, count)?;
+            m.begin_capture_into(stream.addr(), graph.addr(), after, mode)
+        })
+    }
+    fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
+        call(|m| {
+            let ended = m.end_capture(stream.addr());
+            put(graph, ended.unwrap_or(0) as CUgraph);
+            ended.map(|_| ())
+        })
+    }
+    fn cuStreamIsCapturing(stream: CUstream, status: *mut c_uint) { give_first(status, |m| m.capture_status(stream.addr())) }
+    fn cuStreamGetCaptureInfo_v2(stream: CUstream, status: *mut c_uint, id: *mut c_ulonglong, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, count: *mut usize) {
+        cuStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, std::ptr::null_mut(), count)
+    }
+    fn cuStreamGetCaptureInfo_v3(stream: CUstream, status: *mut c_uint, id: *mut c_ulonglong, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, edges: *mut *const CUgraphEdgeData, count: *mut usize) {
+        give_first(status, |m| {
+            let found = m.capture_status(stream.addr())?;
+            let Some(info) = m.capture_info(stream.addr()) else { return Ok(found) };
+            if edges.is_null() && !nodes.is_null() {
+                m.check_lossless(&info.tips)?;
+            }
+            let lists = m.shown(stream.addr(), &info.tips);
+            put(id, info.id);
+            put(graph, info.graph as CUgraph);
+            let none = info.tips.is_empty();
+            put(nodes, if none { std::ptr::null() } else { lists.0.as_ptr().cast::<CUgraphNode>() });
+            put(edges, if none { std::ptr::null() } else { lists.1.as_ptr() });
+            put(count, info.tips.len());
+            Ok(found)
+        })
+    }
+    fn cuStreamUpdateCaptureDependencies(stream: CUstream, nodes: *mut CUgraphNode, count: usize, flags: c_uint) {
+        cuStreamUpdateCaptureDependencies_v2(stream, nodes, std::ptr::null(), count, flags)
+    }
+    fn cuStreamUpdateCaptureDependencies_v2(stream: CUstream, nodes: *mut CUgraphNode, edges: *const CUgraphEdgeData, count: usize, flags: c_uint) {
+        call(|m| {
+            m.is_captured(stream.addr())?;
+            let after = after(m, nodes, edges, count)?;
+            m.update_tips(stream.addr(), after, flags)
+        })
+    }
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
         call(|m| {
             m.ready()?;

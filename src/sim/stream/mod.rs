@@ -5,14 +5,17 @@
 
 pub(super) mod abi;
 mod attributes;
+mod capture;
 mod default;
+mod forbidden;
 mod queue;
 
 pub(super) use attributes::Attributes;
-
+pub(super) use capture::{Captured, Captures, ILLEGAL_STATE, is_anything_captured};
 pub(super) use queue::{Moment, Queue};
 
 use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
+use super::graph::Operation;
 use super::machine::*;
 use crate::driver::ffi::CUresult;
 use std::cell::Cell;
@@ -110,12 +113,30 @@ impl Machine {
                 return;
             }
             if let Err(error) = work() {
-                if let Some(context) = lock().get(context) {
-                    context.error.get_or_insert(error);
-                }
+                lock().put_in_error(context, error);
             }
         }));
         Ok(())
+    }
+
+    /// Adds an operation to a stream, or to the graph that it is captured into.
+    pub(super) fn record_or_enqueue(
+        &mut self,
+        handle: usize,
+        stream: &Stream,
+        operation: Operation,
+    ) -> Answer<()> {
+        if self.capturing(handle)? {
+            return self.record(handle, operation);
+        }
+        self.enqueue(handle, stream, move || operation.run())
+    }
+
+    /// A stream that is asked what cannot be asked of one that captures.
+    pub(super) fn not_captured(&mut self, handle: usize) -> Answer<Stream> {
+        let stream = self.stream_of(handle)?;
+        self.no_node(handle)?;
+        Ok(stream)
     }
 
     /// All work of a context, also that of streams that are destroyed.
@@ -148,6 +169,7 @@ impl Machine {
             return self.keep_default_stream(handle);
         }
         let stream = self.stream_of(handle)?;
+        self.uncapture(handle);
         if !stream.queue.is_idle() {
             self.leftovers.push((stream.context, stream.queue));
         }
@@ -157,6 +179,8 @@ impl Machine {
 
     pub(super) fn query_stream(&mut self, handle: usize) -> Answer<()> {
         let stream = self.stream_of(handle)?;
+        self.no_node(handle)?;
+        self.may_wait()?;
         let busy = match handle {
             0 | default::LEGACY => {
                 !stream.queue.is_idle()

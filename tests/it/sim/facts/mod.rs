@@ -12,8 +12,10 @@ macro_rules! call {
     };
 }
 
+mod capture;
 mod destroyed;
 mod device;
+mod graph;
 mod limits;
 mod primary;
 mod streams;

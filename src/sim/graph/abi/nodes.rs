@@ -1,0 +1,327 @@
+//! The C ABI of nodes: what they are to do, and what they were told.
+
+use super::after;
+use crate::driver::ffi::*;
+use crate::sim::abi::{c_abi, call, give, give_first};
+use crate::sim::function::Asked;
+use crate::sim::function::abi::gather;
+use crate::sim::graph::memory::PoolAsked;
+use crate::sim::graph::{Copy, Fill, Host, Operation, Parameters, Side};
+use crate::sim::machine::*;
+use crate::sim::memory::HostMemory;
+use std::os::raw::{c_uint, c_void};
+use std::ptr::{null, null_mut};
+
+/// Adds a node, and gives its handle.
+///
+/// # Safety
+///
+/// `out` is NULL or may be written, and `nodes` is NULL or has `count` places.
+unsafe fn add(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    nodes: *const CUgraphNode,
+    count: usize,
+    operation: impl FnOnce(&mut Machine) -> Answer<Operation>,
+) -> CUresult {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        give(out, |m| {
+            let after = after(m, nodes, null(), count)?;
+            m.add_operation(!out.is_null(), graph.addr(), &after, operation).map(|it| it as CUgraphNode)
+        })
+    }
+}
+
+/// What is behind a pointer to parameters.
+///
+/// # Safety
+///
+/// `params` is NULL or may be read.
+unsafe fn given<T: std::marker::Copy>(machine: &mut Machine, params: *const T) -> Answer<T> {
+    if params.is_null() {
+        return machine.refuse(INVALID_VALUE, "parameters are needed, and got NULL");
+    }
+    // SAFETY: not NULL, and the caller guarantees the rest.
+    Ok(unsafe { params.read() })
+}
+
+/// # Safety
+///
+/// As CUDA asks of the pointers in the parameters.
+pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PARAMS) -> Answer<Operation> {
+    // SAFETY: the caller guarantees them.
+    let params = unsafe { given(m, params)? };
+    if params.func.is_null() {
+        return m.refuse(INVALID_HANDLE, "the function is NULL");
+    }
+    if m.top()? == 0 {
+        return m.misuse(INVALID_CONTEXT, "a kernel node while no context is current");
+    }
+    m.named_context(params.ctx.addr())?;
+    let function = params.func.addr();
+    if !params.extra.is_null() {
+        return m.refuse(
+            if params.kernelParams.is_null() { NOT_SUPPORTED } else { INVALID_VALUE },
+            "the simulated driver takes parameters one by one",
+        );
+    }
+    // SAFETY: the caller guarantees them.
+    let parameters: Parameters = unsafe { gather(m, function, params.kernelParams)? };
+    let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
+    let block = [params.blockDimX, params.blockDimY, params.blockDimZ];
+    let asked = Asked { function, grid, block, shared: params.sharedMemBytes as usize, cooperative: false };
+    m.kernel(&asked, parameters).map(Operation::Kernel)
+}
+
+/// # Safety
+///
+/// As CUDA asks of the pointers in the parameters.
+pub(super) unsafe fn copy(
+    m: &mut Machine,
+    params: *const CUDA_MEMCPY3D,
+    context: CUcontext,
+) -> Answer<Operation> {
+    // SAFETY: the caller guarantees them.
+    let it = unsafe { given(m, params)? };
+    let context = m.named_context(context.addr())?;
+    let extent = [it.WidthInBytes, it.Height, it.Depth];
+    let side = |kind: u32,
+                host: usize,
+                device: u64,
+                array: CUarray,
+                start: [usize; 3],
+                level,
+                pitch,
+                height| {
+        let found =
+            Side { kind, host: HostMemory::none(), device, array: array.addr(), start, level, pitch, height };
+        let bytes = if kind == 1 { found.span(extent) } else { 0 };
+        // SAFETY: the caller guarantees as many bytes as the parameters speak of.
+        Side { host: unsafe { HostMemory::new(host, bytes) }, ..found }
+    };
+    let from = [it.srcXInBytes, it.srcY, it.srcZ];
+    let from = side(
+        it.srcMemoryType,
+        it.srcHost.addr(),
+        it.srcDevice,
+        it.srcArray,
+        from,
+        it.srcLOD,
+        it.srcPitch,
+        it.srcHeight,
+    );
+    let to = [it.dstXInBytes, it.dstY, it.dstZ];
+    let to = side(
+        it.dstMemoryType,
+        it.dstHost.addr(),
+        it.dstDevice,
+        it.dstArray,
+        to,
+        it.dstLOD,
+        it.dstPitch,
+        it.dstHeight,
+    );
+    let copy = Copy { context, from, to, extent };
+    m.check_copy(&copy)?;
+    Ok(Operation::Copy(copy))
+}
+
+fn params_of(copy: &Copy) -> CUDA_MEMCPY3D {
+    let Copy { from, to, extent, .. } = copy;
+    CUDA_MEMCPY3D {
+        srcXInBytes: from.start[0],
+        srcY: from.start[1],
+        srcZ: from.start[2],
+        srcLOD: from.level,
+        srcMemoryType: from.kind,
+        srcHost: from.host.address() as *const c_void,
+        srcDevice: from.device,
+        srcArray: from.array as CUarray,
+        reserved0: null_mut(),
+        srcPitch: from.pitch,
+        srcHeight: from.height,
+        dstXInBytes: to.start[0],
+        dstY: to.start[1],
+        dstZ: to.start[2],
+        dstLOD: to.level,
+        dstMemoryType: to.kind,
+        dstHost: to.host.address() as *mut c_void,
+        dstDevice: to.device,
+        dstArray: to.array as CUarray,
+        reserved1: null_mut(),
+        dstPitch: to.pitch,
+        dstHeight: to.height,
+        WidthInBytes: extent[0],
+        Height: extent[1],
+        Depth: extent[2],
+    }
+}
+
+/// # Safety
+///
+/// `params` is NULL or may be read.
+pub(super) unsafe fn fill(
+    m: &mut Machine,
+    params: *const CUDA_MEMSET_NODE_PARAMS,
+    context: CUcontext,
+) -> Answer<Operation> {
+    // SAFETY: the caller guarantees them.
+    let it = unsafe { given(m, params)? };
+    let context = m.named_context(context.addr())?;
+    let (to, pitch, value, element) = (it.dst, it.pitch, it.value, it.elementSize);
+    let fill = Fill { context, to, pitch, value, element, width: it.width, height: it.height };
+    m.check_fill(&fill)?;
+    Ok(Operation::Fill(fill))
+}
+
+/// # Safety
+///
+/// `params` is NULL or may be read.
+pub(super) unsafe fn host(m: &mut Machine, params: *const CUDA_HOST_NODE_PARAMS) -> Answer<Operation> {
+    // SAFETY: the caller guarantees them.
+    let it = unsafe { given(m, params)? };
+    m.check_host(Host { function: it.fn_, data: it.userData.addr() })
+}
+
+/// Changes of parameters stay in the context that the node has.
+fn context_of(m: &mut Machine, node: CUgraphNode) -> Answer<CUcontext> {
+    m.node_context(node.addr()).map(|context| context as CUcontext)
+}
+
+c_abi! {
+    fn cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize) {
+        add(node, graph, after, count, |_| Ok(Operation::Empty))
+    }
+    fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS) {
+        add(node, graph, after, count, |m| kernel(m, params))
+    }
+    fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS) {
+        give_first(params, |m| {
+            let it = m.node_kernel(node.addr())?;
+            let pointers = it.parameters.addresses.as_ptr().cast::<*mut c_void>().cast_mut();
+            Ok(CUDA_KERNEL_NODE_PARAMS {
+                func: it.function as CUfunction,
+                gridDimX: it.grid[0],
+                gridDimY: it.grid[1],
+                gridDimZ: it.grid[2],
+                blockDimX: it.block[0],
+                blockDimY: it.block[1],
+                blockDimZ: it.block[2],
+                sharedMemBytes: it.shared as c_uint,
+                kernelParams: if it.parameters.addresses.is_empty() { null_mut() } else { pointers },
+                extra: null_mut(),
+                kern: null_mut(),
+                ctx: it.context as CUcontext,
+            })
+        })
+    }
+    fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
+        call(|m| m.set_operation(node.addr(), |m| kernel(m, params)))
+    }
+    fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext) {
+        add(node, graph, after, count, |m| copy(m, params, context))
+    }
+    fn cuGraphMemcpyNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEMCPY3D) {
+        give_first(params, |m| m.node_copy(node.addr()).map(|copy| params_of(&copy)))
+    }
+    fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMCPY3D) {
+        call(|m| {
+            let context = context_of(m, node)?;
+            m.set_operation(node.addr(), |m| copy(m, params, context))
+        })
+    }
+    fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext) {
+        add(node, graph, after, count, |m| fill(m, params, context))
+    }
+    fn cuGraphMemsetNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEMSET_NODE_PARAMS) {
+        give_first(params, |m| {
+            let it = m.node_fill(node.addr())?;
+            let (dst, pitch, value, elementSize) = (it.to, it.pitch, it.value, it.element);
+            Ok(CUDA_MEMSET_NODE_PARAMS { dst, pitch, value, elementSize, width: it.width, height: it.height })
+        })
+    }
+    fn cuGraphMemsetNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS) {
+        call(|m| {
+            let context = context_of(m, node)?;
+            m.set_operation(node.addr(), |m| fill(m, params, context))
+        })
+    }
+    fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) {
+        add(node, graph, after, count, |m| host(m, params))
+    }
+    fn cuGraphHostNodeGetParams(node: CUgraphNode, params: *mut CUDA_HOST_NODE_PARAMS) {
+        give_first(params, |m| {
+            let it = m.node_host(node.addr())?;
+            Ok(CUDA_HOST_NODE_PARAMS { fn_: it.function, userData: it.data as *mut c_void })
+        })
+    }
+    fn cuGraphHostNodeSetParams(node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
+        call(|m| m.set_operation(node.addr(), |m| host(m, params)))
+    }
+    fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, child: CUgraph) {
+        give(node, |m| {
+            let after = after(m, nodes, null(), count)?;
+            m.add_child(!node.is_null(), graph.addr(), &after, child.addr()).map(|it| it as CUgraphNode)
+        })
+    }
+    fn cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) {
+        add(node, graph, after, count, |m| m.check_event(event.addr()).map(|()| Operation::Record(event.addr())))
+    }
+    fn cuGraphEventRecordNodeGetEvent(node: CUgraphNode, event: *mut CUevent) {
+        give_first(event, |m| m.node_event(node.addr(), true).map(|it| it as CUevent))
+    }
+    fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent) {
+        call(|m| {
+            m.set_operation(node.addr(), |m| m.check_event(event.addr()).map(|()| Operation::Record(event.addr())))
+        })
+    }
+    fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) {
+        add(node, graph, after, count, |m| m.check_event(event.addr()).map(|()| Operation::Wait(event.addr())))
+    }
+    fn cuGraphEventWaitNodeGetEvent(node: CUgraphNode, event: *mut CUevent) {
+        give_first(event, |m| m.node_event(node.addr(), false).map(|it| it as CUevent))
+    }
+    fn cuGraphEventWaitNodeSetEvent(node: CUgraphNode, event: CUevent) {
+        call(|m| m.set_operation(node.addr(), |m| m.check_event(event.addr()).map(|()| Operation::Wait(event.addr()))))
+    }
+    fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+        let mut address = 0;
+        let status = add(node, graph, after, count, |m| {
+            let it = given(m, params.cast_const())?;
+            m.check_pool(&PoolAsked::new(&it.poolProps, it.bytesize))?;
+            let operation = m.allocation(it.bytesize, it.poolProps.location.id);
+            if let Operation::Allocate(allocation) = &operation {
+                address = allocation.address;
+            }
+            Ok(operation)
+        });
+        if status == CUDA_SUCCESS {
+            (*params).dptr = address;
+        }
+        status
+    }
+    fn cuGraphMemAllocNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+        give_first(params, |m| {
+            let it = m.node_allocation(node.addr())?;
+            let poolProps = CUmemPoolProps {
+                allocType: 1,
+                handleTypes: 0,
+                location: CUmemLocation { kind: 1, id: it.device },
+                win32SecurityAttributes: null_mut(),
+                maxSize: 0,
+                usage: 0,
+                gpuDirectRDMACapable: 0,
+                reserved: [0; 53],
+            };
+            let (accessDescs, accessDescCount) = (null(), 0);
+            Ok(CUDA_MEM_ALLOC_NODE_PARAMS { poolProps, accessDescs, accessDescCount, bytesize: it.size, dptr: it.address })
+        })
+    }
+    fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, address: CUdeviceptr) {
+        add(node, graph, after, count, |m| m.check_free(graph.addr(), address))
+    }
+    fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, address: *mut CUdeviceptr) {
+        give_first(address, |m| m.node_free(node.addr()))
+    }
+}

@@ -1,0 +1,93 @@
+//! Graphs as text, in the language of Graphviz.
+
+use super::update::place;
+use super::{Node, Operation};
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::*;
+use std::fmt::Write as _;
+
+const OPERATING_SYSTEM: CUresult = 304;
+const VERBOSE: u32 = 1;
+const HANDLES: u32 = 1 << 10;
+
+impl Machine {
+    /// Writes a graph, and then its child graphs, into a file.
+    pub(in crate::sim) fn write_dot(&mut self, graph: usize, path: &str, flags: u32) -> Answer<()> {
+        self.graph(graph)?;
+        let mut text = "digraph dot {\n".to_owned();
+        self.clusters(graph, flags & (VERBOSE | HANDLES) != 0, &mut text)?;
+        text.push_str("}\n");
+        match std::fs::write(path, text) {
+            Ok(()) => Ok(()),
+            Err(error) => self.refuse(OPERATING_SYSTEM, format_args!("{path}: {error}")),
+        }
+    }
+
+    fn clusters(&mut self, graph: usize, handles: bool, text: &mut String) -> Answer<()> {
+        let number = self.graph(graph)?.number;
+        let mut children = Vec::new();
+        // Writing to a string does not fail.
+        let _ =
+            writeln!(text, "subgraph cluster_{number} {{\nlabel=\"graph_{number}\" graph[style=\"dashed\"];");
+        let nodes: Vec<_> = self.graph(graph)?.nodes.iter().map(|node| node.handle).collect();
+        for (at, handle) in nodes.iter().enumerate() {
+            let child = match self.operation(*handle)? {
+                Operation::Child(child) => Some(*child),
+                _ => None,
+            };
+            let title = match child {
+                Some(child) => format!("graph_{}", self.graph(child)?.number),
+                None => String::new(),
+            };
+            children.extend(child);
+            if let Some(node) = self.graph(graph)?.node(*handle) {
+                node.write(number, at, &title, handles, text);
+            }
+        }
+        for edge in self.edges_of(graph)? {
+            let place = |node: usize| nodes.iter().position(|it| *it == node).unwrap_or(0);
+            let (from, to) = (place(edge.from), place(edge.to));
+            let _ = writeln!(text, "\"graph_{number}_node_{from}\" -> \"graph_{number}_node_{to}\";");
+        }
+        text.push_str("}\n");
+        children.into_iter().try_for_each(|child| self.clusters(child, handles, text))
+    }
+}
+
+impl Node {
+    fn write(&self, graph: usize, at: usize, child: &str, handles: bool, text: &mut String) {
+        let plain = "style=\"solid\" shape=\"rectangle\" ";
+        let (look, title, more) = match &self.operation {
+            Operation::Kernel(kernel) => {
+                ("style=\"bold\" shape=\"octagon\" ", kernel.name.clone(), String::new())
+            }
+            Operation::Fill(fill) => {
+                let bytes = fill.width * fill.height * fill.element as usize;
+                (
+                    "style=\"solid\" shape=\"invtrapezium\"",
+                    "MEMSET".to_owned(),
+                    format!("({},{bytes})\n", fill.value),
+                )
+            }
+            Operation::Copy(copy) => {
+                let (from, to) = (place(&copy.from), place(&copy.to));
+                let bytes: usize = copy.extent.iter().product();
+                let look = "style=\"solid\" shape=\"trapezium\"";
+                (look, "MEMCPY".to_owned(), format!("({from}to{to},{bytes})\n"))
+            }
+            Operation::Host(_) => (plain, "HOST".to_owned(), String::new()),
+            Operation::Child(_) => (plain, child.to_owned(), String::new()),
+            Operation::Empty => (plain, "EMPTY".to_owned(), String::new()),
+            Operation::Wait(_) => (plain, "EVENT_WAIT".to_owned(), String::new()),
+            Operation::Record(_) => (plain, "EVENT_RECORD".to_owned(), String::new()),
+            Operation::Allocate(_) => (plain, "MEM_ALLOC".to_owned(), String::new()),
+            Operation::Free(_) => (plain, "MEM_FREE".to_owned(), String::new()),
+        };
+        let handle = match handles {
+            true => format!("node handle: {:#018X}\n", self.handle),
+            false => String::new(),
+        };
+        let _ =
+            writeln!(text, "\"graph_{graph}_node_{at}\"[{look}label=\"{at}\n{title}\n{handle}{more}\"];\n");
+    }
+}

@@ -1,0 +1,212 @@
+//! What comes before what.
+
+use super::{Graph, Operation};
+use crate::driver::ffi::{CUgraphEdgeData, CUresult};
+use crate::sim::machine::*;
+
+/// The answer that would leave out what the edges are like.
+pub(super) const LOSSY_QUERY: CUresult = 402;
+const PROGRAMMATIC: u8 = 1;
+
+/// One node after another, and which part of the one waits for which of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) struct Edge {
+    pub(in crate::sim) from: usize,
+    pub(in crate::sim) to: usize,
+    pub(in crate::sim) data: Data,
+}
+
+/// The moment of the earlier node, the part of the later one, the type of the edge; all 0 for the usual one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::sim) struct Data {
+    pub(in crate::sim) from_port: u8,
+    pub(in crate::sim) to_port: u8,
+    pub(in crate::sim) kind: u8,
+    pub(in crate::sim) reserved: [u8; 5],
+}
+
+impl From<CUgraphEdgeData> for Data {
+    fn from(it: CUgraphEdgeData) -> Data {
+        Data { from_port: it.from_port, to_port: it.to_port, kind: it.kind, reserved: it.reserved }
+    }
+}
+
+impl From<Data> for CUgraphEdgeData {
+    fn from(it: Data) -> CUgraphEdgeData {
+        CUgraphEdgeData { from_port: it.from_port, to_port: it.to_port, kind: it.kind, reserved: it.reserved }
+    }
+}
+
+impl Edge {
+    /// To be made, from a node.
+    pub(in crate::sim) fn after(from: usize, data: Data) -> Edge {
+        Edge { from, to: 0, data }
+    }
+
+    pub(in crate::sim) fn plain(from: usize) -> Edge {
+        Edge::after(from, Data::default())
+    }
+}
+
+impl Graph {
+    fn has_edge(&self, from: usize, to: usize) -> bool {
+        self.edges.iter().any(|edge| (edge.from, edge.to) == (from, to))
+    }
+
+    /// Whether one node is another, or comes before it.
+    pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
+        let mut open = vec![to];
+        let mut seen = Vec::new();
+        while let Some(node) = open.pop() {
+            if node == from {
+                return true;
+            }
+            if !seen.contains(&node) {
+                seen.push(node);
+                open.extend(self.edges.iter().filter(|edge| edge.to == node).map(|edge| edge.from));
+            }
+        }
+        false
+    }
+
+    /// The nodes with those before that come before them; `None` if some come before themselves.
+    pub(super) fn in_order(&self) -> Option<Vec<usize>> {
+        let mut waits: Vec<usize> = self
+            .nodes
+            .iter()
+            .map(|it| self.edges.iter().filter(|edge| edge.to == it.handle).count())
+            .collect();
+        let mut order = Vec::new();
+        let mut at = 0;
+        let mut ready: Vec<usize> = (0..self.nodes.len()).filter(|at| waits[*at] == 0).collect();
+        while at < ready.len() {
+            let node = self.nodes[ready[at]].handle;
+            order.push(node);
+            at += 1;
+            for edge in self.edges.iter().filter(|edge| edge.from == node) {
+                let to = self.position(edge.to)?;
+                waits[to] -= 1;
+                if waits[to] == 0 {
+                    ready.push(to);
+                }
+            }
+        }
+        (order.len() == self.nodes.len()).then_some(order)
+    }
+}
+
+impl Machine {
+    /// What a new node of the graph comes after: nodes of that graph, each once.
+    pub(in crate::sim) fn dependencies(&mut self, graph: usize, after: &[Edge]) -> Answer<()> {
+        self.graph(graph)?;
+        for (at, edge) in after.iter().enumerate() {
+            let twice = after[..at].iter().any(|other| other.from == edge.from);
+            if edge.from == 0 || twice || self.graph_of(edge.from)? != graph {
+                return self
+                    .refuse(INVALID_VALUE, "a node comes after nodes of its own graph, once after each");
+            }
+        }
+        Ok(())
+    }
+
+    /// Only a kernel lets others begin before it ends, and only kernels can.
+    pub(in crate::sim) fn check_data(&mut self, edge: &Edge, to: Option<usize>) -> Answer<()> {
+        let data = edge.data;
+        if data == Data::default() {
+            return Ok(());
+        }
+        let is_kernel = |operation: &mut Operation| matches!(operation, Operation::Kernel(_));
+        let from_kernel = is_kernel(self.operation(edge.from)?);
+        let to_kernel = match to {
+            Some(to) => is_kernel(self.operation(to)?),
+            None => true,
+        };
+        let good = data.reserved == [0; 5]
+            && data.to_port == 0
+            && from_kernel
+            && match data.kind {
+                0 => data.from_port == 0,
+                PROGRAMMATIC => (1..=2).contains(&data.from_port) && to_kernel,
+                _ => false,
+            };
+        match good {
+            true => Ok(()),
+            false => self.refuse(INVALID_VALUE, format_args!("{data:?} is no edge between these nodes")),
+        }
+    }
+
+    fn check_edge(&mut self, graph: usize, edge: &Edge) -> Answer<()> {
+        if edge.from == 0 || edge.to == 0 {
+            return self.refuse(INVALID_VALUE, "an edge is between two nodes, and got NULL");
+        }
+        if self.graph_of(edge.from)? != graph || self.graph_of(edge.to)? != graph || edge.from == edge.to {
+            return self.refuse(INVALID_VALUE, "an edge is between two nodes of one graph");
+        }
+        Ok(())
+    }
+
+    /// One after the other: those before the first that is refused stay.
+    pub(in crate::sim) fn add_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
+        self.graph(graph)?;
+        edges.iter().try_for_each(|edge| self.add_edge(graph, edge))
+    }
+
+    fn add_edge(&mut self, graph: usize, edge: &Edge) -> Answer<()> {
+        self.check_edge(graph, edge)?;
+        self.check_data(edge, Some(edge.to))?;
+        if self.graph(graph)?.has_edge(edge.from, edge.to) {
+            return self.refuse(INVALID_VALUE, "the graph has the edge already");
+        }
+        let graph = self.graph(graph)?;
+        graph.edges.push(*edge);
+        graph.note_ends(edge.from);
+        graph.note_ends(edge.to);
+        Ok(())
+    }
+
+    pub(in crate::sim) fn remove_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
+        self.graph(graph)?;
+        if !edges.is_empty() && self.has_memory_nodes(graph)? {
+            return self.refuse(NOT_SUPPORTED, "edges of a graph that allocates or frees stay");
+        }
+        for edge in edges {
+            self.check_edge(graph, edge)?;
+            let graph = self.graph(graph)?;
+            // What the edge is like is not looked at.
+            let Some(at) = graph.edges.iter().position(|it| (it.from, it.to) == (edge.from, edge.to)) else {
+                return self.refuse(INVALID_VALUE, "the graph has no such edge");
+            };
+            graph.edges.remove(at);
+            graph.note_ends(edge.from);
+            graph.note_ends(edge.to);
+        }
+        Ok(())
+    }
+
+    /// In the order of the nodes that they come from.
+    pub(in crate::sim) fn edges_of(&mut self, graph: usize) -> Answer<Vec<Edge>> {
+        let graph = self.graph(graph)?;
+        let of = |node: usize| graph.edges.iter().filter(move |edge| edge.from == node).copied();
+        Ok(graph.nodes.iter().flat_map(|node| of(node.handle)).collect())
+    }
+
+    /// The edges to a node, in the order in which they were made.
+    pub(in crate::sim) fn edges_to(&mut self, node: usize) -> Answer<Vec<Edge>> {
+        let graph = self.graph_of(node)?;
+        Ok(self.graph(graph)?.edges.iter().filter(|edge| edge.to == node).copied().collect())
+    }
+
+    /// The edges from a node.
+    pub(in crate::sim) fn edges_from(&mut self, node: usize) -> Answer<Vec<Edge>> {
+        let graph = self.graph_of(node)?;
+        Ok(self.graph(graph)?.edges.iter().filter(|edge| edge.from == node).copied().collect())
+    }
+
+    /// Refused if the answer has no room for what these edges are like.
+    pub(in crate::sim) fn check_lossless(&mut self, edges: &[Edge]) -> Answer<()> {
+        if edges.iter().all(|edge| edge.data == Data::default()) {
+            return Ok(());
+        }
+        self.refuse(LOSSY_QUERY, "an edge is more than that one node comes after the other")
+    }
+}

@@ -1,0 +1,330 @@
+//! Executable graphs: snapshots that can be launched.
+
+use super::{Graph, Operation};
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::*;
+use crate::sim::stream::{Moment, Queue};
+use std::sync::Arc;
+
+use super::update::Pairs;
+use super::users::{Destructor, run_destructors};
+use lazy_static::lazy_static;
+
+lazy_static! {
+    /// The thread of the driver's that lets go of what launched executables kept.
+    static ref DRIVER: Arc<Queue> = Arc::default();
+}
+
+pub(super) const AUTO_FREE: u64 = 1;
+const UPLOAD: u64 = 2;
+const DEVICE_LAUNCH: u64 = 4;
+/// Priorities of nodes are none here, and the flag that asks for them is forgotten, as the driver forgets it.
+const NODE_PRIORITY: u64 = 8;
+
+/// Why no executable was made, as the driver numbers it.
+pub(super) const ERROR: u32 = 1;
+const INVALID_STRUCTURE: u32 = 2;
+const UNSUPPORTED_OPERATION: u32 = 3;
+
+/// What a graph was when it was instantiated, and the changes since.
+pub(in crate::sim) struct Executable {
+    pub(super) graph: usize,
+    /// Where it was made, and with which it goes.
+    pub(super) context: Handle,
+    pub(super) flags: u64,
+    pub(super) parts: Parts,
+    /// When its last launch is done.
+    pub(super) last: Option<Arc<Moment>>,
+}
+
+/// Nodes in an order in which those before come first, and what is kept for them.
+#[derive(Clone, Default)]
+pub(super) struct Parts {
+    pub(super) nodes: Vec<Part>,
+    /// The places of those that come before none, in the graph's order.
+    pub(super) leaves: Vec<usize>,
+    pub(super) users: Vec<Arc<Destructor>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Part {
+    /// The node that it was made from.
+    pub(super) node: usize,
+    pub(super) operation: Operation,
+    /// Places in the list, all of them before this one's.
+    pub(super) after: Vec<usize>,
+    pub(super) enabled: bool,
+    /// The nodes of its child graph.
+    pub(super) child: Parts,
+}
+
+/// Why no executable was made: the status, the number of the reason, and the node that it is about, or 0.
+pub(in crate::sim) struct NotMade {
+    pub(in crate::sim) status: CUresult,
+    pub(in crate::sim) reason: u32,
+    pub(in crate::sim) node: usize,
+}
+
+impl From<CUresult> for NotMade {
+    fn from(status: CUresult) -> NotMade {
+        NotMade { status, reason: ERROR, node: 0 }
+    }
+}
+
+impl Parts {
+    /// The part that was made from a node, in child graphs too.
+    pub(super) fn find(&mut self, node: usize) -> Option<&mut Part> {
+        for part in &mut self.nodes {
+            if part.node == node {
+                return Some(part);
+            }
+            if let Some(found) = part.child.find(node) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    pub(super) fn operations(&self) -> Vec<&Operation> {
+        self.nodes
+            .iter()
+            .flat_map(|part| [&part.operation].into_iter().chain(part.child.operations()))
+            .collect()
+    }
+}
+
+impl Machine {
+    /// What would be launched; a node at which there is no order is told.
+    pub(super) fn parts(&mut self, graph: usize) -> Result<Parts, NotMade> {
+        let Some(order) = self.graph(graph)?.in_order() else {
+            let node = self.graph(graph)?.in_a_circle();
+            let status = self.refuse::<()>(INVALID_VALUE, "the nodes wait for each other in a circle");
+            return Err(NotMade {
+                status: status.err().unwrap_or(INVALID_VALUE),
+                reason: INVALID_STRUCTURE,
+                node,
+            });
+        };
+        let found = self.graph(graph)?;
+        let users = found.users.values().map(|held| held.destructor()).collect();
+        let place = |node: usize| order.iter().position(|it| *it == node);
+        let leaves = found.leaves.iter().filter_map(|leaf| place(*leaf)).collect();
+        let mut nodes = Vec::new();
+        for node in &order {
+            let after =
+                found.edges.iter().filter(|edge| edge.to == *node).filter_map(|edge| place(edge.from));
+            let Some(operation) = found.node(*node).map(|it| it.operation.clone()) else { continue };
+            let after = after.collect();
+            nodes.push(Part { node: *node, operation, after, enabled: true, child: Parts::default() });
+        }
+        for part in &mut nodes {
+            self.check_alive(&part.operation)?;
+            if let Operation::Child(child) = part.operation {
+                part.child = self.parts(child)?;
+            }
+        }
+        Ok(Parts { nodes, leaves, users })
+    }
+
+    /// What a node uses is still there.
+    fn check_alive(&mut self, operation: &Operation) -> Answer<()> {
+        let context = match operation {
+            Operation::Record(event) | Operation::Wait(event) => match self.objects.get(*event) {
+                Some(Object::Event(event)) => Some(event.context),
+                _ => None,
+            },
+            Operation::Kernel(kernel) => self.objects.get(kernel.function).map(|_| kernel.context),
+            other => {
+                let context = other.context();
+                if context != 0 && !self.is_alive(context) {
+                    return self.refuse(INVALID_CONTEXT, "the context of a copy or a fill is destroyed");
+                }
+                return Ok(());
+            }
+        };
+        match context.is_some_and(|context| self.is_alive(context)) {
+            true => Ok(()),
+            false => self.misuse(INVALID_HANDLE, "a graph uses a function or an event that is destroyed"),
+        }
+    }
+
+    pub(super) fn is_alive(&mut self, context: Handle) -> bool {
+        self.get(context).is_some_and(|context| context.alive)
+    }
+
+    pub(in crate::sim) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize, NotMade> {
+        let context = self.healthy_current()?;
+        let known = AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY;
+        if flags & !known != 0 || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
+            self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an executable graph"))?;
+        }
+        let embedded = self.graph(graph)?.embedded_in != 0;
+        if embedded {
+            self.refuse(NOT_SUPPORTED, "a child graph is instantiated with its parent")?;
+        }
+        let parts = self.parts(graph)?;
+        if flags & DEVICE_LAUNCH != 0 {
+            self.can_be_launched_by_device(&parts)?;
+        }
+        let allocates = self.has_memory_nodes(graph)?;
+        if allocates && self.graphs.executables.values().any(|other| other.graph == graph) {
+            self.refuse(NOT_SUPPORTED, "a graph that allocates has one executable at a time")?;
+        }
+        let handle = self.graphs.next();
+        let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
+        self.graphs.executables.insert(handle, Executable { graph, context, flags, parts, last: None });
+        Ok(handle)
+    }
+
+    /// The device launches kernels, copies and fills, and graphs of them.
+    fn can_be_launched_by_device(&mut self, parts: &Parts) -> Result<(), NotMade> {
+        let unfit = |part: &&Part| {
+            let kinds =
+                matches!(part.operation, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_));
+            !kinds && !matches!(part.operation, Operation::Child(_))
+        };
+        let found = parts.nodes.iter().find(unfit);
+        if found.is_none() && !parts.nodes.is_empty() {
+            let children = parts.nodes.iter().filter(|part| matches!(part.operation, Operation::Child(_)));
+            return children
+                .map(|part| &part.child)
+                .try_for_each(|child| self.can_be_launched_by_device(child));
+        }
+        let refused = self.refuse::<()>(INVALID_VALUE, "the device cannot launch what the graph has");
+        let status = refused.err().unwrap_or(INVALID_VALUE);
+        let (reason, node) = found.map_or((ERROR, 0), |part| (UNSUPPORTED_OPERATION, part.node));
+        Err(NotMade { status, reason, node })
+    }
+
+    /// With flags of the function that has no place for more.
+    pub(in crate::sim) fn instantiate_plain(&mut self, graph: usize, flags: u64) -> Answer<usize> {
+        self.graph(graph)?;
+        if flags & UPLOAD != 0 {
+            return self.refuse(INVALID_VALUE, "an upload needs a stream");
+        }
+        self.instantiate(graph, flags).map_err(|not_made| not_made.status)
+    }
+
+    pub(super) fn executable(&mut self, handle: usize) -> Answer<&mut Executable> {
+        self.ready()?;
+        let found = self.graphs.executables.get(&handle);
+        let Some((context, nodes)) = found.map(|found| (found.context, found.parts.nodes.len())) else {
+            return self.refuse(INVALID_VALUE, format_args!("{handle:#x} is no executable graph"));
+        };
+        // One without nodes has nothing in its context.
+        if nodes > 0 && !self.is_alive(context) {
+            return self.misuse(CONTEXT_IS_DESTROYED, "an executable graph after its context");
+        }
+        self.graphs.executables.get_mut(&handle).ok_or(INVALID_VALUE)
+    }
+
+    /// What is under way goes on, and keeps what it needs.
+    pub(in crate::sim) fn destroy_executable(&mut self, handle: usize) -> Answer<()> {
+        self.executable(handle)?;
+        if let Some(gone) = self.graphs.executables.remove(&handle) {
+            gone.let_go(gone.parts.users.clone());
+        }
+        Ok(())
+    }
+
+    pub(in crate::sim) fn executable_flags(&mut self, handle: usize) -> Answer<u64> {
+        self.executable(handle).map(|executable| executable.flags)
+    }
+
+    fn part(&mut self, executable: usize, node: usize) -> Answer<&mut Part> {
+        if self.executable(executable)?.parts.find(node).is_none() {
+            return self.refuse(INVALID_VALUE, "the executable graph was not made with this node");
+        }
+        self.executable(executable)?.parts.find(node).ok_or(INVALID_VALUE)
+    }
+
+    /// Changes what a node of an executable does, as far as that can be changed.
+    pub(in crate::sim) fn change(
+        &mut self,
+        executable: usize,
+        node: usize,
+        operation: impl FnOnce(&mut Machine) -> Answer<Operation>,
+    ) -> Answer<()> {
+        self.part(executable, node)?;
+        let operation = operation(self)?;
+        let before = self.part(executable, node)?.operation.clone();
+        if before.number() != operation.number() || self.why_not(&before, &operation)? != 0 {
+            return self.refuse(INVALID_VALUE, "the node of the executable cannot be changed to this");
+        }
+        self.part(executable, node)?.operation = operation;
+        Ok(())
+    }
+
+    /// Only what works on memory by itself can be left out.
+    fn can_be_disabled(&mut self, executable: usize, node: usize) -> Answer<&mut Part> {
+        let works =
+            |it: &Operation| matches!(it, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_));
+        if !works(&self.part(executable, node)?.operation) {
+            return self.refuse(INVALID_VALUE, "only kernels, copies and fills can be disabled");
+        }
+        self.part(executable, node)
+    }
+
+    pub(in crate::sim) fn enable(&mut self, executable: usize, node: usize, enabled: bool) -> Answer<()> {
+        self.can_be_disabled(executable, node)?.enabled = enabled;
+        Ok(())
+    }
+
+    pub(in crate::sim) fn is_enabled(&mut self, executable: usize, node: usize) -> Answer<u32> {
+        self.can_be_disabled(executable, node).map(|part| part.enabled.into())
+    }
+
+    /// The graph that a node of an executable runs becomes like this one.
+    pub(in crate::sim) fn change_child(
+        &mut self,
+        executable: usize,
+        node: usize,
+        child: usize,
+    ) -> Answer<()> {
+        let is_child = matches!(self.part(executable, node)?.operation, Operation::Child(_));
+        let parts = self.parts(child).map_err(|not_made| not_made.status)?;
+        let before = self.part(executable, node)?.child.clone();
+        if !is_child {
+            return self.refuse(INVALID_VALUE, "the node has no child graph");
+        }
+        let Ok(pairs) = self.pairs(&before, &parts)? else {
+            return self.refuse(UPDATE_FAILURE, "the child graph has other nodes or edges");
+        };
+        self.part(executable, node)?.child = take_over(&before, parts, &pairs);
+        Ok(())
+    }
+}
+
+/// The status of an executable that cannot be changed to what is asked.
+pub(super) const UPDATE_FAILURE: CUresult = 910;
+
+/// The new operations at the old places: each place has its pair among the new ones, and the pairs of its child graph.
+pub(super) fn take_over(before: &Parts, after: Parts, pairs: &Pairs) -> Parts {
+    let moved = before.nodes.iter().zip(&pairs.0).map(|(old, (new, child))| {
+        let new = &after.nodes[*new];
+        let child = take_over(&old.child, new.child.clone(), child);
+        Part { operation: new.operation.clone(), child, ..old.clone() }
+    });
+    Parts { nodes: moved.collect(), leaves: before.leaves.clone(), users: after.users }
+}
+
+impl Executable {
+    /// Lets go of what was kept: at once if it was never launched, else on a thread of the driver's.
+    pub(super) fn let_go(&self, users: Vec<Arc<Destructor>>) {
+        let Some(last) = self.last.clone() else { return };
+        DRIVER.push(Box::new(move || {
+            last.wait();
+            drop(users);
+            run_destructors();
+        }));
+    }
+}
+
+impl Graph {
+    /// A node that comes before itself, or 0.
+    fn in_a_circle(&self) -> usize {
+        let in_circle =
+            |node: usize| self.edges.iter().any(|edge| edge.from == node && self.reaches(edge.to, node));
+        self.nodes.iter().map(|node| node.handle).find(|node| in_circle(*node)).unwrap_or(0)
+    }
+}

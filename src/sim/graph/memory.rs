@@ -1,0 +1,187 @@
+//! Nodes that allocate and free: the address is there from the node's making, the memory from a launch to a free.
+
+use super::Operation;
+use crate::driver::ffi::CUmemPoolProps;
+use crate::sim::device::TOTAL_MEMORY;
+use crate::sim::machine::*;
+use crate::sim::memory;
+
+const PINNED: u32 = 1;
+const DEVICE: u32 = 1;
+
+/// Memory of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) struct Allocation {
+    pub(in crate::sim) address: u64,
+    pub(in crate::sim) size: usize,
+    pub(in crate::sim) device: i32,
+}
+
+impl Machine {
+    pub(super) fn has_memory_nodes(&mut self, graph: usize) -> Answer<bool> {
+        let of_memory =
+            |operation: &Operation| matches!(operation, Operation::Allocate(_) | Operation::Free(_));
+        Ok(self.graph(graph)?.nodes.iter().any(|node| of_memory(&node.operation)))
+    }
+
+    pub(in crate::sim) fn check_pool(&mut self, props: &PoolAsked) -> Answer<()> {
+        let device = self.device(props.device).is_ok();
+        if props.kind != PINNED || props.place != DEVICE || !device || props.size == 0 {
+            return self
+                .refuse(INVALID_VALUE, "a graph allocates pinned memory of a device, and not nothing");
+        }
+        if props.handles != 0 {
+            return self.refuse(NOT_SUPPORTED, "memory of a graph is not shared under handles");
+        }
+        if props.size > TOTAL_MEMORY {
+            return self.refuse(OUT_OF_MEMORY, format_args!("there are no {} bytes", props.size));
+        }
+        Ok(())
+    }
+
+    /// A node that allocates: the address is its own until the graph is gone.
+    pub(in crate::sim) fn allocation(&mut self, size: usize, device: i32) -> Operation {
+        let address = memory::lock().addresses.allocate(size);
+        Operation::Allocate(Allocation { address, size, device })
+    }
+
+    /// A node that frees: memory of this graph that no other node of it frees, or of another.
+    pub(in crate::sim) fn check_free(&mut self, graph: usize, address: u64) -> Answer<Operation> {
+        let nodes = &self.graph(graph)?.nodes;
+        let freed = nodes.iter().any(|node| matches!(node.operation, Operation::Free(it) if it == address));
+        let known = self
+            .graphs
+            .graphs
+            .values()
+            .flat_map(|graph| &graph.nodes)
+            .any(|node| matches!(node.operation, Operation::Allocate(it) if it.address == address));
+        if freed || !(known || memory::lock().is_of_graph(address)) {
+            return self.refuse(
+                INVALID_VALUE,
+                format_args!("no graph allocates at {address:#x}, or it is freed already"),
+            );
+        }
+        Ok(Operation::Free(address))
+    }
+
+    /// Whether the bytes are of what a graph will allocate; else why they are not good.
+    pub(super) fn is_reserved(&self, address: u64, size: usize, why: String) -> Result<(), String> {
+        let within = |it: &Allocation| {
+            let at = address.checked_sub(it.address).map(|at| at as usize);
+            at.and_then(|at| at.checked_add(size)).is_some_and(|end| end <= it.size)
+        };
+        let of = |node: &super::Node| matches!(&node.operation, Operation::Allocate(it) if within(it));
+        match self.graphs.graphs.values().any(|graph| graph.nodes.iter().any(of)) {
+            true => Ok(()),
+            false => Err(why),
+        }
+    }
+
+    /// The address may be another's now, unless the memory is there.
+    pub(super) fn drop_allocation(&mut self, _graph: usize, allocation: &Allocation) {
+        let mut memory = memory::lock();
+        if !memory.is_of_graph(allocation.address) {
+            memory.addresses.release(allocation.address, allocation.size);
+        }
+    }
+
+    pub(in crate::sim) fn node_allocation(&mut self, node: usize) -> Answer<Allocation> {
+        match self.operation(node)? {
+            Operation::Allocate(allocation) => Ok(*allocation),
+            _ => self.refuse(INVALID_VALUE, "the node allocates nothing"),
+        }
+    }
+
+    pub(in crate::sim) fn node_free(&mut self, node: usize) -> Answer<u64> {
+        match self.operation(node)? {
+            Operation::Free(address) => Ok(*address),
+            _ => self.refuse(INVALID_VALUE, "the node frees nothing"),
+        }
+    }
+
+    /// In a capture: memory that the graph of the capture will have. Nothing is a node if nothing is asked for.
+    #[allow(dead_code, reason = "memory in the order of streams will call it")]
+    pub(in crate::sim) fn captured_allocation(&mut self, stream: usize, size: usize) -> Answer<u64> {
+        let device = self.stream_of(stream)?.context;
+        let device = self.get(device).map_or(0, |context| context.device as i32);
+        if size == 0 {
+            return Ok(0);
+        }
+        self.check_pool(&PoolAsked { size, kind: PINNED, place: DEVICE, device, handles: 0 })?;
+        let operation = self.allocation(size, device);
+        let Operation::Allocate(allocation) = operation else { return Err(INVALID_VALUE) };
+        self.record(stream, operation)?;
+        Ok(allocation.address)
+    }
+
+    /// In a capture: memory that the graph of the capture allocates, and from then on has not.
+    #[allow(dead_code, reason = "memory in the order of streams will call it")]
+    pub(in crate::sim) fn captured_free(&mut self, stream: usize, address: u64) -> Answer<()> {
+        let Some(graph) = self.captured_graph(stream) else { return Err(INVALID_VALUE) };
+        let operation = self.check_free(graph, address)?;
+        self.record(stream, operation)
+    }
+
+    /// What a launch allocates and frees is decided when it is made: all of it or nothing.
+    pub(super) fn launch_memory(
+        &mut self,
+        order: &[&Operation],
+        context: Handle,
+        frees_first: bool,
+    ) -> Answer<()> {
+        let mut there: Vec<u64> = Vec::new();
+        let mut gone: Vec<u64> = Vec::new();
+        for operation in order {
+            match operation {
+                Operation::Allocate(it) => {
+                    let before = memory::lock().is_of_graph(it.address) && !gone.contains(&it.address);
+                    if before && !frees_first || there.contains(&it.address) {
+                        return self.refuse(INVALID_VALUE, "memory of an earlier launch is not freed yet");
+                    }
+                    there.push(it.address);
+                }
+                Operation::Free(address) => {
+                    let had = there.iter().position(|it| it == address);
+                    match had {
+                        Some(at) => {
+                            there.remove(at);
+                        }
+                        None if memory::lock().is_of_graph(*address) => gone.push(*address),
+                        None => return self.refuse(INVALID_VALUE, "a node frees what is not allocated"),
+                    }
+                }
+                _ => {}
+            }
+        }
+        for operation in order {
+            match operation {
+                Operation::Allocate(it) => memory::lock().insert_of_graph(it.address, it.size, context),
+                Operation::Free(address) => memory::lock().free_of_graph(*address),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is asked of the pool of an allocation node.
+pub(in crate::sim) struct PoolAsked {
+    pub(in crate::sim) size: usize,
+    pub(in crate::sim) kind: u32,
+    pub(in crate::sim) place: u32,
+    pub(in crate::sim) device: i32,
+    pub(in crate::sim) handles: u32,
+}
+
+impl PoolAsked {
+    pub(in crate::sim) fn new(props: &CUmemPoolProps, size: usize) -> PoolAsked {
+        let location = props.location;
+        PoolAsked {
+            size,
+            kind: props.allocType,
+            place: location.kind,
+            device: location.id,
+            handles: props.handleTypes,
+        }
+    }
+}

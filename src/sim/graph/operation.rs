@@ -1,0 +1,245 @@
+//! What a node does, and a stream that is captured would do.
+
+use super::memory::Allocation;
+use crate::driver::ffi::{CUhostFn, CUresult};
+use crate::sim::abi::call_host_function;
+use crate::sim::machine::Handle;
+use crate::sim::memory::{self, End, HostMemory};
+use crate::sim::ptx::{Launch, Program};
+use crate::sim::stream::as_host_function;
+use std::sync::Arc;
+
+pub(in crate::sim) type Done = Result<(), (CUresult, String)>;
+
+/// One operation. Handles of what it uses are looked up when it is launched.
+#[derive(Clone)]
+pub(in crate::sim) enum Operation {
+    Empty,
+    Kernel(Kernel),
+    Copy(Copy),
+    Fill(Fill),
+    Host(Host),
+    /// A graph that this node alone has.
+    Child(usize),
+    Record(usize),
+    Wait(usize),
+    Allocate(Allocation),
+    Free(u64),
+}
+
+#[derive(Clone)]
+pub(in crate::sim) struct Kernel {
+    pub(in crate::sim) function: usize,
+    pub(in crate::sim) context: Handle,
+    pub(in crate::sim) name: String,
+    pub(in crate::sim) program: Arc<Program>,
+    pub(in crate::sim) entry: usize,
+    pub(in crate::sim) variables: Arc<Vec<u64>>,
+    pub(in crate::sim) grid: [u32; 3],
+    pub(in crate::sim) block: [u32; 3],
+    pub(in crate::sim) shared: usize,
+    pub(in crate::sim) parameters: Arc<Parameters>,
+}
+
+/// The values of a kernel's parameters, and where each begins: the program may be told the addresses.
+#[derive(Default)]
+pub(in crate::sim) struct Parameters {
+    pub(in crate::sim) values: Vec<u8>,
+    pub(in crate::sim) addresses: Vec<usize>,
+}
+
+impl Parameters {
+    pub(in crate::sim) fn new(values: Vec<u8>, offsets: &[usize]) -> Parameters {
+        let start = values.as_ptr().addr();
+        Parameters { addresses: offsets.iter().map(|offset| start + offset).collect(), values }
+    }
+}
+
+/// One side of a copy, as the program describes it.
+#[derive(Clone, Copy)]
+pub(in crate::sim) struct Side {
+    /// 1 the host, 2 the device, 3 an array, 4 whatever the address says.
+    pub(in crate::sim) kind: u32,
+    pub(in crate::sim) host: HostMemory,
+    pub(in crate::sim) device: u64,
+    pub(in crate::sim) array: usize,
+    /// Bytes, rows and slices before the first one.
+    pub(in crate::sim) start: [usize; 3],
+    pub(in crate::sim) level: usize,
+    pub(in crate::sim) pitch: usize,
+    pub(in crate::sim) height: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(in crate::sim) struct Copy {
+    pub(in crate::sim) context: Handle,
+    pub(in crate::sim) from: Side,
+    pub(in crate::sim) to: Side,
+    /// Bytes, rows, slices.
+    pub(in crate::sim) extent: [usize; 3],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) struct Fill {
+    pub(in crate::sim) context: Handle,
+    pub(in crate::sim) to: u64,
+    pub(in crate::sim) pitch: usize,
+    pub(in crate::sim) value: u32,
+    pub(in crate::sim) element: u32,
+    pub(in crate::sim) width: usize,
+    pub(in crate::sim) height: usize,
+}
+
+/// A function of the program's, and what it is called with.
+#[derive(Clone, Copy)]
+pub(in crate::sim) struct Host {
+    pub(in crate::sim) function: CUhostFn,
+    pub(in crate::sim) data: usize,
+}
+
+impl Host {
+    pub(in crate::sim) fn run(self) {
+        as_host_function(|| call_host_function(self.function, self.data));
+    }
+}
+
+impl Side {
+    pub(in crate::sim) fn is_host(&self) -> bool {
+        self.kind == 1
+    }
+
+    /// The address that the rows are counted from.
+    pub(super) fn base(&self) -> u64 {
+        if self.is_host() { self.host.address() as u64 } else { self.device }
+    }
+
+    /// Bytes from a row to the next: as many as are copied, if nothing is said.
+    fn row_pitch(&self, width: usize) -> usize {
+        if self.pitch == 0 { self.start[0].saturating_add(width) } else { self.pitch }
+    }
+
+    /// How far from the beginning a row is.
+    fn offset(&self, width: usize, row: usize, slice: usize) -> usize {
+        let [x, y, z] = self.start;
+        let rows = (z + slice).saturating_mul(self.height).saturating_add(y + row);
+        rows.saturating_mul(self.row_pitch(width)).saturating_add(x)
+    }
+
+    /// Bytes from the beginning to the end of the last row.
+    pub(in crate::sim) fn span(&self, extent: [usize; 3]) -> usize {
+        let [width, height, depth] = extent;
+        let last = self.offset(width, height.saturating_sub(1), depth.saturating_sub(1));
+        last.saturating_add(width)
+    }
+
+    fn end(&self, at: usize, width: usize) -> End {
+        match self.is_host() {
+            true => End::Host(self.host.part(at, width)),
+            false => End::Device(self.device.saturating_add(at as u64)),
+        }
+    }
+}
+
+impl Copy {
+    fn run(&self) -> Done {
+        let [width, height, depth] = self.extent;
+        for slice in 0..depth {
+            for row in 0..height {
+                let from = self.from.end(self.from.offset(width, row, slice), width);
+                let to = self.to.end(self.to.offset(width, row, slice), width);
+                memory::write(to, &memory::read(from, width)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What counts as the kind of a copy: it stays as it is when an executable is changed.
+    pub(super) fn kinds(&self) -> (u32, u32, bool) {
+        let [_, height, depth] = self.extent;
+        (self.from.kind, self.to.kind, height * depth > 1)
+    }
+}
+
+impl Fill {
+    fn run(&self) -> Done {
+        let pattern = &self.value.to_le_bytes()[..self.element as usize];
+        let row = pattern.repeat(self.width);
+        for at in 0..self.height {
+            memory::write(End::Device(self.to.saturating_add((at * self.pitch) as u64)), &row)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes from the beginning to the end of the last row.
+    pub(super) fn span(&self) -> usize {
+        let width = self.width.saturating_mul(self.element as usize);
+        self.height.saturating_sub(1).saturating_mul(self.pitch).saturating_add(width)
+    }
+}
+
+impl Kernel {
+    fn run(&self) -> Done {
+        let launch = Launch {
+            program: Arc::clone(&self.program),
+            entry: self.entry,
+            variables: Arc::clone(&self.variables),
+            grid: self.grid,
+            block: self.block,
+            dynamic_shared: self.shared,
+            parameters: self.parameters.values.clone(),
+        };
+        launch.run().map_err(|fault| (fault.status, fault.why))
+    }
+}
+
+impl Operation {
+    /// The number of the node's type.
+    pub(super) fn number(&self) -> u32 {
+        match self {
+            Operation::Kernel(_) => 0,
+            Operation::Copy(_) => 1,
+            Operation::Fill(_) => 2,
+            Operation::Host(_) => 3,
+            Operation::Child(_) => 4,
+            Operation::Empty => 5,
+            Operation::Wait(_) => 6,
+            Operation::Record(_) => 7,
+            Operation::Allocate(_) => 10,
+            Operation::Free(_) => 11,
+        }
+    }
+
+    /// The context that it works in; 0 for what works in none.
+    pub(in crate::sim) fn context(&self) -> Handle {
+        match self {
+            Operation::Kernel(kernel) => kernel.context,
+            Operation::Copy(copy) => copy.context,
+            Operation::Fill(fill) => fill.context,
+            _ => 0,
+        }
+    }
+
+    /// Does what needs nothing but itself.
+    pub(in crate::sim) fn run(&self) -> Done {
+        match self {
+            Operation::Kernel(kernel) => kernel.run(),
+            Operation::Copy(copy) => copy.run(),
+            Operation::Fill(fill) => fill.run(),
+            Operation::Host(host) => {
+                host.run();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<End> for Side {
+    fn from(end: End) -> Side {
+        let (kind, host, device) = match end {
+            End::Host(host) => (1, host, 0),
+            End::Device(device) => (2, HostMemory::none(), device),
+        };
+        Side { kind, host, device, array: 0, start: [0; 3], level: 0, pitch: 0, height: 0 }
+    }
+}

@@ -1,0 +1,135 @@
+//! Updating an executable to what a graph is now.
+
+use super::executable::{Parts, UPDATE_FAILURE, take_over};
+use super::{Operation, Side};
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::*;
+
+// Why an executable was not updated, as the driver numbers it.
+const TOPOLOGY_CHANGED: u32 = 2;
+const TYPE_CHANGED: u32 = 3;
+const PARAMETERS_CHANGED: u32 = 5;
+const FUNCTION_CHANGE: u32 = 7;
+
+/// Why an executable stays as it was: the number of the reason, and the nodes that it is about, or 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::sim) struct Difference {
+    pub(in crate::sim) reason: u32,
+    pub(in crate::sim) node: usize,
+    pub(in crate::sim) from: usize,
+}
+
+/// For each place of an executable the place of the node that takes it, and the pairs of its child graph.
+#[derive(Clone)]
+pub(super) struct Pairs(pub(super) Vec<(usize, Pairs)>);
+
+fn topology(node: usize) -> Difference {
+    Difference { reason: TOPOLOGY_CHANGED, node, from: 0 }
+}
+
+impl Machine {
+    /// All of it or nothing.
+    pub(in crate::sim) fn update(&mut self, executable: usize, graph: usize) -> (CUresult, Difference) {
+        let answer = self.try_update(executable, graph);
+        match answer {
+            Ok(None) => (0, Difference::default()),
+            Ok(Some(difference)) => {
+                let why = format!("the graph differs from the executable: reason {}", difference.reason);
+                (self.refuse::<()>(UPDATE_FAILURE, why).err().unwrap_or(UPDATE_FAILURE), difference)
+            }
+            Err(status) => (status, Difference { reason: super::executable::ERROR, ..Difference::default() }),
+        }
+    }
+
+    fn try_update(&mut self, executable: usize, graph: usize) -> Answer<Option<Difference>> {
+        self.executable(executable)?;
+        self.graph(graph)?;
+        let parts = match self.parts(graph) {
+            Ok(parts) => parts,
+            Err(not_made) if not_made.node != 0 => {
+                return Ok(Some(Difference { reason: TOPOLOGY_CHANGED, ..Difference::default() }));
+            }
+            Err(not_made) => return Err(not_made.status),
+        };
+        let before = self.executable(executable)?.parts.clone();
+        let pairs = match self.pairs(&before, &parts)? {
+            Ok(pairs) => pairs,
+            Err(difference) => return Ok(Some(difference)),
+        };
+        let found = self.executable(executable)?;
+        found.parts = take_over(&before, parts, &pairs);
+        found.let_go(before.users);
+        Ok(None)
+    }
+
+    /// Which node of a graph takes which place of an executable, or what keeps it from becoming like this.
+    pub(super) fn pairs(&mut self, before: &Parts, after: &Parts) -> Answer<Result<Pairs, Difference>> {
+        if before.nodes.len() != after.nodes.len() || before.leaves.len() > after.leaves.len() {
+            return Ok(Err(topology(0)));
+        }
+        if let Some(more) = after.leaves.get(before.leaves.len()) {
+            return Ok(Err(topology(after.nodes[*more].node)));
+        }
+        let mut pairs = vec![None; before.nodes.len()];
+        // From the nodes that come before none, the latest first, up to those that they come after.
+        let mut open: Vec<_> =
+            before.leaves.iter().copied().zip(after.leaves.iter().copied()).rev().collect();
+        while let Some((old, new)) = open.pop() {
+            let (was, is) = (&before.nodes[old], &after.nodes[new]);
+            let taken =
+                pairs.iter().any(|pair: &Option<(usize, Pairs)>| pair.as_ref().is_some_and(|it| it.0 == new));
+            if let Some((pair, _)) = &pairs[old] {
+                if *pair == new {
+                    continue;
+                }
+            }
+            if pairs[old].is_some() || taken {
+                return Ok(Err(topology(is.node)));
+            }
+            let reason = match was.operation.number() == is.operation.number() {
+                true if was.after.len() != is.after.len() => TOPOLOGY_CHANGED,
+                true => self.why_not(&was.operation, &is.operation)?,
+                false => TYPE_CHANGED,
+            };
+            if reason != 0 {
+                return Ok(Err(Difference { reason, node: is.node, from: 0 }));
+            }
+            let child = match self.pairs(&was.child, &is.child)? {
+                Ok(pairs) => pairs,
+                Err(difference) => return Ok(Err(difference)),
+            };
+            pairs[old] = Some((new, child));
+            open.extend(was.after.iter().copied().zip(is.after.iter().copied()).rev());
+        }
+        Ok(pairs.into_iter().collect::<Option<_>>().map(Pairs).ok_or(topology(0)))
+    }
+
+    /// Why an operation cannot take the place of one of its type, or 0.
+    pub(super) fn why_not(&mut self, before: &Operation, after: &Operation) -> Answer<u32> {
+        let same = match (before, after) {
+            (Operation::Kernel(old), Operation::Kernel(new)) => {
+                return Ok(if old.context == new.context { 0 } else { FUNCTION_CHANGE });
+            }
+            (Operation::Copy(old), Operation::Copy(new)) => old.kinds() == new.kinds(),
+            (Operation::Fill(old), Operation::Fill(new)) => (old.height > 1) == (new.height > 1),
+            (Operation::Record(old), Operation::Record(new))
+            | (Operation::Wait(old), Operation::Wait(new)) => {
+                self.event_of(*old)?.context == self.event_of(*new)?.context
+            }
+            (Operation::Allocate(old), Operation::Allocate(new)) => old == new,
+            (Operation::Free(old), Operation::Free(new)) => old == new,
+            _ => true,
+        };
+        Ok(if same { 0 } else { PARAMETERS_CHANGED })
+    }
+}
+
+/// The name of where one side of a copy is.
+pub(super) fn place(side: &Side) -> &'static str {
+    match side.kind {
+        1 => "H",
+        2 => "D",
+        3 => "A",
+        _ => "U",
+    }
+}

@@ -1,0 +1,395 @@
+//! Captures: streams whose work becomes nodes of a graph instead of being done.
+//!
+//! A capture begins in one stream and spreads to those that wait for its events. Calls that would wait for its work,
+//! or that may wait for anything (which threads allow or forbid each other by modes), are refused and invalidate it:
+//! it can then only be ended, without a graph.
+
+use super::default::{Which, which};
+use crate::driver::ffi::{CUgraphEdgeData, CUresult};
+use crate::sim::graph::{Edge, Operation};
+use crate::sim::machine::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
+
+/// How many captures there are, for the calls that no capture forbids.
+static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+
+pub(in crate::sim) fn is_anything_captured() -> bool {
+    CAPTURES.load(Ordering::Relaxed) > 0
+}
+
+pub(super) const CAPTURE_UNSUPPORTED: CUresult = 900;
+const CAPTURE_INVALIDATED: CUresult = 901;
+const CAPTURE_MERGE: CUresult = 902;
+const CAPTURE_UNMATCHED: CUresult = 903;
+const CAPTURE_UNJOINED: CUresult = 904;
+pub(super) const CAPTURE_ISOLATION: CUresult = 905;
+pub(super) const CAPTURE_IMPLICIT: CUresult = 906;
+pub(in crate::sim) const CAPTURED_EVENT: CUresult = 907;
+const CAPTURE_WRONG_THREAD: CUresult = 908;
+pub(in crate::sim) const ILLEGAL_STATE: CUresult = 401;
+
+pub(super) const RELAXED: u32 = 2;
+const SET_DEPENDENCIES: u32 = 1;
+
+/// All captures, by their ids, and which streams take part in which.
+#[derive(Default)]
+pub(in crate::sim) struct Captures {
+    pub(super) by_id: BTreeMap<u64, Capture>,
+    pub(super) of_stream: BTreeMap<usize, Member>,
+    begun: u64,
+    /// The streams that captured when their contexts were destroyed.
+    lost: BTreeSet<usize>,
+    /// What the program was shown of the dependencies of each stream.
+    shown: BTreeMap<usize, (Vec<usize>, Vec<CUgraphEdgeData>)>,
+}
+
+/// A stream that takes part in a capture.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    key: usize,
+    pub(super) id: u64,
+    pub(super) context: Handle,
+    /// The legacy stream waits for it.
+    pub(super) blocks: bool,
+}
+
+pub(super) struct Capture {
+    pub(super) mode: u32,
+    pub(super) thread: ThreadId,
+    origin: usize,
+    graph: usize,
+    pub(super) invalid: bool,
+    /// What the next node of each stream comes after.
+    tips: BTreeMap<usize, Vec<Edge>>,
+    /// As much of streams that were destroyed.
+    lost: Vec<Edge>,
+}
+
+/// What an event that was recorded in a capture stands for.
+#[derive(Clone)]
+pub(in crate::sim) struct Captured {
+    id: u64,
+    tips: Vec<Edge>,
+}
+
+/// What can be asked of a capture.
+pub(in crate::sim) struct Info {
+    pub(in crate::sim) id: u64,
+    pub(in crate::sim) graph: usize,
+    pub(in crate::sim) tips: Vec<Edge>,
+}
+
+fn union(tips: &mut Vec<Edge>, more: &[Edge]) {
+    for edge in more {
+        if tips.iter().all(|tip| tip.from != edge.from) {
+            tips.push(*edge);
+        }
+    }
+}
+
+impl Machine {
+    /// What a stream is known by here: its handle, or a number for that of a thread, whose handle all threads have.
+    fn key(&mut self, stream: usize) -> usize {
+        if !matches!(which(stream), Some(Which::PerThread)) {
+            return stream;
+        }
+        self.stream_of(stream).map_or(stream, |found| usize::MAX - found.id as usize)
+    }
+
+    pub(super) fn member(&mut self, stream: usize) -> Option<Member> {
+        // Most streams are asked while nothing captures.
+        if self.captures.by_id.is_empty() {
+            return None;
+        }
+        let key = self.key(stream);
+        self.captures.of_stream.get(&key).copied()
+    }
+
+    fn join_capture(&mut self, stream: usize, id: u64) -> Answer<()> {
+        let found = self.stream_of(stream)?;
+        let key = self.key(stream);
+        let member = Member { key, id, context: found.context, blocks: found.flags == 0 };
+        self.captures.of_stream.entry(key).or_insert(member);
+        Ok(())
+    }
+
+    /// Whether a stream captures; an error if its capture is invalid.
+    pub(in crate::sim) fn capturing(&mut self, stream: usize) -> Answer<bool> {
+        let Some(member) = self.member(stream) else { return Ok(false) };
+        if self.captures.by_id.get(&member.id).is_some_and(|capture| capture.invalid) {
+            return self.refuse(CAPTURE_INVALIDATED, "the stream's capture is invalid, and has to be ended");
+        }
+        Ok(true)
+    }
+
+    /// The stream's next operation becomes a node: `capturing` has said that it captures.
+    pub(in crate::sim) fn record(&mut self, stream: usize, operation: Operation) -> Answer<()> {
+        let Some(Member { key, id, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
+        let Some(capture) = self.captures.by_id.get_mut(&id) else { return Err(ILLEGAL_STATE) };
+        let (graph, tips) = (capture.graph, capture.tips.remove(&key).unwrap_or_default());
+        let node = self.add_node(graph, &tips, operation)?;
+        if let Some(capture) = self.captures.by_id.get_mut(&id) {
+            capture.tips.insert(key, vec![Edge::plain(node)]);
+        }
+        Ok(())
+    }
+
+    /// The graph that a stream is captured into.
+    pub(in crate::sim) fn captured_graph(&mut self, stream: usize) -> Option<usize> {
+        let member = self.member(stream)?;
+        self.captures.by_id.get(&member.id).map(|capture| capture.graph)
+    }
+
+    fn may_begin(&mut self, stream: usize, mode: u32) -> Answer<()> {
+        if mode > RELAXED {
+            return self.refuse(INVALID_VALUE, format_args!("{mode} is no mode of a capture"));
+        }
+        self.stream_of(stream)?;
+        if matches!(which(stream), Some(Which::Legacy)) {
+            return self.refuse(CAPTURE_UNSUPPORTED, "the legacy stream is not captured");
+        }
+        if self.member(stream).is_some() {
+            return self.refuse(ILLEGAL_STATE, "the stream is captured already");
+        }
+        Ok(())
+    }
+
+    pub(in crate::sim) fn begin_capture(&mut self, stream: usize, mode: u32) -> Answer<()> {
+        self.may_begin(stream, mode)?;
+        let graph = self.new_graph();
+        self.begin(stream, mode, graph, Vec::new())
+    }
+
+    pub(in crate::sim) fn begin_capture_into(
+        &mut self,
+        stream: usize,
+        graph: usize,
+        after: Vec<Edge>,
+        mode: u32,
+    ) -> Answer<()> {
+        self.may_begin(stream, mode)?;
+        let after = self.tips(graph, &after)?;
+        if self.captures.by_id.values().any(|capture| capture.graph == graph) {
+            if !after.is_empty() {
+                return self.misuse(ILLEGAL_STATE, "two streams are captured into one graph");
+            }
+            return self.refuse(ILLEGAL_STATE, "two streams are captured into one graph");
+        }
+        self.begin(stream, mode, graph, after)
+    }
+
+    /// Nodes that the next one may come after, each once.
+    fn tips(&mut self, graph: usize, after: &[Edge]) -> Answer<Vec<Edge>> {
+        let mut tips = Vec::new();
+        union(&mut tips, after);
+        self.dependencies(graph, &tips)?;
+        tips.iter().try_for_each(|edge| self.check_data(edge, None))?;
+        Ok(tips)
+    }
+
+    fn begin(&mut self, stream: usize, mode: u32, graph: usize, tips: Vec<Edge>) -> Answer<()> {
+        self.captures.begun += 1;
+        let id = self.captures.begun;
+        let origin = self.key(stream);
+        self.join_capture(stream, id)?;
+        self.set_captured_into(graph, true);
+        let (tips, thread) = (BTreeMap::from([(origin, tips)]), thread::current().id());
+        let capture = Capture { mode, thread, origin, graph, invalid: false, tips, lost: Vec::new() };
+        self.captures.by_id.insert(id, capture);
+        CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends a capture: whatever is wrong with it, it is over, unless the stream is one that it only spread to.
+    pub(in crate::sim) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
+        self.not_lost(stream)?;
+        self.stream_of(stream)?;
+        let Some(Member { key, id, .. }) = self.member(stream) else {
+            return self.refuse(ILLEGAL_STATE, "the stream is not captured");
+        };
+        let Some(capture) = self.captures.by_id.get(&id) else { return Err(ILLEGAL_STATE) };
+        if capture.origin != key {
+            self.invalidate(id);
+            return self.refuse(CAPTURE_UNMATCHED, "the capture was begun in another stream");
+        }
+        let graph = capture.graph;
+        let wrong_thread = capture.mode != RELAXED && capture.thread != thread::current().id();
+        let wrong = match () {
+            () if capture.invalid => Some((CAPTURE_INVALIDATED, "the capture was invalidated")),
+            () if wrong_thread => Some((CAPTURE_WRONG_THREAD, "the capture was begun on another thread")),
+            () if !self.is_joined(id) => Some((CAPTURE_UNJOINED, "work of another stream was not joined")),
+            () => None,
+        };
+        self.forget_capture(id, wrong.is_some());
+        match wrong {
+            Some((status, why)) => self.refuse(status, why),
+            None => Ok(graph),
+        }
+    }
+
+    /// Whether all that other streams did comes before what the first one did last.
+    fn is_joined(&mut self, id: u64) -> bool {
+        let Some(capture) = self.captures.by_id.get(&id) else { return true };
+        let ends: Vec<usize> =
+            capture.tips.get(&capture.origin).into_iter().flatten().map(|tip| tip.from).collect();
+        let others = capture.tips.iter().filter(|(stream, _)| **stream != capture.origin);
+        let all: Vec<usize> =
+            others.flat_map(|(_, tips)| tips).chain(&capture.lost).map(|tip| tip.from).collect();
+        let graph = capture.graph;
+        all.into_iter().all(|node| ends.iter().any(|end| self.comes_before(graph, node, *end)))
+    }
+
+    fn forget_capture(&mut self, id: u64, in_vain: bool) {
+        let Some(capture) = self.captures.by_id.remove(&id) else { return };
+        CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
+        self.captures.of_stream.retain(|_, of| of.id != id);
+        self.set_captured_into(capture.graph, false);
+        // A graph of the program's goes too: the driver does not tell them apart.
+        if in_vain {
+            self.drop_graph(capture.graph);
+        }
+    }
+
+    /// The stream is destroyed: with it the capture that was begun in it, or its part of another.
+    pub(in crate::sim) fn uncapture(&mut self, stream: usize) {
+        if let Some(member) = self.member(stream) {
+            self.leave_capture(member);
+        }
+    }
+
+    fn leave_capture(&mut self, member: Member) {
+        self.captures.of_stream.remove(&member.key);
+        let Some(capture) = self.captures.by_id.get_mut(&member.id) else { return };
+        if capture.origin == member.key {
+            return self.forget_capture(member.id, true);
+        }
+        let tips = capture.tips.remove(&member.key).unwrap_or_default();
+        capture.lost.extend(tips);
+    }
+
+    /// The captures of a context end with it.
+    pub(in crate::sim) fn uncapture_all(&mut self, context: Handle) {
+        let all: Vec<Member> = self.captures.of_stream.values().copied().collect();
+        for member in all.into_iter().filter(|member| member.context == context) {
+            self.captures.lost.insert(member.key);
+            self.leave_capture(member);
+        }
+    }
+
+    /// The driver follows what a capture had in a context that is gone.
+    fn not_lost(&mut self, stream: usize) -> Answer<()> {
+        if self.captures.lost.contains(&stream) {
+            return self
+                .misuse(CONTEXT_IS_DESTROYED, "a stream that captured when its context was destroyed");
+        }
+        Ok(())
+    }
+
+    /// 0 not captured, 1 captured, 2 in an invalid capture. Asking of the legacy stream breaks nothing.
+    pub(in crate::sim) fn capture_status(&mut self, stream: usize) -> Answer<u32> {
+        if matches!(which(stream), Some(Which::Legacy)) {
+            let context = self.healthy_current()?;
+            let mut members = self.captures.of_stream.values();
+            let captured = members.any(|member| member.context == context && member.blocks);
+            return match captured {
+                true => {
+                    self.refuse(CAPTURE_IMPLICIT, "the legacy stream, while one that it waits for captures")
+                }
+                false => Ok(0),
+            };
+        }
+        self.not_lost(stream)?;
+        self.stream_of(stream)?;
+        let member = self.member(stream);
+        let capture = member.and_then(|member| self.captures.by_id.get(&member.id));
+        Ok(capture.map_or(0, |capture| if capture.invalid { 2 } else { 1 }))
+    }
+
+    /// Of a capture that is not invalid.
+    pub(in crate::sim) fn capture_info(&mut self, stream: usize) -> Option<Info> {
+        let Member { key, id, .. } = self.member(stream)?;
+        let capture = self.captures.by_id.get(&id).filter(|capture| !capture.invalid)?;
+        Some(Info { id, graph: capture.graph, tips: capture.tips.get(&key).cloned().unwrap_or_default() })
+    }
+
+    /// The lists of what the stream's next node comes after, where the program may read them until that changes.
+    pub(in crate::sim) fn shown(
+        &mut self,
+        stream: usize,
+        tips: &[Edge],
+    ) -> &(Vec<usize>, Vec<CUgraphEdgeData>) {
+        let lists =
+            (tips.iter().map(|tip| tip.from).collect(), tips.iter().map(|tip| tip.data.into()).collect());
+        let key = self.key(stream);
+        self.captures.shown.insert(key, lists);
+        &self.captures.shown[&key]
+    }
+
+    pub(in crate::sim) fn is_captured(&mut self, stream: usize) -> Answer<()> {
+        self.stream_of(stream)?;
+        match self.capturing(stream)? {
+            true => Ok(()),
+            false => self.refuse(ILLEGAL_STATE, "the stream is not captured"),
+        }
+    }
+
+    pub(in crate::sim) fn update_tips(&mut self, stream: usize, after: Vec<Edge>, flags: u32) -> Answer<()> {
+        if flags > SET_DEPENDENCIES {
+            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of dependencies"));
+        }
+        let graph = self.captured_graph(stream).unwrap_or(0);
+        let after = self.tips(graph, &after)?;
+        let Some(Member { key, id, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
+        let Some(capture) = self.captures.by_id.get_mut(&id) else { return Err(ILLEGAL_STATE) };
+        let tips = capture.tips.entry(key).or_default();
+        if flags == SET_DEPENDENCIES {
+            tips.clear();
+        }
+        union(tips, &after);
+        Ok(())
+    }
+
+    /// What an event is from now on that is recorded in a stream which captures.
+    pub(in crate::sim) fn captured_event(&mut self, stream: usize) -> Option<Captured> {
+        let Member { key, id, .. } = self.member(stream)?;
+        let tips = self.captures.by_id.get(&id)?.tips.get(&key).cloned().unwrap_or_default();
+        Some(Captured { id, tips })
+    }
+
+    /// An event of a capture that is over, or invalid, stands for nothing.
+    pub(in crate::sim) fn is_live(&mut self, captured: &Captured) -> Answer<()> {
+        if self.captures.by_id.get(&captured.id).is_some_and(|capture| !capture.invalid) {
+            return Ok(());
+        }
+        self.refuse(INVALID_VALUE, "the event was recorded in a capture that is over")
+    }
+
+    /// Refuses to ask an event that was recorded in a capture when it came; asking breaks the capture, or not.
+    pub(in crate::sim) fn is_real(&mut self, captured: Option<&Captured>, breaks: bool) -> Answer<()> {
+        let Some(captured) = captured else { return Ok(()) };
+        self.is_live(captured)?;
+        if breaks {
+            self.invalidate(captured.id);
+        }
+        self.refuse(CAPTURED_EVENT, "the event was recorded in a capture, and never comes")
+    }
+
+    /// A stream waits for an event of a capture, and takes part in it from then on.
+    pub(in crate::sim) fn wait_captured(&mut self, stream: usize, captured: &Captured) -> Answer<()> {
+        let live = self.is_live(captured);
+        self.breaks_capture(stream, live)?;
+        self.join_capture(stream, captured.id)?;
+        let Some(Member { key, id: own, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
+        if own != captured.id {
+            self.invalidate(own);
+            self.invalidate(captured.id);
+            return self.refuse(CAPTURE_MERGE, "a captured stream waits for an event of another capture");
+        }
+        if let Some(capture) = self.captures.by_id.get_mut(&own) {
+            union(capture.tips.entry(key).or_default(), &captured.tips);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,778 @@
+//! Graphs: how they are built, what can be asked of them, and what their executables do.
+
+// The tests are calls of the table.
+#![allow(unsafe_code)]
+
+use super::capture::{event, memory, stream};
+use crate::harness::{drain, is_simulated, other, run, table};
+use custack::driver::ffi::*;
+use std::ffi::{CString, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub(super) fn nodes(graph: CUgraph) -> Vec<CUgraphNode> {
+    list(|nodes, count| call!(cuGraphGetNodes(graph, nodes, count)))
+}
+
+pub(super) fn type_of(node: CUgraphNode) -> u32 {
+    let mut kind = 77;
+    assert_eq!(call!(cuGraphNodeGetType(node, &mut kind)), 0);
+    kind
+}
+
+fn list(ask: impl Fn(*mut CUgraphNode, *mut usize) -> u32) -> Vec<CUgraphNode> {
+    let mut count = 0;
+    assert_eq!(ask(null_mut(), &mut count), 0);
+    let mut nodes = vec![null_mut(); count];
+    if count > 0 {
+        assert_eq!(ask(nodes.as_mut_ptr(), &mut count), 0);
+    }
+    nodes
+}
+
+fn graph() -> CUgraph {
+    let mut graph = null_mut();
+    assert_eq!(call!(cuGraphCreate(&mut graph, 0)), 0);
+    graph
+}
+
+fn destroy(graph: CUgraph) {
+    assert_eq!(call!(cuGraphDestroy(graph)), 0);
+}
+
+fn empty(graph: CUgraph, after: &[CUgraphNode]) -> CUgraphNode {
+    let mut node = null_mut();
+    assert_eq!(call!(cuGraphAddEmptyNode(&mut node, graph, after.as_ptr(), after.len())), 0);
+    node
+}
+
+fn empties<const N: usize>(graph: CUgraph) -> [CUgraphNode; N] {
+    std::array::from_fn(|_| empty(graph, &[]))
+}
+
+fn host(graph: CUgraph, after: &[CUgraphNode], params: CUDA_HOST_NODE_PARAMS) -> CUgraphNode {
+    let mut node = null_mut();
+    assert_eq!(call!(cuGraphAddHostNode(&mut node, graph, after.as_ptr(), after.len(), &params)), 0);
+    node
+}
+
+fn fill(graph: CUgraph, after: &[CUgraphNode], params: CUDA_MEMSET_NODE_PARAMS) -> (u32, CUgraphNode) {
+    let mut node = null_mut();
+    let (list, count) = (after.as_ptr(), after.len());
+    (call!(cuGraphAddMemsetNode(&mut node, graph, list, count, &params, null_mut())), node)
+}
+
+fn bytes(dst: u64, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
+    CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value, elementSize: 1, width, height: 1 }
+}
+
+fn copy(from: u64, to: u64, size: usize) -> CUDA_MEMCPY3D {
+    // SAFETY: a struct of numbers and pointers.
+    let zero: CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
+    CUDA_MEMCPY3D {
+        srcMemoryType: 2,
+        srcDevice: from,
+        dstMemoryType: 2,
+        dstDevice: to,
+        WidthInBytes: size,
+        Height: 1,
+        Depth: 1,
+        ..zero
+    }
+}
+
+fn instantiate(graph: CUgraph, flags: u64) -> Result<CUgraphExec, u32> {
+    let mut executable = 0x77 as CUgraphExec;
+    let status = call!(cuGraphInstantiateWithFlags(&mut executable, graph, flags));
+    assert_eq!(executable.addr() == 0x77, status != 0);
+    if status == 0 { Ok(executable) } else { Err(status) }
+}
+
+fn launch(executable: CUgraphExec, stream: CUstream) -> u32 {
+    match call!(cuGraphLaunch(executable, stream)) {
+        0 => call!(cuStreamSynchronize(stream)),
+        status => status,
+    }
+}
+
+fn edges(graph: CUgraph, from: &[CUgraphNode], to: &[CUgraphNode]) -> u32 {
+    call!(cuGraphAddDependencies(graph, from.as_ptr(), to.as_ptr(), from.len()))
+}
+
+fn edges_of(graph: CUgraph, nodes: &[CUgraphNode]) -> Vec<(usize, usize)> {
+    let (mut from, mut to, mut count) = ([null_mut(); 16], [null_mut(); 16], 16);
+    assert_eq!(call!(cuGraphGetEdges(graph, from.as_mut_ptr(), to.as_mut_ptr(), &mut count)), 0);
+    places(nodes, &from[..count]).into_iter().zip(places(nodes, &to[..count])).collect()
+}
+
+fn places(nodes: &[CUgraphNode], found: &[CUgraphNode]) -> Vec<usize> {
+    found.iter().map(|node| nodes.iter().position(|it| it == node).unwrap()).collect()
+}
+
+fn value(at: u64) -> [u8; 4] {
+    let mut value = [0xee; 4];
+    assert_eq!(call!(cuMemcpyDtoH_v2(value.as_mut_ptr().cast(), at, 4)), 0);
+    value
+}
+
+unsafe extern "C" fn count(data: *mut c_void) {
+    // SAFETY: the tests pass a counter that outlives the work.
+    unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn sleep(data: *mut c_void) {
+    std::thread::sleep(Duration::from_millis(100));
+    // SAFETY: as above.
+    unsafe { count(data) };
+}
+
+fn counting(counter: &AtomicU32) -> CUDA_HOST_NODE_PARAMS {
+    CUDA_HOST_NODE_PARAMS { fn_: Some(count), userData: (&raw const *counter).cast_mut().cast() }
+}
+
+fn sleeping(counter: &AtomicU32) -> CUDA_HOST_NODE_PARAMS {
+    CUDA_HOST_NODE_PARAMS { fn_: Some(sleep), ..counting(counter) }
+}
+
+fn bench(test: impl FnOnce() + Send) {
+    run(|| {
+        let context = other::create();
+        test();
+        assert_eq!(drain(), [context]);
+        other::destroy(context);
+    });
+}
+
+#[test]
+fn graphs_and_nodes_are_made_of_what_is_there() {
+    bench(|| {
+        let mut node = null_mut();
+        assert_eq!(call!(cuGraphCreate(&mut null_mut(), 1)), 1);
+        assert_eq!(call!(cuGraphCreate(null_mut(), 0)), 1);
+        assert_eq!(call!(cuGraphDestroy(null_mut())), 1);
+        assert_eq!(call!(cuGraphClone(&mut null_mut(), null_mut())), 1);
+        let (a, b) = (graph(), graph());
+        let [first, stranger] = [empty(a, &[]), empty(b, &[])];
+        for after in [vec![stranger], vec![first, first], vec![first, null_mut()]] {
+            assert_eq!(call!(cuGraphAddEmptyNode(&mut node, a, after.as_ptr(), after.len())), 1);
+        }
+        assert_eq!(call!(cuGraphAddEmptyNode(&mut node, a, null(), 1)), 1);
+        assert_eq!(call!(cuGraphAddEmptyNode(null_mut(), a, null(), 0)), 1);
+        assert_eq!(nodes(a), [first]);
+        assert_eq!(call!(cuGraphNodeGetType(null_mut(), &mut 0)), 1);
+        assert_eq!(call!(cuGraphNodeGetType(first, null_mut())), 1);
+        assert_eq!(call!(cuGraphDestroyNode(null_mut())), 1);
+        destroy(a);
+        assert_eq!(call!(cuGraphDestroy(a)), 1, "a graph that is gone is known to be");
+        destroy(b);
+    });
+}
+
+#[test]
+fn nodes_edges_and_roots_have_their_order() {
+    bench(|| {
+        let g = graph();
+        let n: [_; 6] = empties(g);
+        assert_eq!(nodes(g), n);
+        let mut places_for = [1 as CUgraphNode; 8];
+        let mut count = 8;
+        assert_eq!(call!(cuGraphGetNodes(g, places_for.as_mut_ptr(), &mut count)), 0);
+        assert_eq!((count, places_for[6], places_for[7]), (6, null_mut(), null_mut()));
+        assert_eq!(edges(g, &[n[0], n[0], n[1], n[3]], &[n[2], n[1], n[2], n[4]]), 0);
+        assert_eq!(edges_of(g, &n), [(0, 2), (0, 1), (1, 2), (3, 4)]);
+        let roots = || list(|list, count| call!(cuGraphGetRootNodes(g, list, count)));
+        assert_eq!(places(&n, &roots()), [5, 3, 0], "the latest root first");
+        let before = list(|list, count| call!(cuGraphNodeGetDependencies(n[2], list, count)));
+        assert_eq!(places(&n, &before), [0, 1]);
+        let after = list(|list, count| call!(cuGraphNodeGetDependentNodes(n[0], list, count)));
+        assert_eq!(places(&n, &after), [2, 1]);
+        // Those before the first that is refused are made.
+        assert_eq!(edges(g, &[n[5], n[0]], &[n[4], n[2]]), 1);
+        assert_eq!(edges_of(g, &n), [(0, 2), (0, 1), (1, 2), (3, 4), (5, 4)]);
+        assert_eq!(edges(g, &[n[0]], &[n[0]]), 1);
+        assert_eq!(edges(g, &[n[0]], &[null_mut()]), 1);
+        assert_eq!(call!(cuGraphRemoveDependencies(g, &n[1], &n[5], 1)), 1);
+        assert_eq!(call!(cuGraphRemoveDependencies(g, &n[0], &n[2], 1)), 0);
+        assert_eq!(call!(cuGraphDestroyNode(n[4])), 0);
+        assert_eq!(edges_of(g, &n), [(0, 1), (1, 2)]);
+        destroy(g);
+    });
+}
+
+#[test]
+fn a_circle_is_found_when_the_graph_is_instantiated() {
+    bench(|| {
+        let g = graph();
+        let [a, b] = empties(g);
+        assert_eq!(edges(g, &[a, b], &[b, a]), 0);
+        assert_eq!(instantiate(g, 0), Err(1));
+        let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS {
+            flags: 0,
+            hUploadStream: null_mut(),
+            hErrNode_out: null_mut(),
+            result_out: 9,
+        };
+        let mut executable = null_mut();
+        assert_eq!(call!(cuGraphInstantiateWithParams(&mut executable, g, &mut params)), 1);
+        assert_eq!((params.result_out, [a, b].contains(&params.hErrNode_out)), (2, true));
+        assert_eq!(call!(cuGraphRemoveDependencies(g, &b, &a, 1)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(instantiate(g, 0).unwrap())), 0);
+        destroy(g);
+    });
+}
+
+#[test]
+fn a_clone_has_a_node_for_each_of_its_original() {
+    bench(|| {
+        let g = graph();
+        let n: [_; 3] = empties(g);
+        assert_eq!(edges(g, &[n[0]], &[n[2]]), 0);
+        let (mut clone, mut second) = (null_mut(), null_mut());
+        assert_eq!(call!(cuGraphClone(&mut clone, g)), 0);
+        let find = |node, graph| {
+            let mut found = null_mut();
+            (call!(cuGraphNodeFindInClone(&mut found, node, graph)), found)
+        };
+        let copies = n.map(|node| find(node, clone).1);
+        assert_eq!(nodes(clone), copies);
+        assert_eq!(edges_of(clone, &copies), [(0, 2)]);
+        assert_eq!(find(empty(g, &[]), clone).0, 1, "made after the clone");
+        assert_eq!((find(n[0], g).0, find(null_mut(), clone).0), (1, 1));
+        assert_eq!(call!(cuGraphClone(&mut second, clone)), 0);
+        assert_eq!((find(n[0], second).0, find(copies[0], second).0), (1, 0));
+        assert_eq!(call!(cuGraphDestroyNode(copies[1])), 0);
+        assert_eq!(find(n[1], clone).0, 1);
+        [g, clone, second].into_iter().for_each(destroy);
+    });
+}
+
+#[test]
+fn a_child_is_a_copy_that_its_parent_owns() {
+    bench(|| {
+        let (parent, child, done) = (graph(), graph(), AtomicU32::new(0));
+        let first = empty(child, &[]);
+        host(child, &[first], counting(&done));
+        let (mut node, mut inner, mut found) = (null_mut(), null_mut(), null_mut());
+        assert_eq!(call!(cuGraphAddChildGraphNode(&mut node, parent, null(), 0, child)), 0);
+        assert_eq!(call!(cuGraphAddChildGraphNode(&mut node, parent, null(), 0, null_mut())), 1);
+        assert_eq!(call!(cuGraphChildGraphNodeGetGraph(node, &mut inner)), 0);
+        assert_ne!(inner, child);
+        assert_eq!(call!(cuGraphNodeFindInClone(&mut found, first, inner)), 0);
+        empty(child, &[]);
+        assert_eq!(nodes(inner).len(), 2);
+        assert_eq!(call!(cuGraphDestroy(inner)), 1);
+        assert_eq!(instantiate(inner, 0), Err(801));
+        assert_eq!(call!(cuGraphAddChildGraphNode(&mut found, child, null(), 0, inner)), 801);
+        destroy(child);
+        let executable = instantiate(parent, 0).unwrap();
+        assert_eq!(launch(executable, stream(0)), 0);
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(parent);
+    });
+}
+
+#[test]
+fn an_edge_may_say_more_than_one_after_the_other_only_between_kernels() {
+    bench(|| {
+        let g = graph();
+        let [a, b] = empties(g);
+        let data = |from_port, to_port, kind| CUgraphEdgeData { from_port, to_port, kind, reserved: [0; 5] };
+        for wrong in [data(0, 0, 1), data(1, 0, 0), data(0, 1, 0), data(0, 0, 9)] {
+            assert_eq!(call!(cuGraphAddDependencies_v2(g, &a, &b, &wrong, 1)), 1, "{wrong:?}");
+        }
+        assert_eq!(call!(cuGraphAddDependencies_v2(g, &a, &b, &data(0, 0, 0), 1)), 0);
+        assert_eq!(call!(cuGraphAddDependencies_v2(g, &a, &b, null(), 1)), 1, "it is there");
+        destroy(g);
+    });
+}
+
+#[test]
+fn fills_and_copies_are_looked_at_when_they_are_added() {
+    bench(|| {
+        let (g, at) = (graph(), memory(4096));
+        let good = bytes(at, 1, 8);
+        let rows = CUDA_MEMSET_NODE_PARAMS { height: 4, ..good };
+        let fills = [
+            (good, 0),
+            (CUDA_MEMSET_NODE_PARAMS { elementSize: 3, ..good }, 1),
+            (CUDA_MEMSET_NODE_PARAMS { elementSize: 4, dst: at + 1, ..good }, 1),
+            (CUDA_MEMSET_NODE_PARAMS { width: 0, ..good }, 1),
+            (CUDA_MEMSET_NODE_PARAMS { height: 0, ..good }, 1),
+            (CUDA_MEMSET_NODE_PARAMS { value: 0x1234, ..good }, 0),
+            (CUDA_MEMSET_NODE_PARAMS { pitch: 999, ..good }, 0),
+            (CUDA_MEMSET_NODE_PARAMS { width: 4097, ..good }, 1),
+            (rows, 1),
+            (CUDA_MEMSET_NODE_PARAMS { pitch: 4, ..rows }, 1),
+            (CUDA_MEMSET_NODE_PARAMS { pitch: 64, ..rows }, 0),
+        ];
+        for (params, expected) in fills {
+            assert_eq!(fill(g, &[], params).0, expected, "{params:?}");
+        }
+        let good = copy(at, at + 64, 16);
+        let copies = [
+            (good, 0),
+            (CUDA_MEMCPY3D { WidthInBytes: 0, ..good }, 1),
+            (CUDA_MEMCPY3D { Height: 0, ..good }, 1),
+            (CUDA_MEMCPY3D { Depth: 0, ..good }, 1),
+            (CUDA_MEMCPY3D { srcMemoryType: 0, ..good }, 1),
+            (CUDA_MEMCPY3D { srcMemoryType: 9, ..good }, 1),
+            (CUDA_MEMCPY3D { srcMemoryType: 4, ..good }, 0),
+            (CUDA_MEMCPY3D { srcMemoryType: 1, ..good }, 1),
+            (CUDA_MEMCPY3D { srcDevice: 0x77, ..good }, 1),
+            (CUDA_MEMCPY3D { WidthInBytes: 5000, ..good }, 1),
+            (CUDA_MEMCPY3D { Height: 4, ..good }, 0),
+            (CUDA_MEMCPY3D { Height: 4, srcPitch: 8, dstPitch: 32, ..good }, 1),
+        ];
+        for (params, expected) in copies {
+            let mut node = null_mut();
+            let status = call!(cuGraphAddMemcpyNode(&mut node, g, null(), 0, &params, null_mut()));
+            assert_eq!(status, expected, "{params:?}");
+        }
+        destroy(g);
+    });
+}
+
+#[test]
+fn work_is_done_in_its_order_at_each_launch() {
+    bench(|| {
+        let (g, at, done, s) = (graph(), memory(64), AtomicU32::new(0), stream(0));
+        let (_, first) = fill(g, &[], bytes(at, 7, 64));
+        let (_, second) = fill(g, &[first], bytes(at + 1, 9, 1));
+        let mut third = null_mut();
+        let params = copy(at, at + 2, 2);
+        assert_eq!(call!(cuGraphAddMemcpyNode(&mut third, g, &second, 1, &params, null_mut())), 0);
+        host(g, &[third], counting(&done));
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(call!(cuMemsetD8_v2(at, 0, 64)), 0);
+        assert_eq!(value(at), [0; 4], "nothing is done yet");
+        destroy(g);
+        for times in 1..4 {
+            assert_eq!(launch(executable, s), 0);
+            assert_eq!((value(at), done.load(Ordering::SeqCst)), ([7, 9, 7, 9], times));
+        }
+        assert_eq!(call!(cuGraphLaunch(null_mut(), s)), 1);
+        assert_eq!(call!(cuGraphUpload(executable, s)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 1);
+        assert_eq!(call!(cuGraphLaunch(executable, s)), 1);
+    });
+}
+
+static MEET: (std::sync::Mutex<u32>, std::sync::Condvar) =
+    (std::sync::Mutex::new(0), std::sync::Condvar::new());
+
+unsafe extern "C" fn meet(_data: *mut c_void) {
+    let mut here = MEET.0.lock().unwrap();
+    *here += 1;
+    MEET.1.notify_all();
+    let two = MEET.1.wait_timeout_while(here, Duration::from_secs(5), |here| *here < 2);
+    drop(two);
+}
+
+#[test]
+fn branches_run_side_by_side() {
+    bench(|| {
+        let g = graph();
+        let params = CUDA_HOST_NODE_PARAMS { fn_: Some(meet), userData: null_mut() };
+        let start = std::time::Instant::now();
+        host(g, &[], params);
+        host(g, &[], params);
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(launch(executable, stream(0)), 0);
+        assert!(start.elapsed() < Duration::from_secs(5), "each waited for the other");
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+    });
+}
+
+#[test]
+fn launches_of_one_executable_come_one_after_the_other() {
+    bench(|| {
+        let (g, done, s, t) = (graph(), AtomicU32::new(0), stream(1), stream(1));
+        host(g, &[], sleeping(&done));
+        let executable = instantiate(g, 0).unwrap();
+        let start = std::time::Instant::now();
+        assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
+        assert_eq!(call!(cuGraphLaunch(executable, t)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        assert_eq!(call!(cuStreamQuery(t)), 600, "it goes on without its executable");
+        assert_eq!(call!(cuCtxSynchronize()), 0);
+        assert_eq!(done.load(Ordering::SeqCst), 2);
+        assert!(start.elapsed() >= Duration::from_millis(200));
+        destroy(g);
+    });
+}
+
+#[test]
+fn the_flags_of_an_executable_are_some_alone() {
+    bench(|| {
+        let (g, at) = (graph(), memory(64));
+        fill(g, &[], bytes(at, 1, 8));
+        let read = [
+            (0, Ok(0)),
+            (1, Ok(1)),
+            (2, Err(1)),
+            (4, Ok(4)),
+            (5, Err(1)),
+            (8, Ok(0)),
+            (12, Ok(4)),
+            (16, Err(1)),
+        ];
+        for (flags, expected) in read {
+            let found = instantiate(g, flags).map(|executable| {
+                let mut flags = 99;
+                assert_eq!(call!(cuGraphExecGetFlags(executable, &mut flags)), 0);
+                assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+                flags
+            });
+            assert_eq!(found, expected, "{flags}");
+        }
+        let mut executable = null_mut();
+        assert_eq!(call!(cuGraphInstantiateWithFlags(null_mut(), g, 0)), 1);
+        assert_eq!(call!(cuGraphInstantiateWithFlags(&mut executable, null_mut(), 0)), 1);
+        assert_eq!(call!(cuGraphInstantiateWithParams(&mut executable, g, null_mut())), 1);
+        destroy(g);
+    });
+}
+
+/// Updates an executable of one graph to another: the status, the reason, and which node it is about.
+fn update(
+    make: impl Fn(CUgraph) -> Vec<CUgraphNode>,
+    other: impl Fn(CUgraph) -> Vec<CUgraphNode>,
+) -> (u32, u32, Option<usize>) {
+    let (a, b) = (graph(), graph());
+    make(a);
+    let executable = instantiate(a, 0).unwrap();
+    let nodes = other(b);
+    let mut info = CUgraphExecUpdateResultInfo { result: 77, errorNode: 7 as _, errorFromNode: 7 as _ };
+    let status = call!(cuGraphExecUpdate_v2(executable, b, &mut info));
+    assert_eq!(launch(executable, stream(0)), 0, "updated or not");
+    assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+    destroy(a);
+    destroy(b);
+    (status, info.result, nodes.iter().position(|node| *node == info.errorNode))
+}
+
+#[test]
+fn an_executable_becomes_what_has_the_same_shape() {
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    let host = |g| host(g, &[], counting(&DONE));
+    let two = |g| vec![empty(g, &[]), empty(g, &[])];
+    let chain = |g| {
+        let first = empty(g, &[]);
+        vec![first, empty(g, &[first])]
+    };
+    let three = |g: CUgraph, pairs: &[(usize, usize)], hosts: &[usize]| {
+        let n: Vec<_> = (0..4).map(|at| if hosts.contains(&at) { host(g) } else { empty(g, &[]) }).collect();
+        pairs.iter().for_each(|(from, to)| assert_eq!(edges(g, &[n[*from]], &[n[*to]]), 0));
+        n
+    };
+    bench(|| {
+        assert_eq!(update(chain, chain), (0, 0, None));
+        assert_eq!(update(two, |g| vec![empty(g, &[])]), (910, 2, None), "another number of nodes");
+        assert_eq!(update(chain, two), (910, 2, Some(0)));
+        assert_eq!(update(two, chain), (910, 2, None));
+        assert_eq!(update(two, |g| vec![host(g), host(g)]), (910, 3, Some(1)), "from the latest on");
+        assert_eq!(
+            update(|g| vec![empty(g, &[]), host(g)], |g| vec![host(g), empty(g, &[])]),
+            (910, 3, Some(1))
+        );
+        // In which order nodes and edges were made does not count, but for the edges to one node.
+        let reversed = |g| {
+            let [last, first] = empties(g);
+            assert_eq!(edges(g, &[first], &[last]), 0);
+            vec![last, first]
+        };
+        assert_eq!(update(chain, reversed), (0, 0, None));
+        let diamond = [(0, 1), (0, 2), (1, 3), (2, 3)];
+        let joined = [(0, 1), (0, 2), (2, 3), (1, 3)];
+        assert_eq!(update(|g| three(g, &diamond, &[2]), |g| three(g, &diamond, &[2])), (0, 0, None));
+        assert_eq!(update(|g| three(g, &diamond, &[2]), |g| three(g, &joined, &[2])), (910, 3, Some(2)));
+    });
+}
+
+#[test]
+fn a_node_of_an_executable_changes_within_its_kind() {
+    bench(|| {
+        let (g, at, done, s) = (graph(), memory(64), AtomicU32::new(0), stream(0));
+        let (_, node) = fill(g, &[], bytes(at, 1, 4));
+        let called = host(g, &[node], counting(&done));
+        let executable = instantiate(g, 0).unwrap();
+        let set = |node, params| call!(cuGraphExecMemsetNodeSetParams(executable, node, &params, null_mut()));
+        let later = fill(g, &[], bytes(at, 1, 4)).1;
+        let rows = CUDA_MEMSET_NODE_PARAMS { pitch: 16, height: 2, ..bytes(at, 2, 8) };
+        assert_eq!(set(node, bytes(at, 2, 4)), 0);
+        assert_eq!(set(node, bytes(at, 3, 8)), 0, "another size");
+        assert_eq!(set(node, rows), 1, "rows where there was one");
+        assert_eq!((set(called, bytes(at, 2, 4)), set(later, bytes(at, 2, 4))), (1, 1));
+        assert_eq!(launch(executable, s), 0);
+        assert_eq!((value(at), done.load(Ordering::SeqCst)), ([3; 4], 1));
+        let mut kept = bytes(0, 0, 0);
+        assert_eq!(call!(cuGraphMemsetNodeGetParams(node, &mut kept)), 0);
+        assert_eq!(kept.value, 1, "the graph is as it was");
+        let mut enabled = 9;
+        assert_eq!(call!(cuGraphNodeSetEnabled(executable, called, 0)), 1);
+        assert_eq!(call!(cuGraphNodeSetEnabled(executable, node, 0)), 0);
+        assert_eq!(call!(cuGraphNodeGetEnabled(executable, node, &mut enabled)), 0);
+        assert_eq!((enabled, call!(cuMemsetD8_v2(at, 0, 64))), (0, 0));
+        assert_eq!(launch(executable, s), 0);
+        assert_eq!(
+            (value(at), done.load(Ordering::SeqCst)),
+            ([0; 4], 2),
+            "left out, and what comes after is not"
+        );
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+    });
+}
+
+#[test]
+fn an_event_of_a_graph_is_recorded_at_each_launch() {
+    bench(|| {
+        let (g, done, s, e) = (graph(), AtomicU32::new(0), stream(0), event());
+        let (mut record, mut found) = (null_mut(), null_mut());
+        let first = host(g, &[], sleeping(&done));
+        assert_eq!(call!(cuGraphAddEventRecordNode(&mut record, g, &first, 1, null_mut())), 1);
+        assert_eq!(call!(cuGraphAddEventRecordNode(&mut record, g, &first, 1, e)), 0);
+        assert_eq!(call!(cuGraphEventRecordNodeGetEvent(record, &mut found)), 0);
+        assert_eq!(found, e);
+        assert_eq!(call!(cuGraphEventWaitNodeGetEvent(record, &mut found)), 1);
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
+        assert_eq!(call!(cuEventSynchronize(e)), 0);
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        assert_eq!(call!(cuStreamSynchronize(s)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+    });
+}
+
+fn user(counter: &AtomicU32) -> CUuserObject {
+    let mut object = null_mut();
+    counter.store(0, Ordering::SeqCst);
+    let data = (&raw const *counter).cast_mut().cast();
+    assert_eq!(call!(cuUserObjectCreate(&mut object, data, Some(count), 1, 1)), 0);
+    object
+}
+
+#[test]
+fn a_user_object_is_let_go_of_once_by_the_last_that_keeps_it() {
+    bench(|| {
+        static DONE: AtomicU32 = AtomicU32::new(0);
+        let done = || DONE.load(Ordering::SeqCst);
+        let mut object = null_mut();
+        for (function, count, flags) in
+            [(Some(count as _), 1, 0), (Some(count as _), 1, 2), (None, 1, 1), (Some(count as _), 0, 1)]
+        {
+            assert_eq!(call!(cuUserObjectCreate(&mut object, null_mut(), function, count, flags)), 1);
+        }
+        let object = user(&DONE);
+        assert_eq!((call!(cuUserObjectRetain(object, 0)), call!(cuUserObjectRetain(object, 2))), (1, 0));
+        assert_eq!((call!(cuUserObjectRelease(object, 2)), done()), (0, 0));
+        assert_eq!((call!(cuUserObjectRelease(object, 1)), done()), (0, 1), "before the call returns");
+        // The graph's reference, moved to it; then its clone's, its child's, its executable's.
+        let (g, object) = (graph(), user(&DONE));
+        assert_eq!(call!(cuGraphRetainUserObject(g, object, 1, 2)), 1);
+        assert_eq!(call!(cuGraphRetainUserObject(g, object, 1, 1)), 0);
+        let (mut clone, mut node) = (null_mut(), null_mut());
+        assert_eq!(call!(cuGraphClone(&mut clone, g)), 0);
+        let executable = instantiate(g, 0).unwrap();
+        let parent = graph();
+        assert_eq!(call!(cuGraphAddChildGraphNode(&mut node, parent, null(), 0, g)), 0);
+        destroy(g);
+        destroy(clone);
+        assert_eq!((call!(cuGraphDestroyNode(node)), done()), (0, 0));
+        assert_eq!((call!(cuGraphExecDestroy(executable)), done()), (0, 1));
+        destroy(parent);
+    });
+}
+
+#[test]
+fn a_launch_keeps_what_its_executable_kept() {
+    bench(|| {
+        static DONE: AtomicU32 = AtomicU32::new(0);
+        let (g, slow, object, s) = (graph(), AtomicU32::new(0), user(&DONE), stream(0));
+        host(g, &[], sleeping(&slow));
+        assert_eq!(call!(cuGraphRetainUserObject(g, object, 1, 1)), 0);
+        let executable = instantiate(g, 0).unwrap();
+        destroy(g);
+        assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        assert_eq!(DONE.load(Ordering::SeqCst), 0);
+        assert_eq!(call!(cuStreamSynchronize(s)), 0);
+        for _ in 0..500 {
+            std::thread::sleep(Duration::from_millis(2));
+            if DONE.load(Ordering::SeqCst) == 1 {
+                return;
+            }
+        }
+        panic!("it is kept for ever");
+    });
+}
+
+#[test]
+fn a_graph_outlives_the_contexts_of_its_nodes() {
+    bench(|| {
+        let first = crate::harness::current();
+        let second = other::create();
+        let (g, at) = (graph(), memory(64));
+        fill(g, &[], bytes(at, 1, 8));
+        other::destroy(second);
+        let mut clone = null_mut();
+        assert_eq!((nodes(g).len(), call!(cuGraphClone(&mut clone, g))), (1, 0));
+        assert_eq!(instantiate(g, 0), Err(201));
+        destroy(clone);
+        destroy(g);
+        let second = other::create();
+        let g = graph();
+        let executable = instantiate(g, 0).unwrap();
+        other::destroy(second);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+        assert_eq!(crate::harness::current(), first);
+    });
+}
+
+#[test]
+fn without_a_current_context_graphs_are_built_and_launched_but_not_instantiated() {
+    bench(|| {
+        let (s, done, context) = (stream(0), AtomicU32::new(0), crate::harness::current());
+        let g = graph();
+        host(g, &[], counting(&done));
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(other::pop(), Ok(context));
+        empty(g, &[]);
+        assert_eq!(instantiate(g, 0), Err(201));
+        assert_eq!(launch(executable, s), 0);
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        other::push(context);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+    });
+}
+
+fn allocation(bytesize: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
+    // SAFETY: a struct of numbers and pointers.
+    let mut params: CUDA_MEM_ALLOC_NODE_PARAMS = unsafe { std::mem::zeroed() };
+    (params.poolProps.allocType, params.poolProps.location.kind) = (1, 1);
+    params.bytesize = bytesize;
+    params
+}
+
+#[test]
+fn memory_of_a_graph_has_its_address_before_and_is_there_after_a_launch() {
+    bench(|| {
+        let (g, s) = (graph(), stream(0));
+        let (mut node, mut other, mut clone) = (null_mut(), null_mut(), null_mut());
+        let add = |node: &mut CUgraphNode, params: &mut CUDA_MEM_ALLOC_NODE_PARAMS| {
+            call!(cuGraphAddMemAllocNode(node, g, null(), 0, params))
+        };
+        let mut params = allocation(64);
+        assert_eq!(add(&mut other, &mut allocation(0)), 1);
+        assert_eq!(add(&mut node, &mut params), 0);
+        let at = params.dptr;
+        assert_eq!(at % 512, 0);
+        assert_eq!(fill(g, &[node], bytes(at, 5, 64)).0, 0, "it can be named before it is there");
+        assert_eq!(call!(cuMemsetD8_v2(at, 1, 4)), 1);
+        assert_eq!(call!(cuGraphClone(&mut clone, g)), 801);
+        assert_eq!(call!(cuGraphDestroyNode(node)), 801);
+        let parent = graph();
+        assert_eq!(call!(cuGraphAddChildGraphNode(&mut other, parent, null(), 0, g)), 801);
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(instantiate(g, 0), Err(801), "one at a time");
+        assert_eq!(launch(executable, s), 0);
+        assert_eq!(value(at), [5; 4]);
+        assert_eq!(launch(executable, s), 1, "not freed since");
+        assert_eq!(call!(cuMemFree_v2(at)), 0);
+        assert_eq!(launch(executable, s), 0);
+        // Another graph may free it.
+        let free = graph();
+        assert_eq!(call!(cuGraphAddMemFreeNode(&mut other, free, null(), 0, at + 8)), 1);
+        assert_eq!(call!(cuGraphAddMemFreeNode(&mut other, free, null(), 0, at)), 0);
+        assert_eq!(call!(cuGraphAddMemFreeNode(&mut other, free, &other, 1, at)), 1);
+        let freeing = instantiate(free, 0).unwrap();
+        assert_eq!((launch(freeing, s), launch(freeing, s)), (0, 1));
+        assert_eq!(call!(cuMemsetD8_v2(at, 1, 4)), 1);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        let executable = instantiate(g, 1).unwrap();
+        assert_eq!((launch(executable, s), launch(executable, s)), (0, 0), "freed by the launch itself");
+        assert_eq!(call!(cuMemFree_v2(at)), 0);
+        [executable, freeing].into_iter().for_each(|it| assert_eq!(call!(cuGraphExecDestroy(it)), 0));
+        [g, parent, free].into_iter().for_each(destroy);
+    });
+}
+
+#[test]
+fn a_graph_that_frees_what_it_allocates_can_be_launched_again() {
+    bench(|| {
+        let (g, s, mut params) = (graph(), stream(0), allocation(64));
+        let (mut node, mut free) = (null_mut(), null_mut());
+        assert_eq!(call!(cuGraphAddMemAllocNode(&mut node, g, null(), 0, &mut params)), 0);
+        let (_, used) = fill(g, &[node], bytes(params.dptr, 5, 64));
+        assert_eq!(call!(cuGraphAddMemFreeNode(&mut free, g, &used, 1, params.dptr)), 0);
+        let executable = instantiate(g, 0).unwrap();
+        for _ in 0..3 {
+            assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
+        }
+        assert_eq!(call!(cuStreamSynchronize(s)), 0);
+        assert_eq!(call!(cuMemsetD8_v2(params.dptr, 1, 4)), 1);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+    });
+}
+
+#[test]
+fn a_graph_is_written_as_a_dot_file() {
+    bench(|| {
+        let (g, at, done) = (graph(), memory(64), AtomicU32::new(0));
+        let (_, first) = fill(g, &[], bytes(at, 1, 8));
+        let second = host(g, &[first], counting(&done));
+        let mut third = null_mut();
+        let params = copy(at, at + 16, 16);
+        assert_eq!(call!(cuGraphAddMemcpyNode(&mut third, g, &second, 1, &params, null_mut())), 0);
+        empty(g, &[third]);
+        let file = std::env::temp_dir().join(format!("custack-dot-{}", std::process::id()));
+        let path = CString::new(file.to_str().unwrap()).unwrap();
+        assert_eq!(call!(cuGraphDebugDotPrint(g, c"/nowhere/x.dot".as_ptr(), 0)), 304);
+        assert_eq!(call!(cuGraphDebugDotPrint(g, null(), 0)), 1);
+        assert_eq!(call!(cuGraphDebugDotPrint(null_mut(), path.as_ptr(), 0)), 1);
+        assert_eq!(call!(cuGraphDebugDotPrint(g, path.as_ptr(), 0)), 0);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let number = text.split("cluster_").nth(1).unwrap().split(' ').next().unwrap();
+        let expected = DOT.replace('#', number);
+        assert_eq!(text, expected);
+        destroy(g);
+        assert!(is_simulated() || number.parse::<u32>().is_ok());
+    });
+}
+
+const DOT: &str = r##"digraph dot {
+subgraph cluster_# {
+label="graph_#" graph[style="dashed"];
+"graph_#_node_0"[style="solid" shape="invtrapezium"label="0
+MEMSET
+(1,8)
+"];
+
+"graph_#_node_1"[style="solid" shape="rectangle" label="1
+HOST
+"];
+
+"graph_#_node_2"[style="solid" shape="trapezium"label="2
+MEMCPY
+(DtoD,16)
+"];
+
+"graph_#_node_3"[style="solid" shape="rectangle" label="3
+EMPTY
+"];
+
+"graph_#_node_0" -> "graph_#_node_1";
+"graph_#_node_1" -> "graph_#_node_2";
+"graph_#_node_2" -> "graph_#_node_3";
+}
+}
+"##;
