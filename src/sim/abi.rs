@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::machine::*;
+use super::memory;
 use super::stream::in_host_function;
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use std::ffi::CStr;
@@ -102,6 +103,7 @@ pub(super) fn wait_then(
     let status = call(|m| what(m).map(|found| wait = Some(found)));
     if let Some(wait) = wait {
         wait();
+        memory::lock().after_wait();
         return call(then);
     }
     status
@@ -112,6 +114,7 @@ pub(super) fn wait_for_work(context: Handle) {
     if !in_host_function() {
         let work = lock().work_of(context);
         work.iter().for_each(|queue| queue.wait());
+        memory::lock().after_wait();
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod abi;
 mod ipc;
 
 use super::machine::*;
+use super::memory;
 use super::stream::{Moment, NOT_READY};
 use crate::driver::ffi::CUresult;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ impl Machine {
     pub(super) fn destroy_event(&mut self, handle: usize) -> Answer<()> {
         self.event_of(handle)?;
         self.objects.remove(handle);
+        memory::lock().order.forget_event(handle);
         Ok(())
     }
 
@@ -66,6 +68,7 @@ impl Machine {
         if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
             event.moment = Some(moment);
         }
+        memory::lock().order.record(handle, memory::key(&to));
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
             before.iter().for_each(|moment| moment.wait());
@@ -90,6 +93,7 @@ impl Machine {
         let moment = self.moment_of(event)?;
         self.outside_of_captures(stream, flags)?;
         let Some(moment) = moment else { return Ok(()) };
+        memory::lock().order.wait(memory::key(&to), event);
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
             before.iter().for_each(|moment| moment.wait());

@@ -55,6 +55,11 @@ impl Machine {
         }
     }
 
+    /// Whether these bytes of the device's are in one allocation; `None` is more than there can be.
+    pub(super) fn check_span(&mut self, from: u64, size: Option<usize>) -> Answer<()> {
+        self.check_end(End::Device(from), size.unwrap_or(usize::MAX))
+    }
+
     /// Does the work at once if nothing comes before it, else when the stream gets there; gives what to wait for.
     fn do_or_enqueue(
         &mut self,
@@ -79,7 +84,7 @@ impl Machine {
 }
 
 /// Does what `start` does, and waits with nothing locked if it says so; then the context may be in error.
-fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> CUresult {
+pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> CUresult {
     let mut wait = None;
     let status = call(|m| start(m).map(|found| wait = found));
     match wait {
@@ -96,35 +101,95 @@ fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> C
 pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         m.healthy_current()?;
-        let found = m.stream_of(stream.unwrap_or(0))?;
-        if size == 0 {
-            return Ok(None);
-        }
-        m.check_end(to, size)?;
-        m.check_end(from, size)?;
-        let pageable = |end: End| match end {
-            End::Host(memory) => !lock().is_locked(memory.address()),
-            End::Device(_) => false,
-        };
-        let at_once = stream.is_none() || pageable(to);
-        let staged = if pageable(from) && !at_once { Some(read(from, size)) } else { None };
-        m.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
-            let bytes = staged.unwrap_or_else(|| read(from, size))?;
-            write(to, &bytes)
-        })
+        m.copy_parts(vec![(to, from)], size, stream)
     })
 }
 
-pub(super) fn fill(to: u64, byte: u8, size: usize, stream: Option<usize>) -> CUresult {
+/// Copies between contexts, each address being of its own.
+pub(super) fn copy_peer(
+    (to, to_context): (u64, usize),
+    (from, from_context): (u64, usize),
+    size: usize,
+    stream: Option<usize>,
+) -> CUresult {
     waiting(|m| {
         m.healthy_current()?;
-        let found = m.stream_of(stream.unwrap_or(0))?;
+        for context in [to_context, from_context] {
+            if context == 0 {
+                return m.refuse(INVALID_VALUE, "the context is NULL");
+            }
+            m.follow(context, "cuMemcpyPeer")?;
+            m.healthy(context)?;
+        }
+        m.copy_parts(vec![(End::Device(to), End::Device(from))], size, stream)
+    })
+}
+
+/// Fills so many elements with this pattern each; with no stream, before it returns.
+pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>) -> CUresult {
+    let size = count.saturating_mul(pattern.len());
+    waiting(|m| {
+        m.healthy_current()?;
+        if to % pattern.len() as u64 != 0 {
+            return m.refuse(
+                INVALID_VALUE,
+                format_args!("to fill elements of {} bytes at {to:#x}", pattern.len()),
+            );
+        }
+        m.fill_parts(vec![to], pattern, size, stream)
+    })
+}
+
+impl Machine {
+    /// Copies pieces of this size each.
+    pub(super) fn copy_parts(
+        &mut self,
+        parts: Vec<(End, End)>,
+        size: usize,
+        stream: Option<usize>,
+    ) -> Answer<Option<Arc<Moment>>> {
+        let found = self.stream_of(stream.unwrap_or(0))?;
+        if size == 0 || parts.is_empty() {
+            return Ok(None);
+        }
+        for (to, from) in &parts {
+            self.check_end(*to, size)?;
+            self.check_end(*from, size)?;
+        }
+        let pageable = |end: &End| match end {
+            End::Host(memory) => !lock().is_locked(memory.address()),
+            End::Device(_) => false,
+        };
+        let at_once = stream.is_none() || parts.iter().any(|(to, _)| pageable(to));
+        let is_staged = !at_once && parts.iter().any(|(_, from)| pageable(from));
+        let all = move |parts: &[(End, End)]| {
+            parts.iter().map(|(_, from)| read(*from, size)).collect::<Result<Vec<_>, _>>()
+        };
+        let staged = is_staged.then(|| all(&parts));
+        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
+            let bytes = staged.unwrap_or_else(|| all(&parts))?;
+            parts.iter().zip(bytes).try_for_each(|((to, _), bytes)| write(*to, &bytes))
+        })
+    }
+
+    /// Fills pieces of this size each.
+    pub(super) fn fill_parts(
+        &mut self,
+        parts: Vec<u64>,
+        pattern: &[u8],
+        size: usize,
+        stream: Option<usize>,
+    ) -> Answer<Option<Arc<Moment>>> {
+        let found = self.stream_of(stream.unwrap_or(0))?;
         if size == 0 {
             return Ok(None);
         }
-        m.check_end(End::Device(to), size)?;
-        m.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {
-            lock().fill(to, byte, size).map_err(lost)
+        for to in &parts {
+            self.check_end(End::Device(*to), size)?;
+        }
+        let pattern = pattern.to_vec();
+        self.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {
+            parts.iter().try_for_each(|to| lock().fill(*to, &pattern, size).map_err(lost))
         })
-    })
+    }
 }

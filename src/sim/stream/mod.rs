@@ -14,6 +14,7 @@ pub(super) use queue::{Moment, Queue};
 
 use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use super::machine::*;
+use super::memory;
 use crate::driver::ffi::CUresult;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -148,6 +149,7 @@ impl Machine {
             return self.keep_default_stream(handle);
         }
         let stream = self.stream_of(handle)?;
+        memory::lock().order.forget_stream(memory::key(&stream));
         if !stream.queue.is_idle() {
             self.leftovers.push((stream.context, stream.queue));
         }
