@@ -33,7 +33,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     /// # Panics
     ///
     /// If the numbers of values differ.
-    #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD"))]
+    #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD", "cuMemcpyPeer"))]
     fn copy_from(&mut self, source: &O) -> CudaResult<()>;
 
     /// Copies to `dest`, which has as many values.
@@ -68,6 +68,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     /// that is freed in the order of the same stream, or [waits](super::DeviceBuffer::also_used_in) for it, may be dropped
     /// at once.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
+    #[doc(alias("cuMemcpyPeerAsync"))]
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
 
     /// Gives the stream a copy to `dest`.

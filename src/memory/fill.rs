@@ -3,7 +3,7 @@
 // Fills what it has a reference to.
 #![allow(unsafe_code)]
 
-use super::{DeviceBox, DeviceCopy, DeviceSlice};
+use super::{DeviceBox, DeviceCopy, DeviceSlice, PitchedBuffer};
 use crate::driver::Fill;
 use crate::error::CudaResult;
 use crate::sealed::Sealed;
@@ -102,5 +102,32 @@ impl<T: FillValue> DeviceBox<T> {
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
         // SAFETY: the box's memory; the pattern is as wide as its value.
         unsafe { self.span().fill(value.pattern().0, None) }
+    }
+}
+
+impl<T: FillValue> PitchedBuffer<T> {
+    /// Sets all values to this one; done as [`DeviceSlice::fill`] is.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
+    #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
+    pub fn fill(&mut self, value: T) -> CudaResult<()> {
+        self.fill_with(value.pattern().0, 1, None)
+    }
+
+    /// Gives the stream a fill of all values with this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceSlice::async_fill`].
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
+    pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
+        self.fill_with(value.pattern().0, 1, Some(stream))
     }
 }

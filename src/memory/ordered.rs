@@ -4,11 +4,12 @@
 #![allow(unsafe_code)]
 
 use super::allocation::Allocation;
+use super::others::Others;
 use super::pool::MemoryPool;
 use crate::context::Pin;
 use crate::error::{CudaError, CudaResult};
 use crate::stream::{Shared, Stream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Where memory comes from that is allocated in the order of a stream: the stream, and the pool.
 ///
@@ -87,12 +88,12 @@ fn refuse_capture(stream: &Shared) -> CudaResult<()> {
 #[derive(Debug)]
 pub(super) struct Home {
     stream: Arc<Shared>,
-    others: Mutex<Vec<Arc<Shared>>>,
+    others: Others,
 }
 
 impl Home {
     fn new(stream: &Arc<Shared>) -> Home {
-        Home { stream: Arc::clone(stream), others: Mutex::default() }
+        Home { stream: Arc::clone(stream), others: Others::default() }
     }
 
     pub(super) fn stream(&self) -> &Arc<Shared> {
@@ -108,10 +109,6 @@ impl Home {
         self.stream.captures()
     }
 
-    fn others(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The other stream comes after what the home has now, and the free after what the other has then.
     pub(super) fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
         let other = other.inner();
@@ -122,10 +119,7 @@ impl Home {
         // At the free it may be too late to make anything.
         other.prepare()?;
         self.stream.before(other)?;
-        let mut others = self.others();
-        if !others.iter().any(|known| Arc::ptr_eq(known, other)) {
-            others.push(Arc::clone(other));
-        }
+        self.others.add(other);
         Ok(())
     }
 
@@ -155,8 +149,7 @@ impl Home {
     /// The memory is of this home, and nothing uses it afterwards.
     #[inline]
     pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
-        // Cloned, as no lock is held across a call, and as a refused call is made once more.
-        let others = self.others().clone();
+        let others = self.others.all();
         self.stream.with_pinned(pin, |driver, stream| {
             others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
             // SAFETY: the caller's promise.

@@ -4,11 +4,10 @@
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
-use super::fill::FillValue;
 use super::malloc::size_of;
+use super::rows::{self, Rows};
 use super::{DeviceCopy, DevicePointer, DeviceSlice};
 use crate::context::UnownedContext;
-use crate::driver::ffi::CUDA_MEMCPY2D;
 use crate::driver::{Driver, Fill, Order};
 use crate::error::{CudaResult, DropResult};
 use crate::stream::Stream;
@@ -41,13 +40,6 @@ pub struct PitchedBuffer<T> {
     height: usize,
     pitch: usize,
     values: PhantomData<T>,
-}
-
-/// One side of a copy of rows: where it begins, and its distance from row to row.
-#[derive(Clone, Copy)]
-enum Rows {
-    Host(*mut u8, usize),
-    Device(u64, usize),
 }
 
 impl<T> PitchedBuffer<T> {
@@ -184,7 +176,7 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// Fills all rows, with so many elements to a value.
-    fn fill_with(&self, value: Fill, each: usize, stream: Option<&Stream>) -> CudaResult<()> {
+    pub(super) fn fill_with(&self, value: Fill, each: usize, stream: Option<&Stream>) -> CudaResult<()> {
         self.ordered(stream, |driver, order| {
             let (rows, size) = ((self.memory.address(), self.pitch), (self.width * each, self.height));
             // SAFETY: the rows of the memory that this owns.
@@ -203,40 +195,11 @@ impl<T> PitchedBuffer<T> {
         &self,
         to: Rows,
         from: Rows,
-        (bytes, height): (usize, usize),
+        size: (usize, usize),
         stream: Option<&Stream>,
         waits: bool,
     ) -> CudaResult<()> {
-        let mut copy = CUDA_MEMCPY2D {
-            srcXInBytes: 0,
-            srcY: 0,
-            srcMemoryType: 0,
-            srcHost: ptr::null(),
-            srcDevice: 0,
-            srcArray: ptr::null_mut(),
-            srcPitch: 0,
-            dstXInBytes: 0,
-            dstY: 0,
-            dstMemoryType: 0,
-            dstHost: ptr::null_mut(),
-            dstDevice: 0,
-            dstArray: ptr::null_mut(),
-            dstPitch: 0,
-            WidthInBytes: bytes,
-            Height: height,
-        };
-        match from {
-            Rows::Host(at, pitch) => {
-                (copy.srcMemoryType, copy.srcHost, copy.srcPitch) = (1, at.cast_const().cast(), pitch);
-            }
-            Rows::Device(at, pitch) => (copy.srcMemoryType, copy.srcDevice, copy.srcPitch) = (2, at, pitch),
-        }
-        match to {
-            Rows::Host(at, pitch) => {
-                (copy.dstMemoryType, copy.dstHost, copy.dstPitch) = (1, at.cast(), pitch)
-            }
-            Rows::Device(at, pitch) => (copy.dstMemoryType, copy.dstDevice, copy.dstPitch) = (2, at, pitch),
-        }
+        let copy = rows::copy(to, from, size);
         self.ordered(stream, |driver, order| {
             // SAFETY: the caller's promise.
             unsafe { driver.copy_rows(&copy, order) }?;
@@ -413,33 +376,6 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
             self.width, self.height
         );
         Rows::Device(self.memory.address() + (y * self.pitch + x * mem::size_of::<T>()) as u64, self.pitch)
-    }
-}
-
-impl<T: FillValue> PitchedBuffer<T> {
-    /// Sets all values to this one; done as [`DeviceSlice::fill`] is.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
-    #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
-    pub fn fill(&mut self, value: T) -> CudaResult<()> {
-        self.fill_with(value.pattern().0, 1, None)
-    }
-
-    /// Gives the stream a fill of all values with this one.
-    ///
-    /// # Errors
-    ///
-    /// As [`DeviceSlice::async_fill`].
-    ///
-    /// # Safety
-    ///
-    /// As there.
-    #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
-    pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
-        self.fill_with(value.pattern().0, 1, Some(stream))
     }
 }
 

@@ -88,7 +88,7 @@ c_abi! {
     fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice) {
         give(pool, |m| {
             m.ready()?;
-            m.device(device).map(|index| memory::default_pool(index) as CUmemoryPool).map_err(|_| INVALID_VALUE)
+            m.device(device).map(|index| memory::default_pool(index) as CUmemoryPool)
         })
     }
     fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_uint, device: CUdevice) {

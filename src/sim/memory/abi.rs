@@ -70,6 +70,7 @@ unsafe fn side(
     (x, y, pitch): (usize, usize, usize),
     (width, height): (usize, usize),
 ) -> Option<Side> {
+    let pitch = if pitch == 0 { x + width } else { pitch };
     let row = |row: usize| {
         let at = y.wrapping_add(row).wrapping_mul(pitch).wrapping_add(x);
         match kind {
@@ -149,9 +150,9 @@ c_abi! {
     fn cuMemAllocPitch_v2(address: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
         give(address, |m| {
             let context = m.healthy_current()?;
-            let row = width.checked_next_multiple_of(PITCH).filter(|row| *row <= rows::MOST_PITCH);
-            let size = row.and_then(|row| row.checked_mul(height));
-            if address.is_null() || pitch.is_null() || width == 0 || height == 0 || ![4, 8, 16].contains(&element) {
+            let row = width.checked_next_multiple_of(PITCH);
+            let size = row.and_then(|row| row.checked_mul(height)).filter(|size| *size > 0);
+            if address.is_null() || pitch.is_null() || size.is_none() || ![4, 8, 16].contains(&element) {
                 return m.refuse(
                     INVALID_VALUE,
                     format_args!("{height} rows of {width} bytes, in elements of {element}, or no pointer"),

@@ -3,6 +3,7 @@
 use super::allocation::Kind;
 use super::{key, lock};
 use crate::driver::ffi::{CUmemAccessDesc, CUmemLocation, CUmemPoolProps};
+use crate::sim::device::TOTAL_MEMORY;
 use crate::sim::machine::*;
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
@@ -46,9 +47,7 @@ impl Machine {
             return self.refuse(INVALID_VALUE, "0 bytes of memory");
         }
         let pool = pool.unwrap_or_else(|| lock().current_pool(device));
-        if lock().pool(pool).is_none() {
-            return self.misuse(INVALID_VALUE, format_args!("{pool:#x} is no memory pool"));
-        }
+        self.check_pool(pool)?;
         let got = lock().allocate_in(pool, size, found.context, key(&found));
         match got {
             Ok((at, waits)) => {
@@ -96,7 +95,11 @@ impl Machine {
         if properties.allocType != PINNED || unknown || properties.reserved.iter().any(|byte| *byte != 0) {
             return self.refuse(INVALID_VALUE, format_args!("a pool of {properties:?}"));
         }
-        let device = self.device_at(properties.location)?;
+        let device = self.device_at(properties.location).map_err(|_| INVALID_VALUE)?;
+        if properties.maxSize > TOTAL_MEMORY {
+            let why = format!("a pool of up to {} bytes, and there are {TOTAL_MEMORY}", properties.maxSize);
+            return self.refuse(OUT_OF_MEMORY, why);
+        }
         Ok(lock().create_pool(device, properties.maxSize as u64))
     }
 
@@ -109,6 +112,10 @@ impl Machine {
         let is_pool = lock().pool(handle).is_some();
         if is_pool {
             return Ok(());
+        }
+        let was_pool = lock().was_pool(handle);
+        if was_pool {
+            return self.refuse(INVALID_VALUE, format_args!("the memory pool {handle:#x} was destroyed"));
         }
         self.misuse(INVALID_VALUE, format_args!("{handle:#x} is no memory pool"))
     }

@@ -130,7 +130,7 @@ pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>)
     let size = count.saturating_mul(pattern.len());
     waiting(|m| {
         m.healthy_current()?;
-        if to % pattern.len() as u64 != 0 {
+        if count > 0 && to % pattern.len() as u64 != 0 {
             return m.refuse(
                 INVALID_VALUE,
                 format_args!("to fill elements of {} bytes at {to:#x}", pattern.len()),

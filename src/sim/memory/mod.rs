@@ -13,12 +13,13 @@ mod copies;
 mod host;
 mod order;
 mod pool;
+mod pools;
 mod rows;
 
 pub(super) use allocation::Kind;
 pub(super) use array::Array;
 pub(super) use order::key;
-pub(super) use pool::default_pool;
+pub(super) use pools::default_pool;
 
 use super::machine::Handle;
 use addresses::{Addresses, GRANULE};
@@ -26,7 +27,7 @@ use allocation::{Allocation, Contents};
 use host::HostMemory;
 use lazy_static::lazy_static;
 use order::Order;
-use pool::Pools;
+use pools::Pools;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -14,14 +14,11 @@ pub(super) struct Side {
     pub(super) x: usize,
 }
 
-/// Rows may be this far apart.
-pub(super) const MOST_PITCH: usize = 2_147_483_647;
-
 impl Machine {
     fn check_side(&mut self, side: &Side, width: usize) -> Answer<()> {
         let row = side.x.saturating_add(width);
-        let too_near = side.rows.len() > 1 && side.pitch < row || side.pitch != 0 && side.pitch < row;
-        if too_near || side.pitch > MOST_PITCH {
+        // A pitch of 0 is as many bytes as are copied.
+        if side.pitch != 0 && side.pitch < row {
             return self
                 .refuse(INVALID_VALUE, format_args!("rows of {row} bytes, {} bytes apart", side.pitch));
         }

@@ -15,6 +15,7 @@ macro_rules! call {
 mod destroyed;
 mod device;
 mod limits;
+mod pool;
 mod primary;
 mod streams;
 
