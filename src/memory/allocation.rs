@@ -10,6 +10,7 @@ use crate::error::{CudaError, CudaResult};
 use crate::liveness::retire;
 use crate::report;
 use std::mem;
+use std::os::raw::c_void;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -38,14 +39,23 @@ impl Kind {
             match self {
                 Kind::Device | Kind::Unified => driver.mem_free(address),
                 Kind::Locked => driver.mem_free_host(address as *mut _),
-                Kind::Registered => driver.mem_host_unregister(address as *mut _),
+                Kind::Registered => unregister(driver, address as *mut _),
             }
         }
     }
 }
 
-/// The only owner of some memory. It pins its context, so that the addresses are not reused; dropping it frees the
-/// memory, and destroys the context if it was the last that kept one whose owner is gone.
+/// Unregisters the program's own memory. It is about to be the program's alone, so a call that fails is made once more: the
+/// driver looks the address up, and says if nothing is registered there.
+fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
+    driver.mem_host_unregister(memory).or_else(|error| match driver.mem_host_unregister(memory) {
+        Ok(()) | Err(CudaError::HostMemoryNotRegistered) => Ok(()),
+        Err(_) => Err(error),
+    })
+}
+
+/// The one owner of some memory. It keeps its context at the driver, so that its addresses are given to nobody else;
+/// dropping it frees the memory, and destroys the context if it was the last that kept one whose owner is gone.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Allocation {
