@@ -54,8 +54,8 @@ fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
     })
 }
 
-/// The one owner of some memory. It keeps its context at the driver, so that its addresses are given to nobody else;
-/// dropping it frees the memory, and destroys the context if it was the last that kept one whose owner is gone.
+/// The only owner of some memory. It pins its context, so that the addresses are not reused; dropping it frees the
+/// memory, and destroys the context if it was the last that kept one whose owner is gone.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Allocation {

@@ -5,6 +5,7 @@
 
 use super::allocation::Allocation;
 use super::given_away;
+use super::ordered::refuse_capture;
 use crate::context::UnownedContext;
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
@@ -160,9 +161,11 @@ impl<T> DeviceSpan<T> {
         self.usable()?;
         let Some(stream) = stream else {
             let Some(home) = &self.home else { return self.context.inside(|driver| f(driver, None)) };
+            refuse_capture(home)?;
             return home.with_current(|driver, stream| {
                 f(driver, Some(stream))?;
-                driver.stream_synchronize(stream)
+                // The host's memory is the caller's again in any case, so this is tried twice.
+                driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream))
             });
         };
         if !self.context.is_null() && self.context != *stream.context() {

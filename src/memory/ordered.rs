@@ -81,7 +81,9 @@ fn refuse_capture(stream: &Shared) -> CudaResult<()> {
         return Ok(());
     }
     let error = CudaError::StreamCaptureUnsupported;
-    Err(error.note(format_args!("memory that is allocated in a stream that captures would be the graph's")))
+    Err(error.note(format_args!(
+        "to allocate memory in a stream that captures, where it would belong to the graph"
+    )))
 }
 
 /// The stream in whose order memory is freed, and the others that use it.
@@ -161,5 +163,6 @@ impl Home {
 /// The error of asking for an order where there is none.
 #[cold]
 pub(super) fn has_no_order() -> CudaError {
-    CudaError::InvalidValue.note(format_args!("the memory was not allocated in the order of a stream"))
+    CudaError::InvalidValue
+        .note(format_args!("to order memory that was not allocated in the order of a stream"))
 }

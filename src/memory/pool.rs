@@ -131,7 +131,9 @@ impl MemoryPool {
     pub(super) fn held(&self) -> CudaResult<Held<'_, CUmemoryPool>> {
         if self.raw.is_null() {
             let error = CudaError::InvalidHandle;
-            return Err(error.note(format_args!("destroying the pool failed, and may have taken effect")));
+            return Err(error.note(format_args!(
+                "to use a pool that could not be destroyed, and may be destroyed all the same"
+            )));
         }
         // SAFETY: this value owns the pool, or the device does; or its maker has vouched for it.
         Ok(unsafe { Held::new(self.raw) })
@@ -289,7 +291,7 @@ impl MemoryPool {
         self.with(|driver, pool| driver.mem_pool_set_access(pool, device.as_raw(), access as u32)).map_err(
             |error| {
                 let (of, to) = (self.device.as_raw(), device.as_raw());
-                error.note(format_args!("{access:?} of device {to} to a pool of device {of}"))
+                error.note(format_args!("to grant device {to} {access:?} on a pool of device {of}"))
             },
         )
     }

@@ -75,7 +75,7 @@ impl Shared {
         let Some(number) = number else {
             let most = NUMBERS - 2;
             return Err(CudaError::NotSupported
-                .note(format_args!("memory is allocated in the order of {most} other streams already")));
+                .note(format_args!("to allocate memory in the order of more than {most} streams")));
         };
         BY_NUMBER[usize::from(number)].store(Arc::as_ptr(self).cast_mut(), Ordering::Release);
         Ok(*self.number.get_or_init(|| NUMBERS + number))
