@@ -87,6 +87,10 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     /// As [`async_copy_from`](Self::async_copy_from).
     #[doc(alias("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
+
+    /// Has the stream come after what the streams have that the memory on both sides is in the order of.
+    #[doc(hidden)]
+    fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
 
 /// Some device memory: where it is, how many values, and the context that it is of.
@@ -162,7 +166,7 @@ impl<T> DeviceSpan<T> {
         let Some(stream) = stream else {
             let Some(home) = &self.home else { return self.context.inside(|driver| f(driver, None)) };
             refuse_capture(home)?;
-            return home.with_current(|driver, stream| {
+            return home.with(|driver, stream| {
                 f(driver, Some(stream))?;
                 // The host's memory is the caller's again in any case, so this is tried twice.
                 driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream))
@@ -173,7 +177,8 @@ impl<T> DeviceSpan<T> {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy memory of {memory} in a stream of {stream}")));
         }
-        stream.inner().with_current(|driver, stream| f(driver, Some(stream)))
+        // The driver needs no context to be current for work in a stream.
+        stream.inner().with(|driver, stream| f(driver, Some(stream)))
     }
 
     /// # Safety
@@ -223,6 +228,14 @@ impl<T> DeviceSpan<T> {
             let waits = order.is_none() && (is_foreign || from.home.is_some());
             if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
+    }
+
+    /// Has the stream come after what the home of the memory has, if it has another one.
+    pub(super) fn order_before(&self, stream: &Stream) -> CudaResult<()> {
+        match &self.home {
+            Some(home) if !Arc::ptr_eq(home, stream.inner()) => home.before(stream.inner()),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until this memory's own order has come to where the program is, unless the other's is the same.

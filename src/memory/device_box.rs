@@ -287,4 +287,9 @@ impl<T: DeviceCopy> AsyncCopyDestination<DeviceBox<T>> for DeviceBox<T> {
         // SAFETY: as the caller guarantees.
         unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
+
+    fn order_before(&self, other: &DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)?;
+        other.span().order_before(stream)
+    }
 }

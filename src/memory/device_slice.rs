@@ -289,6 +289,10 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I>
         // SAFETY: as the caller guarantees.
         unsafe { self.span().read(dest.as_mut(), Some(stream)) }
     }
+
+    fn order_before(&self, _: &I, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)
+    }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
@@ -301,6 +305,11 @@ impl<T: DeviceCopy> AsyncCopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
         unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
+
+    fn order_before(&self, other: &DeviceSlice<T>, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)?;
+        other.span().order_before(stream)
+    }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
@@ -312,5 +321,10 @@ impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
     unsafe fn async_copy_to(&self, dest: &mut DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: as the caller guarantees.
         unsafe { self.async_copy_to(&mut **dest, stream) }
+    }
+
+    fn order_before(&self, other: &DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)?;
+        other.span().order_before(stream)
     }
 }

@@ -76,7 +76,7 @@ fn must_be_home(stream: &Shared) -> CudaResult<()> {
     )))
 }
 
-fn refuse_capture(stream: &Shared) -> CudaResult<()> {
+pub(super) fn refuse_capture(stream: &Shared) -> CudaResult<()> {
     if !stream.captures() {
         return Ok(());
     }

@@ -284,8 +284,8 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
-    /// [`InvalidDevice`](CudaError::InvalidDevice) if that device cannot access this one's memory;
-    /// [`InvalidValue`](CudaError::InvalidValue) for less than [`ReadWrite`](PoolAccess::ReadWrite) for the pool's own.
+    /// [`InvalidDevice`](CudaError::InvalidDevice) if that device cannot access this one's memory, and if the pool's own
+    /// device should not; [`NotSupported`](CudaError::NotSupported) if it should only read.
     #[doc(alias = "cuMemPoolSetAccess")]
     pub fn grant(&self, device: Device, access: PoolAccess) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_set_access(pool, device.as_raw(), access as u32)).map_err(

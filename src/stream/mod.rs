@@ -221,8 +221,14 @@ impl Stream {
     /// Gives the stream away: it is not destroyed, and whoever has the handle owns it. Memory that was allocated in its
     /// order goes on using it: whoever destroys it must have dropped that memory first.
     pub fn into_raw(self) -> CUstream {
-        std::mem::forget(self.inner);
-        self.raw
+        match Arc::try_unwrap(self.inner) {
+            Ok(shared) => shared.into_stream().into_raw(),
+            // Never destroyed by what shares it.
+            Err(shared) => {
+                std::mem::forget(shared);
+                self.raw
+            }
+        }
     }
 
     /// Takes ownership of a stream of the current context, made elsewhere or given away with

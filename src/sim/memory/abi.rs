@@ -39,7 +39,11 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
     call(|m| {
         let of_pool = lock().user_of(address).filter(|_| kinds.contains(&Kind::Device));
         if let Some(owner) = of_pool {
-            m.healthy(owner)?;
+            // It may be used and freed when the context in whose stream it was allocated is gone.
+            match m.healthy(owner) {
+                Err(CONTEXT_IS_DESTROYED) | Ok(_) => {}
+                Err(status) => return Err(status),
+            }
             lock().free_at_once(address);
             return Ok(());
         }
@@ -202,17 +206,20 @@ c_abi! {
     fn cuMemHostRegister_v2(memory: *mut c_void, size: usize, flags: c_uint) {
         call(|m| {
             let context = m.healthy_current()?;
-            if memory.is_null() || size == 0 || flags & !0xF != 0 {
+            if memory.is_null() || size == 0 || flags & !0xB != 0 {
                 return m.refuse(
                     INVALID_VALUE,
                     format_args!("to register {size} bytes at {memory:p}, with flags {flags:#x}"),
                 );
             }
-            if !lock().register(context, memory.addr(), size, flags) {
-                let why = format!("a part of the {size} bytes at {memory:p} is page-locked already");
-                return m.refuse(HOST_MEMORY_ALREADY_REGISTERED, why);
+            match lock().register(context, memory.addr(), size, flags & 1) {
+                None => Ok(()),
+                Some(kind) => {
+                    let why = format!("a part of the {size} bytes at {memory:p} is page-locked or managed already");
+                    let registered = kind == Kind::Registered;
+                    m.refuse(if registered { HOST_MEMORY_ALREADY_REGISTERED } else { INVALID_VALUE }, why)
+                }
             }
-            Ok(())
         })
     }
     fn cuMemHostUnregister(memory: *mut c_void) {
@@ -220,9 +227,10 @@ c_abi! {
         call(|m| {
             let owner = lock().owner(memory.addr() as u64, &[Kind::Registered]);
             let Some(owner) = owner else {
-                m.healthy_current()?;
+                m.ready()?;
                 let why = format!("no memory that begins at {memory:p} was registered");
-                return m.refuse(HOST_MEMORY_NOT_REGISTERED, why);
+                let is_locked = memory.is_null() || lock().is_locked(memory.addr());
+                return m.refuse(if is_locked { INVALID_VALUE } else { HOST_MEMORY_NOT_REGISTERED }, why);
             };
             m.healthy(owner)?;
             lock().free(memory.addr() as u64);

@@ -43,11 +43,11 @@ impl Machine {
     ) -> Answer<u64> {
         let found = self.stream_of(stream)?;
         let device = self.healthy(found.context)?.device;
-        if size == 0 {
-            return self.refuse(INVALID_VALUE, "0 bytes of memory");
-        }
         let pool = pool.unwrap_or_else(|| lock().current_pool(device));
         self.check_pool(pool)?;
+        if size == 0 {
+            return Ok(0);
+        }
         let got = lock().allocate_in(pool, size, found.context, key(&found));
         match got {
             Ok((at, waits)) => {
@@ -61,7 +61,7 @@ impl Machine {
     pub(super) fn free_in_order(&mut self, address: u64, stream: usize) -> Answer<()> {
         let found = self.stream_of(stream)?;
         if address == 0 {
-            return self.refuse(INVALID_VALUE, "no memory begins at 0");
+            return Ok(());
         }
         let of_pool = lock().user_of(address).is_some();
         if of_pool {
@@ -75,7 +75,11 @@ impl Machine {
                 moment.comes();
             });
         }
-        if lock().owner(address, &[Kind::Device, Kind::Managed]).is_none() {
+        let is_managed = lock().owner(address, &[Kind::Managed]).is_some();
+        if is_managed {
+            return self.refuse(NOT_SUPPORTED, "managed memory is not freed in the order of a stream");
+        }
+        if lock().owner(address, &[Kind::Device]).is_none() {
             return self.refuse(INVALID_VALUE, format_args!("no memory begins at {address:#x}"));
         }
         self.do_in_order(stream, &found, Vec::new(), move || lock().free(address))
@@ -175,10 +179,20 @@ impl Machine {
     pub(super) fn set_pool_access(&mut self, handle: usize, access: &[CUmemAccessDesc]) -> Answer<()> {
         self.check_pool(handle)?;
         for grant in access {
-            let device = self.device_at(grant.location)?;
+            if grant.location.kind != ON_DEVICE {
+                return self
+                    .refuse(NOT_SUPPORTED, format_args!("a location of type {}", grant.location.kind));
+            }
+            let device = self.device(grant.location.id)?;
             let own = lock().pool(handle).is_some_and(|pool| pool.device == device);
-            if ![NO_ACCESS, READ, READ_WRITE].contains(&grant.flags) || own && grant.flags != READ_WRITE {
-                return self.refuse(INVALID_VALUE, format_args!("access {} of device {device}", grant.flags));
+            let refused = match grant.flags {
+                READ_WRITE => None,
+                READ => own.then_some(NOT_SUPPORTED),
+                NO_ACCESS => own.then_some(INVALID_DEVICE),
+                _ => Some(INVALID_VALUE),
+            };
+            if let Some(status) = refused {
+                return self.refuse(status, format_args!("access {} of device {device}", grant.flags));
             }
             if let Some(pool) = lock().pool(handle) {
                 pool.access.insert(device, grant.flags);
@@ -189,7 +203,7 @@ impl Machine {
 
     pub(super) fn pool_access(&mut self, handle: usize, location: CUmemLocation) -> Answer<u32> {
         self.check_pool(handle)?;
-        let device = self.device_at(location)?;
+        let device = self.device_at(location).map_err(|_| INVALID_VALUE)?;
         let found = lock().pool(handle).map(|pool| {
             let own = if pool.device == device { READ_WRITE } else { NO_ACCESS };
             pool.access.get(&device).copied().unwrap_or(own)

@@ -3,7 +3,7 @@
 use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
-use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
+use crate::sim::machine::{Answer, INVALID_CONTEXT, INVALID_VALUE, Machine};
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
@@ -55,6 +55,11 @@ impl Machine {
         }
     }
 
+    /// Work in a stream needs no context to be current; other work does, and that of the default stream.
+    pub(super) fn place_of(&mut self, stream: Option<usize>) -> Answer<()> {
+        if stream.unwrap_or(0) == 0 { self.healthy_current().map(|_| ()) } else { Ok(()) }
+    }
+
     /// Whether these bytes of the device's are in one allocation; `None` is more than there can be.
     pub(super) fn check_span(&mut self, from: u64, size: Option<usize>) -> Answer<()> {
         self.check_end(End::Device(from), size.unwrap_or(usize::MAX))
@@ -90,7 +95,10 @@ pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Mome
     match wait {
         Some(moment) if status == CUDA_SUCCESS => {
             moment.wait();
-            call(|m| m.healthy_current().map(|_| ()))
+            call(|m| match m.healthy_current() {
+                Ok(_) | Err(INVALID_CONTEXT) => Ok(()),
+                Err(status) => Err(status),
+            })
         }
         _ => status,
     }
@@ -100,7 +108,7 @@ pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Mome
 /// returned, unless it is page-locked: as on the device, such a copy is staged.
 pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
-        m.healthy_current()?;
+        m.place_of(stream)?;
         m.copy_parts(vec![(to, from)], size, stream)
     })
 }
@@ -113,13 +121,13 @@ pub(super) fn copy_peer(
     stream: Option<usize>,
 ) -> CUresult {
     waiting(|m| {
-        m.healthy_current()?;
+        m.place_of(stream)?;
         for context in [to_context, from_context] {
-            if context == 0 {
-                return m.refuse(INVALID_VALUE, "the context is NULL");
+            // As addresses are unified the driver needs no context, and takes NULL.
+            if context != 0 {
+                m.follow(context, "cuMemcpyPeer")?;
+                m.healthy(context)?;
             }
-            m.follow(context, "cuMemcpyPeer")?;
-            m.healthy(context)?;
         }
         m.copy_parts(vec![(End::Device(to), End::Device(from))], size, stream)
     })
@@ -129,7 +137,7 @@ pub(super) fn copy_peer(
 pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>) -> CUresult {
     let size = count.saturating_mul(pattern.len());
     waiting(|m| {
-        m.healthy_current()?;
+        m.place_of(stream)?;
         if count > 0 && to % pattern.len() as u64 != 0 {
             return m.refuse(
                 INVALID_VALUE,

@@ -59,9 +59,6 @@ impl Memory {
     /// The address of so many bytes, at least one; `None` if there are not as many.
     pub(super) fn allocate(&mut self, kind: Kind, context: Handle, size: usize) -> Option<u64> {
         if size as u64 > self.left() {
-            self.release_unused();
-        }
-        if size as u64 > self.left() {
             return None;
         }
         let allocation = Allocation::new(kind, context, size)?;
@@ -74,15 +71,21 @@ impl Memory {
         Some(address)
     }
 
-    /// Host memory of the program's own that the device may use by itself from now on; false if a part of it is so already.
-    pub(super) fn register(&mut self, context: Handle, start: usize, size: usize, flags: u32) -> bool {
+    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is already.
+    pub(super) fn register(
+        &mut self,
+        context: Handle,
+        start: usize,
+        size: usize,
+        flags: u32,
+    ) -> Option<Kind> {
         let end = (start + size) as u64;
         let before = self.by_address.range(..end).next_back();
-        if before.is_some_and(|(at, found)| at + found.size as u64 > start as u64) {
-            return false;
+        if let Some((_, found)) = before.filter(|(at, found)| **at + found.size as u64 > start as u64) {
+            return Some(found.kind);
         }
         self.by_address.insert(start as u64, Allocation::registered(context, start, size, flags));
-        true
+        None
     }
 
     /// Page-locked memory that has this address of the host's, and where it begins.

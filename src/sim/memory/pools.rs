@@ -116,7 +116,7 @@ impl Memory {
             return Err(format!("{size} bytes more than the {} bytes of the pool", pool.most));
         }
         if chunk > self.left() {
-            self.release_unused();
+            self.release_unused(handle);
         }
         if chunk > self.left() {
             return none();
@@ -177,13 +177,11 @@ impl Memory {
         self.pools.by_handle.retain(|_, pool| !pool.destroyed || pool.reserved > 0);
     }
 
-    /// Gives all unused memory of all pools back, as the device has no other.
-    pub(super) fn release_unused(&mut self) {
-        let mut gone = Vec::new();
-        for pool in self.pools.by_handle.values_mut() {
-            pool.settle();
-            gone.append(&mut pool.to_release(0));
-        }
+    /// Gives all unused memory of a pool back, as the device has no other.
+    fn release_unused(&mut self, handle: usize) {
+        let Some(pool) = self.pool(handle) else { return };
+        pool.settle();
+        let gone = pool.to_release(0);
         self.give_back(gone);
     }
 

@@ -29,7 +29,7 @@ impl Machine {
 /// Copies rows of this width; with no stream, before it returns.
 pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
-        m.healthy_current()?;
+        m.place_of(stream)?;
         if width == 0 || to.rows.is_empty() {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ pub(super) fn fill_rows(
 ) -> CUresult {
     let each = pattern.len();
     waiting(|m| {
-        m.healthy_current()?;
+        m.place_of(stream)?;
         if width == 0 || height == 0 {
             return Ok(None);
         }

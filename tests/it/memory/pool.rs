@@ -198,7 +198,7 @@ fn a_device_reads_and_writes_its_own_pools() {
         let pool = own();
         assert_eq!(pool.access(device()), Ok(PoolAccess::ReadWrite));
         pool.grant(device(), PoolAccess::ReadWrite).unwrap();
-        assert_eq!(pool.grant(device(), PoolAccess::None), Err(CudaError::InvalidValue));
+        assert_eq!(pool.grant(device(), PoolAccess::None), Err(CudaError::InvalidDevice));
         assert_eq!(pool.access(device()), Ok(PoolAccess::ReadWrite));
         if custack::device::Device::num_devices().unwrap() > 1 {
             let peer = custack::device::Device::get_device(1).unwrap();

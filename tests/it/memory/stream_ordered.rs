@@ -10,7 +10,7 @@ use custack::driver::instrument::{self, during};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::*;
 use custack::sim;
-use custack::stream::Stream;
+use custack::stream::{BorrowedStream, LegacyStream, Stream};
 use std::sync::mpsc::{Sender, channel};
 
 fn four_kib(stream: &Stream) -> CudaResult<DeviceBuffer<u8>> {
@@ -434,5 +434,46 @@ fn after_a_failed_free_the_buffer_is_empty() {
         drop((buffer, home));
         Context::drop(ctx).unwrap();
         assert_eq!(ContextStack::depth(), 0);
+    });
+}
+
+#[test]
+fn a_scope_of_another_stream_comes_after_the_order_of_the_memory() {
+    run(|| {
+        let _ctx = pushed();
+        let (home, mut other) = (stream(), stream());
+        let mut host = [0u32; 4];
+        let buffer = DeviceBuffer::from_slice_in(&[7u32; 4], &home).unwrap();
+        let mut copy = unsafe { DeviceBuffer::<u32>::uninitialized_in(4, &home) }.unwrap();
+        let held = hold(&home);
+        let opener = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            drop(held);
+        });
+        let ((), calls) = during(|| other.sync_scope(|scope| scope.copy_from(&mut *copy, &*buffer)).unwrap());
+        assert!(calls.of("cuStreamWaitEvent") >= 1, "{calls}");
+        assert_eq!(home.is_done(), Ok(true));
+        other.sync_scope(|scope| scope.copy_to(&*copy, &mut host)).unwrap();
+        assert_eq!(host, [7; 4]);
+        opener.join().unwrap();
+    });
+}
+
+#[test]
+fn only_a_stream_that_stays_as_long_as_the_memory_is_its_home() {
+    run(|| {
+        let ctx = pushed();
+        let own = stream();
+        let borrowed = own.to_borrowed();
+        let buffer = four_kib(&borrowed).unwrap();
+        drop(own);
+        let legacy = LegacyStream::of(&ctx);
+        assert_eq!(four_kib(&legacy).unwrap_err(), CudaError::InvalidHandle);
+        assert_eq!(buffer.also_used_in(&legacy), Err(CudaError::InvalidHandle));
+        let given = stream();
+        let foreign = unsafe { BorrowedStream::from_raw(given.as_raw()) }.unwrap();
+        assert_eq!(four_kib(&foreign).unwrap_err(), CudaError::InvalidHandle);
+        let (error, buffer) = DeviceBuffer::free_in(buffer, &foreign).unwrap_err();
+        assert_eq!((error, buffer.len()), (CudaError::InvalidHandle, 4096));
     });
 }

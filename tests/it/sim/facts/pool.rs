@@ -220,7 +220,8 @@ fn memory_is_freed_by_any_way_and_in_any_stream_once() {
 fn an_allocation_needs_a_size_and_a_pointer() {
     run(|| {
         let (ctx, a, _) = place();
-        assert_eq!((alloc(0, a).0, call!(cuMemAllocAsync(null_mut(), 16, a))), (1, 1));
+        assert_eq!((alloc(0, a), free(0, a)), ((0, 0), 0), "nothing is allocated and freed for nothing");
+        assert_eq!(call!(cuMemAllocAsync(null_mut(), 16, a)), 1);
         assert_eq!((alloc(1 << 50, a).0, alloc_from(null_mut(), 16, a).0), (2, 1));
         leave(ctx);
     });
@@ -318,7 +319,103 @@ fn a_pools_own_device_always_reads_and_writes_it() {
             let access = CUmemAccessDesc { location: CUmemLocation { kind: 1, id: 0 }, flags };
             call!(cuMemPoolSetAccess(pool, &access, 1))
         };
-        assert_eq!((grant(3), grant(0)), (0, 1));
+        assert_eq!((grant(3), grant(0), grant(1), grant(2)), (0, 101, 801, 1));
         assert_eq!(destroy(pool), 0);
+    });
+}
+
+#[test]
+fn memory_is_allocated_and_freed_in_a_stream_whatever_is_current() {
+    run(|| {
+        let (ctx, a, _) = place();
+        drain();
+        let (status, address) = alloc(4096, a);
+        assert_eq!((status, call!(cuMemsetD8Async(address, 1, 16, a)), free(address, a)), (0, 0, 0));
+        // Without a context current the default stream is no stream, and nothing is done without one.
+        assert_eq!((alloc(16, null_mut()).0, call!(cuMemsetD8_v2(address, 1, 16))), (201, 201));
+        other::push(ctx);
+        sync(a);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn what_was_freed_by_a_call_is_refused_before_the_stream_gets_there() {
+    run(|| {
+        let (ctx, a, b) = place();
+        let address = alloc(4096, a).1;
+        assert_eq!(free(address, a), 0);
+        assert_eq!((free(address, a), free(address, b), call!(cuMemFree_v2(address))), (1, 1, 1));
+        assert_eq!(call!(cuMemsetD8Async(address, 1, 16, a)), 1);
+        sync(a);
+        let mut managed = 0;
+        assert_eq!(call!(cuMemAllocManaged(&mut managed, 4096, 1)), 0);
+        assert_eq!((free(managed, a), call!(cuMemFree_v2(managed))), (801, 0));
+        let mut plain = 0;
+        assert_eq!(call!(cuMemAlloc_v2(&mut plain, 4096)), 0);
+        assert_eq!(free(plain, a), 0, "plain memory may be freed in a stream");
+        sync(a);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn memory_of_a_pool_outlives_the_context_of_its_stream() {
+    run(|| {
+        let (below, b, _) = place();
+        let (above, a, _) = place();
+        let pool = own();
+        let address = got(pool, 4096, a);
+        assert_eq!(call!(cuCtxDestroy_v2(above)), 0);
+        assert_eq!((call!(cuMemsetD8_v2(address, 1, 16)), get(pool, 7)), (0, (0, 4096)));
+        assert_eq!((free(address, b), get(pool, 7), destroy(pool)), (0, (0, 0), 0));
+        leave(below);
+    });
+}
+
+#[test]
+fn memory_is_registered_once_and_unregistered_where_it_begins() {
+    run(|| {
+        let ctx = other::create();
+        let mut values = vec![0u8; 16384];
+        let start = values.as_mut_ptr().cast::<std::ffi::c_void>();
+        let at = |offset: usize| start.wrapping_byte_add(offset);
+        let register = |offset, size, flags| call!(cuMemHostRegister_v2(at(offset), size, flags));
+        assert_eq!((register(0, 8192, 0), register(0, 8192, 0), register(100, 50, 0)), (0, 712, 712));
+        let (mut address, mut flags) = (0, 0);
+        assert_eq!(call!(cuMemHostGetDevicePointer_v2(&mut address, at(5), 0)), 0);
+        assert_eq!((address, call!(cuMemHostGetFlags(&mut flags, start)), flags), (at(5) as u64, 0, 2));
+        assert_eq!((call!(cuMemHostUnregister(at(1))), call!(cuMemFreeHost(start))), (1, 1));
+        assert_eq!((call!(cuMemHostUnregister(start)), call!(cuMemHostUnregister(start))), (0, 713));
+        assert_eq!((register(0, 0, 0), register(0, 16, 4), register(0, 16, 0x10)), (1, 1, 1));
+        assert_eq!(call!(cuMemHostRegister_v2(null_mut(), 16, 0)), 1);
+        assert_eq!(call!(cuMemHostUnregister(null_mut())), 1);
+        let mut locked = null_mut();
+        assert_eq!(call!(cuMemHostAlloc(&mut locked, 100, 4)), 0);
+        assert_eq!((call!(cuMemHostGetFlags(&mut flags, locked)), flags), (0, 6));
+        assert_eq!((call!(cuMemHostRegister_v2(locked, 100, 0)), call!(cuMemHostUnregister(locked))), (1, 1));
+        assert_eq!(call!(cuMemFreeHost(locked)), 0);
+        assert_eq!(
+            (call!(cuMemHostAlloc(&mut locked, 100, 8)), call!(cuMemHostAlloc(null_mut(), 100, 0))),
+            (1, 1)
+        );
+        leave(ctx);
+        assert_eq!(register(0, 16, 0), 201);
+    });
+}
+
+#[test]
+fn copies_between_contexts_need_no_context() {
+    run(|| {
+        let ctx = other::create();
+        let (mut from, mut to) = (0, 0);
+        assert_eq!((call!(cuMemAlloc_v2(&mut from, 64)), call!(cuMemAlloc_v2(&mut to, 64))), (0, 0));
+        let copy = |to, from, size| call!(cuMemcpyPeer(to, null_mut(), from, ctx, size));
+        assert_eq!(
+            (copy(to, from, 64), copy(0, 0, 0), copy(0, from, 64), copy(to, from, 1 << 30)),
+            (0, 0, 1, 1)
+        );
+        assert_eq!((call!(cuMemFree_v2(from)), call!(cuMemFree_v2(to))), (0, 0));
+        leave(ctx);
     });
 }
