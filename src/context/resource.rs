@@ -159,17 +159,6 @@ impl<H: Copy + 'static> Resource<H> {
         Resource { raw, context, destroy: |_, _| Ok(()), state }
     }
 
-    /// The same resource, which the returned value does not own.
-    ///
-    /// # Safety
-    ///
-    /// The returned value is not used after this one is dropped.
-    pub(crate) unsafe fn lent(&self) -> Resource<H> {
-        let Resource { raw, ref context, destroy, state } = *self;
-        let state = if matches!(state, State::Good) { State::Lent } else { state };
-        Resource { raw, context: context.clone(), destroy, state }
-    }
-
     /// Makes a resource in the current context.
     pub(crate) fn make(
         make: impl FnOnce(&Driver) -> CudaResult<H>,
@@ -230,7 +219,7 @@ impl<H: Copy + 'static> Resource<H> {
     }
 
     /// Whether dropping this value destroys the resource.
-    fn is_owned(&self) -> bool {
+    pub(crate) fn is_owned(&self) -> bool {
         matches!(self.state, State::Good)
     }
 
@@ -270,6 +259,16 @@ impl<H: Copy + 'static> Resource<H> {
         self.context.inside(|driver| f(driver, unsafe { Held::new(self.raw) }))
     }
 
+    /// Like [`with`](Self::with), and pins the context: for what is allocated with the handle, and outlives this call.
+    #[inline]
+    pub(crate) fn pinned<R>(
+        &self,
+        allocate: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> CudaResult<(R, Pin)> {
+        // SAFETY: as in `with`.
+        self.context.pinned(|driver| allocate(driver, unsafe { Held::new(self.raw) }))
+    }
+
     /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if other
     /// code has destroyed the context, or if the resource is spent.
     pub(crate) fn with_pinned<R>(
@@ -286,6 +285,20 @@ impl<H: Copy + 'static> Resource<H> {
                 self.context.lease_to_dispose(LeaseOn::Pinned, |_, _| driver().and_then(call))
             }
         }
+    }
+
+    /// Like [`with`](Self::with), also if the context's owner is dropped; `None` if the driver no longer has the context, or
+    /// if the resource is spent.
+    pub(crate) fn with_retiring<R>(
+        &self,
+        f: impl Fn(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> Option<CudaResult<R>> {
+        if !self.is_good() {
+            return None;
+        }
+        // SAFETY: as in `with`; the driver still has the context.
+        let call = |driver: &Driver| f(driver, unsafe { Held::new(self.raw) });
+        self.context.lease_to_dispose(LeaseOn::Retiring, |_, _| driver().and_then(call))
     }
 
     fn destroy_now(&self) -> CudaResult<()> {
@@ -326,6 +339,14 @@ impl<H: Copy + 'static> Resource<H> {
             self.state = State::Spent;
         }
         first.and(destroyed).map_err(|error| (error, self))
+    }
+
+    /// The same resource in another value; this one is spent.
+    pub(crate) fn take(&mut self) -> Resource<H> {
+        let Resource { raw, ref context, destroy, state } = *self;
+        let taken = Resource { raw, context: context.clone(), destroy, state };
+        self.state = State::Spent;
+        taken
     }
 
     /// Gives the handle away.

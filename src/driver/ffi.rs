@@ -4,8 +4,10 @@
 //! Rust enum has, and reading it as one would be undefined behaviour.
 
 mod graph;
+mod memory;
 
 pub use graph::*;
+pub use memory::*;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 

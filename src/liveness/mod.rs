@@ -68,6 +68,6 @@ mod sync {
 pub(crate) use destroy::{Claimed, Hold};
 pub(crate) use lease::LeaseOn;
 pub use record::Origin;
-pub(crate) use record::{Handle, deaths};
+pub(crate) use record::{Handle, NUMBERS, deaths};
 pub(crate) use retire::{retire, wait};
 pub(crate) use thread::is_ending;

@@ -80,12 +80,16 @@ impl Record {
     }
 }
 
+/// Numbers are below this; those from here on are for what else memory remembers in the same bits.
+pub(crate) const NUMBERS: u16 = 1 << 15;
+
 /// All records by number: memory keeps the number of its context in the spare bits of its address.
-static BY_NUMBER: [AtomicPtr<Record>; 1 << 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 1 << 16];
+static BY_NUMBER: [AtomicPtr<Record>; NUMBERS as usize] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS as usize];
 
 /// Makes the record with this number; records beyond the table get number 0.
 pub(super) fn make_record(number: usize) -> &'static Record {
-    let number = u16::try_from(number).unwrap_or(0);
+    let number = u16::try_from(number).ok().filter(|number| *number < NUMBERS).unwrap_or(0);
     let record: &'static Record = Box::leak(Box::new(Record::new(number)));
     if number != 0 {
         BY_NUMBER[usize::from(number)].store(ptr::from_ref(record).cast_mut(), Ordering::Release);
@@ -220,7 +224,8 @@ impl Handle {
     /// The handle of the pinned context that has this number; the null handle for 0.
     #[inline]
     pub(crate) fn numbered(number: u16) -> Handle {
-        let at = BY_NUMBER[usize::from(number)].load(Ordering::Acquire);
+        let Some(at) = BY_NUMBER.get(usize::from(number)) else { return Handle::NONE };
+        let at = at.load(Ordering::Acquire);
         // SAFETY: records in the table are never freed.
         let record: Option<&'static Record> = unsafe { at.as_ref() };
         record.map_or(Handle::NONE, |record| record.handle(record.life.id()))

@@ -3,18 +3,22 @@
 // Frees what it owns.
 #![allow(unsafe_code)]
 
+use super::ordered::Home;
 use crate::context::{Pin, UnownedContext, is_gone};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
 use std::mem;
+use std::os::raw::c_void;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Device,
     Unified,
     Locked,
+    /// The program's own memory, page-locked in place.
+    Registered,
 }
 
 impl Kind {
@@ -22,7 +26,7 @@ impl Kind {
         match self {
             Kind::Device => driver.mem_alloc(size),
             Kind::Unified => driver.mem_alloc_managed(size),
-            Kind::Locked => driver.mem_alloc_host(size).map(|memory| memory as u64),
+            Kind::Locked | Kind::Registered => driver.mem_alloc_host(size).map(|memory| memory as u64),
         }
     }
 
@@ -35,9 +39,19 @@ impl Kind {
             match self {
                 Kind::Device | Kind::Unified => driver.mem_free(address),
                 Kind::Locked => driver.mem_free_host(address as *mut _),
+                Kind::Registered => unregister(driver, address as *mut _),
             }
         }
     }
+}
+
+/// Unregisters the program's own memory. It is about to be the program's alone, so a call that fails is made once more: the
+/// driver looks the address up, and says if nothing is registered there.
+fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
+    driver.mem_host_unregister(memory).or_else(|error| match driver.mem_host_unregister(memory) {
+        Ok(()) | Err(CudaError::HostMemoryNotRegistered) => Ok(()),
+        Err(_) => Err(error),
+    })
 }
 
 /// The only owner of some memory. It pins its context, so that the addresses are not reused; dropping it frees the
@@ -52,14 +66,29 @@ pub(super) struct Allocation {
     pin: Option<Pin>,
     /// Freeing failed and may have taken effect: the memory is not used or freed again.
     spent: bool,
+    /// The stream in whose order it is freed.
+    home: Option<Home>,
 }
 
 impl Allocation {
     /// Allocates memory in the current context.
     pub(super) fn new(kind: Kind, size: usize) -> CudaResult<Allocation> {
+        Allocation::made(kind, |driver| kind.allocate(driver, size))
+    }
+
+    /// Memory in the current context that this allocates.
+    pub(super) fn made(
+        kind: Kind,
+        allocate: impl FnOnce(&Driver) -> CudaResult<u64>,
+    ) -> CudaResult<Allocation> {
         let context = UnownedContext::of_this_thread()?;
-        let (address, pin) = context.pinned(|driver| kind.allocate(driver, size))?;
-        Ok(Allocation { address, kind, pin: Some(pin), spent: false })
+        let (address, pin) = context.pinned(allocate)?;
+        Ok(Allocation { address, kind, pin: Some(pin), spent: false, home: None })
+    }
+
+    /// Device memory in the order of a stream.
+    pub(super) fn ordered(address: u64, pin: Pin, home: Home) -> Allocation {
+        Allocation { address, kind: Kind::Device, pin: Some(pin), spent: false, home: Some(home) }
     }
 
     /// Refuses memory that is not aligned for `T`: the driver always aligns to 256 bytes, or to a page.
@@ -75,21 +104,12 @@ impl Allocation {
 
     /// No memory, for zero-sized or no values; the address is not used.
     pub(super) fn nothing(kind: Kind, address: usize) -> Allocation {
-        Allocation { address: address as u64, kind, pin: None, spent: true }
+        Allocation { address: address as u64, kind, pin: None, spent: true, home: None }
     }
 
     /// Memory that other code allocated. It is freed in whatever context is current then.
     pub(super) fn foreign(kind: Kind, address: u64) -> Allocation {
-        Allocation { address, kind, pin: None, spent: false }
-    }
-
-    /// Sets the first `size` bytes to zero.
-    pub(super) fn zero(&self, size: usize) -> CudaResult<()> {
-        if self.spent || size == 0 {
-            return Ok(());
-        }
-        // SAFETY: this value owns the memory, and the caller knows its size.
-        self.context().inside(|driver| unsafe { driver.memset(self.address, 0, size) })
+        Allocation { address, kind, pin: None, spent: false, home: None }
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -101,9 +121,21 @@ impl Allocation {
         self.pin.as_ref().map_or(UnownedContext::NONE, Pin::context)
     }
 
-    /// The number of the pinned context; 0 if there is none.
+    /// The number of the stream in whose order the memory is, or of the context that is pinned; 0 if there is none.
     pub(super) fn number(&self) -> u16 {
-        self.pin.as_ref().map_or(0, Pin::number)
+        match &self.home {
+            Some(home) => home.number(),
+            None => self.pin.as_ref().map_or(0, Pin::number),
+        }
+    }
+
+    /// The stream in whose order the memory is.
+    pub(super) fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
+    }
+
+    pub(super) fn home_mut(&mut self) -> Option<&mut Home> {
+        self.home.as_mut()
     }
 
     /// Whether freeing failed, or there is nothing to free.
@@ -118,7 +150,12 @@ impl Allocation {
         // SAFETY: this value owns the memory, and is spent or dropped after this.
         let free = |driver: &Driver| unsafe { self.kind.free(driver, self.address) };
         let Some(pin) = &self.pin else { return free(driver()?) };
-        match pin.context().dispose(free) {
+        let freed = match &self.home {
+            // SAFETY: as above.
+            Some(home) => unsafe { home.free(self.address, pin) },
+            None => pin.context().dispose(free),
+        };
+        match freed {
             Some(Err(error)) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }
@@ -144,6 +181,7 @@ impl Allocation {
     /// Gives up the memory and unpins its context.
     fn spend(&mut self) {
         self.spent = true;
+        self.home = None;
         self.pin = None;
     }
 
@@ -165,7 +203,7 @@ impl Allocation {
         let kind = match self.kind {
             Kind::Device => "device",
             Kind::Unified => "unified",
-            Kind::Locked => "page-locked",
+            Kind::Locked | Kind::Registered => "page-locked",
         };
         report::warn(format_args!("{kind} memory of {} could not be freed: {error}", self.context()));
     }
@@ -177,8 +215,16 @@ impl Drop for Allocation {
             return;
         }
         let _note = keep_note();
-        let result =
-            if crate::context::must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() };
+        let captures = self.home.as_ref().is_some_and(Home::captures);
+        if captures {
+            // In the order of the stream it would be the graph's; on the other thread it breaks nobody's capture.
+            self.home = None;
+        }
+        let result = if captures || crate::context::must_retire() {
+            Err(CudaError::NotPermitted)
+        } else {
+            self.free_now()
+        };
         match result {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {

@@ -5,19 +5,25 @@
 
 use super::allocation::Allocation;
 use super::given_away;
+use super::ordered::refuse_capture;
 use crate::context::UnownedContext;
-use crate::driver::{Driver, Order};
+use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
-use crate::stream::Stream;
+use crate::stream::{Shared, Stream};
 use std::marker::PhantomData;
 use std::mem;
+use std::ptr;
+use std::sync::Arc;
 
 /// Copying between the host and the device, done when the call returns.
 ///
 /// A copy from device memory to device memory of the same context may go on after the call has returned. What the
 /// context does later without a stream, or in a stream that is not
 /// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), comes after it, and so does freeing either side.
+///
+/// Memory that was allocated in the order of a stream is copied in that order: behind what the stream has got so far. The
+/// call waits for it, between two pieces of device memory too.
 pub trait CopyDestination<O: ?Sized>: Sealed {
     /// Copies from `source`, which has as many values.
     ///
@@ -28,7 +34,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     /// # Panics
     ///
     /// If the numbers of values differ.
-    #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD"))]
+    #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD", "cuMemcpyPeer"))]
     fn copy_from(&mut self, source: &O) -> CudaResult<()>;
 
     /// Copies to `dest`, which has as many values.
@@ -59,8 +65,11 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Safety
     ///
-    /// Neither side is freed, and the source not written and the destination not used, until the stream is there.
+    /// Neither side is freed, and the source not written and the destination not used, until the stream is there. Memory
+    /// that is freed in the order of the same stream, or [waits](super::DeviceBuffer::also_used_in) for it, may be dropped
+    /// at once.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
+    #[doc(alias("cuMemcpyPeerAsync"))]
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
 
     /// Gives the stream a copy to `dest`.
@@ -78,6 +87,10 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     /// As [`async_copy_from`](Self::async_copy_from).
     #[doc(alias("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
+
+    /// Has the stream come after what the streams have that the memory on both sides is in the order of.
+    #[doc(hidden)]
+    fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
 
 /// Some device memory: where it is, how many values, and the context that it is of.
@@ -86,6 +99,8 @@ pub(super) struct DeviceSpan<T> {
     pub(super) count: usize,
     /// Null for memory that custack does not know.
     pub(super) context: UnownedContext,
+    /// The stream in whose order the memory is.
+    home: Option<Arc<Shared>>,
     /// Freeing it failed, and may have taken effect.
     spent: bool,
     values: PhantomData<T>,
@@ -95,20 +110,27 @@ impl<T> DeviceSpan<T> {
     /// The one value of a box.
     pub(super) fn of(memory: &Allocation) -> DeviceSpan<T> {
         let spent = memory.is_spent() && mem::size_of::<T>() > 0;
-        DeviceSpan { spent, ..DeviceSpan::new(memory.address(), 1, memory.context().clone()) }
+        let home = memory.home().map(|home| Arc::clone(home.stream()));
+        DeviceSpan { spent, home, ..DeviceSpan::new(memory.address(), 1, memory.context().clone()) }
     }
 
     /// `count` values in memory of this context. A null one is looked for among what was given away.
     pub(super) fn new(address: u64, count: usize, context: UnownedContext) -> DeviceSpan<T> {
         let context = if context.is_null() { given_away::context_at(address) } else { context };
-        DeviceSpan { address, count, context, spent: false, values: PhantomData }
+        DeviceSpan { address, count, context, home: None, spent: false, values: PhantomData }
+    }
+
+    /// `count` values in memory in the order of this stream.
+    pub(super) fn in_order(address: u64, count: usize, home: Arc<Shared>) -> DeviceSpan<T> {
+        let context = home.context().clone();
+        DeviceSpan { address, count, context, home: Some(home), spent: false, values: PhantomData }
     }
 
     fn bytes(&self) -> usize {
         self.count * mem::size_of::<T>()
     }
 
-    fn usable(&self) -> CudaResult<()> {
+    pub(super) fn usable(&self) -> CudaResult<()> {
         if self.spent {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to use memory that could not be freed, and may be freed all the same")));
@@ -131,16 +153,32 @@ impl<T> DeviceSpan<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        self.in_stream(stream, f)
+    }
+
+    /// Does `f` in this stream; without one in the home of the memory, and then it waits for it, or in no stream.
+    pub(super) fn in_stream(
+        &self,
+        stream: Option<&Stream>,
+        f: impl FnOnce(&Driver, Order<'_>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
         self.usable()?;
         let Some(stream) = stream else {
-            return self.context.inside(|driver| f(driver, None));
+            let Some(home) = &self.home else { return self.context.inside(|driver| f(driver, None)) };
+            refuse_capture(home)?;
+            return home.with(|driver, stream| {
+                f(driver, Some(stream))?;
+                // The host's memory is the caller's again in any case, so this is tried twice.
+                driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream))
+            });
         };
         if !self.context.is_null() && self.context != *stream.context() {
             let (memory, stream) = (&self.context, stream.context());
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy memory of {memory} in a stream of {stream}")));
         }
-        stream.inner().with_current(|driver, stream| f(driver, Some(stream)))
+        // The driver needs no context to be current for work in a stream.
+        stream.inner().with(|driver, stream| f(driver, Some(stream)))
     }
 
     /// # Safety
@@ -175,13 +213,69 @@ impl<T> DeviceSpan<T> {
         if from.bytes() > 0 {
             from.usable()?;
         }
+        let is_mixed = stream.is_none() && (self.home.is_some() || from.home.is_some());
+        if is_mixed && self.count == from.count && self.bytes() > 0 {
+            self.usable()?;
+            from.wait_unless_in_order_of(&self)?;
+        }
         self.copy(from.count, stream, |driver, order| {
-            let waits = order.is_none() && from.context != self.context;
+            let is_foreign = from.context != self.context;
             // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
-            unsafe { driver.copy_on_device(self.address, from.address, self.bytes(), order) }?;
+            unsafe { self.copy_here(driver, &from, order) }?;
             // Freeing memory waits for the work of its own context, and for no other's: the source might be freed, and
-            // its pages unmapped, while this context yet reads it.
+            // its pages unmapped, while this context yet reads it. And memory in the order of a stream is freed without
+            // waiting for what is in none.
+            let waits = order.is_none() && (is_foreign || from.home.is_some());
             if waits { driver.ctx_synchronize() } else { Ok(()) }
+        })
+    }
+
+    /// Has the stream come after what the home of the memory has, if it has another one.
+    pub(super) fn order_before(&self, stream: &Stream) -> CudaResult<()> {
+        match &self.home {
+            Some(home) if !Arc::ptr_eq(home, stream.inner()) => home.before(stream.inner()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until this memory's own order has come to where the program is, unless the other's is the same.
+    fn wait_unless_in_order_of(&self, other: &DeviceSpan<T>) -> CudaResult<()> {
+        match (&self.home, &other.home) {
+            (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
+            (Some(home), _) => home.with(Driver::stream_synchronize),
+            // What was copied to it without a stream may not be there yet.
+            (None, _) => self.context.inside(|driver| {
+                // SAFETY: null is the default stream of the context, which is current.
+                driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
+            }),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Driver::copy_on_device`].
+    unsafe fn copy_here(&self, driver: &Driver, from: &DeviceSpan<T>, order: Order<'_>) -> CudaResult<()> {
+        let (to, at, size) = (self.address, from.address, self.bytes());
+        if from.context == self.context || from.context.is_null() || self.context.is_null() {
+            // SAFETY: the caller's promise.
+            return unsafe { driver.copy_on_device(to, at, size, order) };
+        }
+        from.context.lease(|source| {
+            // SAFETY: the caller's promise; each address is of its context.
+            self.context.lease(|own| unsafe { driver.copy_peer((to, own), (at, source), size, order) })
+        })??
+    }
+
+    /// # Safety
+    ///
+    /// As [`write`](Self::write); the values are as wide as the elements of the fill.
+    pub(super) unsafe fn fill(self, value: Fill, stream: Option<&Stream>) -> CudaResult<()> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        self.in_stream(stream, |driver, order| {
+            // SAFETY: so many elements are there; how long they stay is the caller's promise.
+            unsafe { driver.fill(self.address, value, self.count, order) }
         })
     }
 }

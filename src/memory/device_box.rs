@@ -6,7 +6,9 @@
 use super::allocation::{Allocation, Kind};
 use super::copies::{AsyncCopyDestination, CopyDestination, DeviceSpan};
 use super::given_away;
-use super::{DeviceCopy, DevicePointer};
+use super::ordered::{StreamOrder, has_no_order};
+use super::{DeviceCopy, DevicePointer, DeviceSlice};
+use crate::driver::Fill;
 use crate::error::{CudaResult, DropResult};
 use crate::sealed::Sealed;
 use crate::stream::Stream;
@@ -35,6 +37,32 @@ impl<T: DeviceCopy> DeviceBox<T> {
     pub fn new(val: &T) -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next line, or dropped.
         let mut new = unsafe { DeviceBox::uninitialized() }?;
+        new.copy_from(val)?;
+        Ok(new)
+    }
+
+    /// Allocates memory in the order of a stream, and has the stream copy the value there; waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::from_slice_in`](super::DeviceBuffer::from_slice_in).
+    ///
+    /// ```
+    /// use custack::memory::{CopyDestination, DeviceBox};
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let seven = DeviceBox::new_in(&7, &stream)?;
+    /// let mut back = 0;
+    /// seven.copy_to(&mut back)?;
+    /// assert_eq!(back, 7);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync"))]
+    pub fn new_in<'a>(val: &T, order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
+        // SAFETY: written in the next line, or dropped.
+        let mut new = unsafe { DeviceBox::uninitialized_in(order) }?;
         new.copy_from(val)?;
         Ok(new)
     }
@@ -72,8 +100,97 @@ impl<T> DeviceBox<T> {
     pub unsafe fn zeroed() -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next lines, or dropped.
         let new = unsafe { DeviceBox::<T>::uninitialized() }?;
-        new.memory.zero(mem::size_of::<T>())?;
+        new.zero(None)?;
         Ok(new)
+    }
+
+    /// Sets all bytes to zero.
+    fn zero(&self, stream: Option<&Stream>) -> CudaResult<()> {
+        let (at, number) = (self.memory.address(), self.memory.number());
+        // SAFETY: the memory that this owns, seen as bytes.
+        let bytes = unsafe { DeviceSlice::<u8>::of(at, number, mem::size_of::<T>()) };
+        // SAFETY: the caller gives zero bytes, and lends the memory to nobody meanwhile; if it frees it, then in order.
+        unsafe { bytes.span().fill(Fill::D8(0), stream) }
+    }
+
+    /// Allocates memory for a value in the order of a stream; see
+    /// [`DeviceBuffer::uninitialized_in`](super::DeviceBuffer::uninitialized_in).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Safety
+    ///
+    /// The value is read only after it was written.
+    #[doc(alias("cuMemAllocAsync", "cuMemAllocFromPoolAsync"))]
+    pub unsafe fn uninitialized_in<'a>(order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
+        if mem::size_of::<T>() == 0 {
+            return Ok(DeviceBox { memory: Allocation::nothing(Kind::Device, 0), value: PhantomData });
+        }
+        Ok(DeviceBox { memory: order.into().allocate(mem::size_of::<T>())?, value: PhantomData })
+    }
+
+    /// Allocates memory for a value in the order of a stream, which sets all bytes to zero.
+    ///
+    /// # Errors
+    ///
+    /// As [`uninitialized_in`](Self::uninitialized_in).
+    ///
+    /// # Safety
+    ///
+    /// Zero bytes are a good `T`.
+    #[doc(alias("cuMemsetD8Async"))]
+    pub unsafe fn zeroed_in<'a>(order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
+        let order = order.into();
+        // SAFETY: written in the next lines, or dropped.
+        let new = unsafe { DeviceBox::<T>::uninitialized_in(order) }?;
+        new.zero(Some(order.stream()))?;
+        Ok(new)
+    }
+
+    /// Whether the memory is in the order of a stream.
+    pub fn is_in_stream_order(&self) -> bool {
+        self.memory.home().is_some()
+    }
+
+    /// Lets another stream use memory that is in the order of a stream; see
+    /// [`DeviceBuffer::also_used_in`](super::DeviceBuffer::also_used_in).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
+        if self.memory.is_spent() {
+            return Ok(());
+        }
+        self.memory.home().ok_or_else(has_no_order)?.also_used_in(other)
+    }
+
+    /// Moves memory from the order of one stream to that of another; see
+    /// [`DeviceBuffer::move_to`](super::DeviceBuffer::move_to).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
+        if self.memory.is_spent() {
+            return Ok(());
+        }
+        self.memory.home_mut().ok_or_else(has_no_order)?.move_to(home)
+    }
+
+    /// [Moves](Self::move_to) the memory to the order of a stream, and frees it there.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::free_in`](super::DeviceBuffer::free_in).
+    #[doc(alias("cuMemFreeAsync", "drop_async"))]
+    pub fn free_in(mut dev_box: DeviceBox<T>, stream: &Stream) -> DropResult<DeviceBox<T>> {
+        match dev_box.move_to(stream) {
+            Ok(()) => DeviceBox::drop(dev_box),
+            Err(error) => Err((error, dev_box)),
+        }
     }
 
     /// Takes ownership of memory that was allocated with [`cuda_malloc`](super::cuda_malloc).
@@ -124,7 +241,7 @@ impl<T> DeviceBox<T> {
         dev_box.memory.free().map_err(|(error, memory)| (error, DeviceBox { memory, value: PhantomData }))
     }
 
-    fn span(&self) -> DeviceSpan<T> {
+    pub(super) fn span(&self) -> DeviceSpan<T> {
         DeviceSpan::of(&self.memory)
     }
 }
@@ -169,5 +286,10 @@ impl<T: DeviceCopy> AsyncCopyDestination<DeviceBox<T>> for DeviceBox<T> {
     unsafe fn async_copy_to(&self, dest: &mut DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: as the caller guarantees.
         unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
+    }
+
+    fn order_before(&self, other: &DeviceBox<T>, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)?;
+        other.span().order_before(stream)
     }
 }

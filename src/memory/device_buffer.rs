@@ -7,8 +7,10 @@ use super::allocation::{Allocation, Kind};
 use super::copies::{AsyncCopyDestination, CopyDestination};
 use super::given_away;
 use super::malloc::size_of;
+use super::ordered::{StreamOrder, has_no_order};
 use super::{DeviceCopy, DevicePointer, DeviceSlice};
 use crate::context::UnownedContext;
+use crate::driver::Fill;
 use crate::error::{CudaResult, DropResult};
 use crate::stream::Stream;
 use std::fmt;
@@ -20,7 +22,9 @@ use std::ptr;
 /// Values in device memory, on the heap of the context that was current when it was allocated; as `Box<[T]>` is on the
 /// host's. It derefs to a [`DeviceSlice`], which is indexed with ranges and copied.
 ///
-/// Dropped on any thread, it frees its memory. It keeps its context at the driver until then; if the context's owner is
+/// Its memory is at once there, and dropped on any thread it is freed when the work of its context is done; or it is
+/// allocated and freed in the order of a stream, where neither waits ([`uninitialized_in`](Self::uninitialized_in),
+/// [`from_slice_in`](Self::from_slice_in)). It keeps its context at the driver until then; if the context's owner is
 /// gone, copies answer [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
 #[repr(C)]
 pub struct DeviceBuffer<T> {
@@ -65,8 +69,152 @@ impl<T> DeviceBuffer<T> {
     pub unsafe fn zeroed(size: usize) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next lines, or dropped.
         let buffer = unsafe { DeviceBuffer::<T>::uninitialized(size) }?;
-        buffer.memory.zero(size * mem::size_of::<T>())?;
+        buffer.zero(None)?;
         Ok(buffer)
+    }
+
+    /// Sets all bytes to zero.
+    fn zero(&self, stream: Option<&Stream>) -> CudaResult<()> {
+        let bytes = if mem::size_of::<T>() == 0 { 0 } else { self.capacity * mem::size_of::<T>() };
+        // SAFETY: the memory that this owns, seen as bytes.
+        let bytes = unsafe { DeviceSlice::<u8>::of(self.memory.address(), self.memory.number(), bytes) };
+        // SAFETY: the caller gives zero bytes, and lends the memory to nobody meanwhile; if it frees it, then in order.
+        unsafe { bytes.span().fill(Fill::D8(0), stream) }
+    }
+
+    /// Allocates memory for `size` values in the order of a stream: whatever the stream gets later may use it, and when
+    /// it is dropped, it is freed behind what the stream has got until then, without waiting. Its contents are those
+    /// of what had it before. Without values, or values without a size, nothing is allocated.
+    ///
+    /// The memory comes from the current pool of the stream's device, or from the pool that is given with the stream
+    /// ([`StreamOrder`]). Making and dropping it costs two driver calls, whatever is current. Other streams use it after
+    /// [`also_used_in`](Self::also_used_in). Copies without a stream are done in the stream's order, too.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidMemoryAllocation`](crate::error::CudaError::InvalidMemoryAllocation) if the size overflows;
+    /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call, if the stream's is;
+    /// [`StreamCaptureUnsupported`](crate::error::CudaError::StreamCaptureUnsupported) if the stream captures;
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a stream of other code and for a default stream,
+    /// which need not be there when the memory is freed.
+    ///
+    /// # Safety
+    ///
+    /// The values are read only after they were written.
+    ///
+    /// ```
+    /// use custack::memory::{CopyDestination, DeviceBuffer};
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// // SAFETY: written in the next line.
+    /// let mut buffer = unsafe { DeviceBuffer::uninitialized_in(3, &stream) }?;
+    /// buffer.copy_from(&[1u32, 2, 3])?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuMemAllocAsync", "cuMemAllocFromPoolAsync", "uninitialized_async"))]
+    pub unsafe fn uninitialized_in<'a>(
+        size: usize,
+        order: impl Into<StreamOrder<'a>>,
+    ) -> CudaResult<DeviceBuffer<T>> {
+        if size == 0 || mem::size_of::<T>() == 0 {
+            let memory = Allocation::nothing(Kind::Device, ptr::dangling::<T>().addr());
+            return Ok(DeviceBuffer { memory, capacity: size, values: PhantomData });
+        }
+        let memory = order.into().allocate(size_of::<T>(size)?)?;
+        Ok(DeviceBuffer { memory, capacity: size, values: PhantomData })
+    }
+
+    /// Allocates memory for `size` values in the order of a stream, which sets all bytes to zero.
+    ///
+    /// # Errors
+    ///
+    /// As [`uninitialized_in`](Self::uninitialized_in).
+    ///
+    /// # Safety
+    ///
+    /// Zero bytes are a good `T`.
+    #[doc(alias("cuMemsetD8Async", "zeroed_async"))]
+    pub unsafe fn zeroed_in<'a>(
+        size: usize,
+        order: impl Into<StreamOrder<'a>>,
+    ) -> CudaResult<DeviceBuffer<T>> {
+        let order = order.into();
+        // SAFETY: written in the next line, or dropped.
+        let buffer = unsafe { DeviceBuffer::<T>::uninitialized_in(size, order) }?;
+        buffer.zero(Some(order.stream()))?;
+        Ok(buffer)
+    }
+
+    /// Whether the memory is in the order of a stream.
+    pub fn is_in_stream_order(&self) -> bool {
+        self.memory.home().is_some()
+    }
+
+    /// Lets another stream, of any context, use memory that is in the order of a stream: the other one comes after what
+    /// that has got so far, and when the memory is dropped, freeing it waits for what the other one has got until then.
+    /// Nothing waits on the host. Each call orders the other stream anew.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for memory that was not allocated in the order of a stream;
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of either stream;
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a stream of other code or a default stream, whose work
+    /// the memory's own stream can [join](Stream::join) before the drop; what the driver answers.
+    ///
+    /// ```
+    /// use custack::memory::{AsyncCopyDestination, DeviceBuffer, LockedBuffer};
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let (home, other) = (Stream::new(StreamFlags::NON_BLOCKING, None)?, Stream::new(StreamFlags::NON_BLOCKING, None)?);
+    /// let mut host = LockedBuffer::new(&0u32, 3)?;
+    /// let buffer = DeviceBuffer::from_slice_in(&[1, 2, 3], &home)?;
+    /// buffer.also_used_in(&other)?;
+    /// // SAFETY: `host` stays until `other` is there, and the memory waits for it.
+    /// unsafe { buffer.async_copy_to(&mut host, &other)? };
+    /// drop(buffer);
+    /// other.synchronize()?;
+    /// assert_eq!(host[..], [1, 2, 3]);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    pub fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
+        if self.memory.is_spent() {
+            return Ok(());
+        }
+        self.memory.home().ok_or_else(has_no_order)?.also_used_in(other)
+    }
+
+    /// Moves memory from the order of one stream to that of another of the same context: that comes after what the first
+    /// one has got so far, and the memory is freed in its order. Nothing waits on the host.
+    ///
+    /// # Errors
+    ///
+    /// As [`also_used_in`](Self::also_used_in); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the stream
+    /// is of another context.
+    #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    pub fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
+        if self.memory.is_spent() {
+            return Ok(());
+        }
+        self.memory.home_mut().ok_or_else(has_no_order)?.move_to(home)
+    }
+
+    /// [Moves](Self::move_to) the memory to the order of a stream, and frees it there; gives the error and the buffer
+    /// back if that fails.
+    ///
+    /// # Errors
+    ///
+    /// As [`move_to`](Self::move_to), with the buffer as it was; as [`drop`](Self::drop).
+    #[doc(alias("cuMemFreeAsync", "drop_async"))]
+    pub fn free_in(mut buffer: DeviceBuffer<T>, stream: &Stream) -> DropResult<DeviceBuffer<T>> {
+        match buffer.move_to(stream) {
+            Ok(()) => DeviceBuffer::drop(buffer),
+            Err(error) => Err((error, buffer)),
+        }
     }
 
     /// Takes ownership of memory that was allocated with [`cuda_malloc`](super::cuda_malloc).
@@ -89,7 +237,7 @@ impl<T> DeviceBuffer<T> {
     /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
     /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
     /// is it as it was.
-    #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+    #[doc(alias("cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"))]
     pub fn drop(dev_buf: DeviceBuffer<T>) -> DropResult<DeviceBuffer<T>> {
         let capacity = dev_buf.capacity;
         dev_buf.memory.free().map_err(|(error, memory)| {
@@ -118,7 +266,44 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Allocates memory and gives the stream a copy of the values to it.
+    /// Allocates memory in the order of a stream (see [`uninitialized_in`](Self::uninitialized_in)), and has the stream
+    /// copy the values there; waits for it, because nothing tells whether the slice is page-locked.
+    ///
+    /// # Errors
+    ///
+    /// As [`uninitialized_in`](Self::uninitialized_in).
+    #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync"))]
+    pub fn from_slice_in<'a>(slice: &[T], order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBuffer<T>> {
+        // SAFETY: written in the next line, or dropped.
+        let mut buffer = unsafe { DeviceBuffer::uninitialized_in(slice.len(), order) }?;
+        buffer.copy_from(slice)?;
+        Ok(buffer)
+    }
+
+    /// As [`from_slice_in`](Self::from_slice_in), without waiting.
+    ///
+    /// # Errors
+    ///
+    /// As [`uninitialized_in`](Self::uninitialized_in).
+    ///
+    /// # Safety
+    ///
+    /// The slice is not written or freed until the stream is there. The buffer may be used and dropped at once.
+    #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
+    pub unsafe fn from_slice_async_in<'a>(
+        slice: &[T],
+        order: impl Into<StreamOrder<'a>>,
+    ) -> CudaResult<DeviceBuffer<T>> {
+        let order = order.into();
+        // SAFETY: written in the next line, or dropped.
+        let mut buffer = unsafe { DeviceBuffer::uninitialized_in(slice.len(), order) }?;
+        // SAFETY: the caller's promise; the buffer is freed in the order of the same stream.
+        unsafe { buffer.async_copy_from(slice, order.stream()) }?;
+        Ok(buffer)
+    }
+
+    /// Allocates memory and gives the stream a copy of the values to it. The memory itself is in no stream's order; see
+    /// [`from_slice_async_in`](Self::from_slice_async_in).
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use super::{DeviceBuffer, DeviceChunks, DeviceChunksMut, DeviceCopy, DevicePoint
 use crate::context::UnownedContext;
 use crate::error::CudaResult;
 use crate::sealed::Sealed;
-use crate::stream::Stream;
+use crate::stream::{Shared, Stream};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{
@@ -22,9 +22,10 @@ use std::ptr;
 /// The reference contains the address and the length, and nothing that the host could read: to the compiler the type is
 /// a slice of zero-sized values. `Debug` prints the address and the length, and never reads device memory.
 //
-// A slice must know the context of its memory, but a reference contains only an address and a length. So the context's
-// number is kept in the upper 16 bits of the address, which the driver's addresses leave free; an address that does not
-// leave them free has no number. Looking every address up instead cost a lock for each copy and each allocation.
+// A slice must know the context of its memory, and the stream if the memory is in the order of one, but a reference
+// contains only an address and a length. So the number of the stream or the context is kept in the upper 16 bits of the
+// address, which the driver's addresses leave free; an address that does not leave them free has no number. Looking every
+// address up instead cost a lock for each copy and each allocation.
 #[repr(C)]
 pub struct DeviceSlice<T> {
     values: PhantomData<T>,
@@ -149,9 +150,14 @@ impl<T> DeviceSlice<T> {
         unsafe { part_mut(ptr::dangling_mut(), 0, 0) }
     }
 
-    fn span(&self) -> DeviceSpan<T> {
+    pub(super) fn span(&self) -> DeviceSpan<T> {
         let number = (self.tagged().addr() >> ADDRESS_BITS) as u16;
-        DeviceSpan::new(self.as_ptr().addr() as u64, self.len(), UnownedContext::numbered(number))
+        let (address, count) = (self.as_ptr().addr() as u64, self.len());
+        // SAFETY: the memory is allocated while the slice is used, and shares the stream that it is in the order of.
+        match unsafe { Shared::numbered(number) } {
+            Some(home) => DeviceSpan::in_order(address, count, home),
+            None => DeviceSpan::new(address, count, UnownedContext::numbered(number)),
+        }
     }
 }
 
@@ -283,6 +289,10 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I>
         // SAFETY: as the caller guarantees.
         unsafe { self.span().read(dest.as_mut(), Some(stream)) }
     }
+
+    fn order_before(&self, _: &I, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)
+    }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
@@ -295,6 +305,11 @@ impl<T: DeviceCopy> AsyncCopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
         unsafe { dest.span().write_from_device(self.span(), Some(stream)) }
     }
+
+    fn order_before(&self, other: &DeviceSlice<T>, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)?;
+        other.span().order_before(stream)
+    }
 }
 
 impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
@@ -306,5 +321,10 @@ impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
     unsafe fn async_copy_to(&self, dest: &mut DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
         // SAFETY: as the caller guarantees.
         unsafe { self.async_copy_to(&mut **dest, stream) }
+    }
+
+    fn order_before(&self, other: &DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
+        self.span().order_before(stream)?;
+        other.span().order_before(stream)
     }
 }

@@ -3,16 +3,32 @@
 // Allocates and frees what it owns, and makes references to it.
 #![allow(unsafe_code)]
 
-use super::DeviceCopy;
 use super::allocation::{Allocation, Kind};
 use super::given_away;
 use super::malloc::size_of;
+use super::{DeviceCopy, DevicePointer};
+use crate::driver::Driver;
 use crate::error::{CudaResult, DropResult};
+use bitflags::bitflags;
 use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::slice;
+
+bitflags! {
+    /// How page-locked memory is made.
+    #[derive(Default)]
+    pub struct LockedFlags: u32 {
+        /// All contexts take it for page-locked, and not the current one alone. With unified addresses they do anyway.
+        const PORTABLE = 0x01;
+        /// Kernels may use it, at [`as_device_ptr`](super::LockedBuffer::as_device_ptr). With unified addresses they may
+        /// anyway.
+        const DEVICE_MAP = 0x02;
+        /// Fast to write on the host and for the device to read, and slow to read on the host.
+        const WRITE_COMBINED = 0x04;
+    }
+}
 
 /// Values in page-locked host memory: the device copies to and from it by itself, while the program continues. It
 /// derefs to a slice, and keeps its context at the driver.
@@ -79,6 +95,68 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         }
         let memory = Allocation::new(Kind::Locked, size_of::<T>(size)?)?.aligned_for::<T>()?;
         Ok(LockedBuffer { memory, capacity: size, values: PhantomData })
+    }
+
+    /// Allocates memory for `size` values, with flags.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    ///
+    /// # Safety
+    ///
+    /// The values are read only after they were written.
+    ///
+    /// ```
+    /// use custack::memory::{LockedBuffer, LockedFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// // SAFETY: written in the next line.
+    /// let mut values = unsafe { LockedBuffer::<u32>::uninitialized_with(100, LockedFlags::WRITE_COMBINED) }?;
+    /// values.fill(7);
+    /// assert!(values.flags()?.contains(LockedFlags::WRITE_COMBINED));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuMemHostAlloc"))]
+    pub unsafe fn uninitialized_with(size: usize, flags: LockedFlags) -> CudaResult<LockedBuffer<T>> {
+        if size == 0 || mem::size_of::<T>() == 0 {
+            let memory = Allocation::nothing(Kind::Locked, ptr::dangling::<T>().addr());
+            return Ok(LockedBuffer { memory, capacity: size, values: PhantomData });
+        }
+        let bytes = size_of::<T>(size)?;
+        let memory = Allocation::made(Kind::Locked, |driver| {
+            driver.mem_host_alloc(bytes, flags.bits()).map(|memory| memory as u64)
+        })?;
+        Ok(LockedBuffer { memory: memory.aligned_for::<T>()?, capacity: size, values: PhantomData })
+    }
+
+    /// The flags that the memory has; bits that have no name are kept. None if nothing is allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); what the driver answers.
+    #[doc(alias = "cuMemHostGetFlags")]
+    pub fn flags(&self) -> CudaResult<LockedFlags> {
+        if self.memory.is_spent() {
+            return Ok(LockedFlags::empty());
+        }
+        let bits = self.memory.context().inside(|driver| driver.mem_host_get_flags(self.first().cast()))?;
+        // SAFETY: any bits are good; the driver may have newer ones.
+        Ok(unsafe { LockedFlags::from_bits_unchecked(bits) })
+    }
+
+    /// The address at which kernels find the values; null if nothing is allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); what the driver answers.
+    #[doc(alias("cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"))]
+    pub fn as_device_ptr(&mut self) -> CudaResult<DevicePointer<T>> {
+        let at = self.first().cast();
+        let get = |driver: &Driver| driver.mem_host_get_device_pointer(at);
+        let address = if self.memory.is_spent() { 0 } else { self.memory.context().inside(get)? };
+        // SAFETY: an address of the device's.
+        Ok(unsafe { DevicePointer::wrap(address as *mut T) })
     }
 
     /// The values.

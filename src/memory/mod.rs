@@ -3,14 +3,26 @@
 //! | | where it is | who may use it |
 //! |---|---|---|
 //! | [`DeviceBox`], [`DeviceBuffer`] | on the device | kernels; the host copies |
+//! | [`PitchedBuffer`] | on the device, in rows | kernels; the host copies |
 //! | [`UnifiedBox`], [`UnifiedBuffer`] | moves | both, one after the other |
 //! | [`LockedBuffer`] | on the host, page-locked | the host; copies to and from it are asynchronous and fast |
+//! | [`RegisteredSlice`] | the program's own, page-locked in place | as well |
 //! | [`ArrayObject`](array::ArrayObject) | on the device | textures and surfaces |
 //!
 //! Memory belongs to the context that was current when it was allocated, and remembers it: it is freed on any thread,
 //! whatever is current there. It keeps its context at the driver until it is freed itself, because a destroyed context
 //! gives its addresses to others; if the context's owner goes first, copies answer
 //! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and what the host has references to stays good.
+//!
+//! # At once, or in the order of a stream
+//!
+//! [`DeviceBuffer::uninitialized`] and what is built on it ask for memory that is there at once, for all streams; the driver
+//! takes its time for the first one of a page, and freeing waits for the work of the context. That is for what lives long.
+//! What comes and goes with the work is allocated in the order of a stream ([`DeviceBuffer::uninitialized_in`],
+//! [`from_slice_in`](DeviceBuffer::from_slice_in)): two calls that wait for nothing. It comes from a [`MemoryPool`], which
+//! gives what was freed in a stream to the same stream at once. Another stream may use it from
+//! [`also_used_in`](DeviceBuffer::also_used_in) on, or take it over ([`move_to`](DeviceBuffer::move_to)). The stream's
+//! handle lives as long as such memory does, whatever is dropped first.
 //!
 //! ```
 //! use custack::memory::{CopyDestination, DeviceBuffer};
@@ -32,10 +44,18 @@ mod device_box;
 mod device_buffer;
 mod device_chunks;
 mod device_slice;
+mod fill;
 mod given_away;
 mod locked;
 mod malloc;
 mod of_context;
+mod ordered;
+mod others;
+mod pitched;
+mod pool;
+mod pool_properties;
+mod registered;
+mod rows;
 mod scope;
 mod unified;
 mod unified_buffer;
@@ -45,11 +65,17 @@ pub use device_box::DeviceBox;
 pub use device_buffer::DeviceBuffer;
 pub use device_chunks::{DeviceChunks, DeviceChunksMut};
 pub use device_slice::DeviceSlice;
-pub use locked::LockedBuffer;
+pub use fill::FillValue;
+pub use locked::{LockedBuffer, LockedFlags};
 pub use malloc::{
     cuda_free, cuda_free_locked, cuda_free_unified, cuda_malloc, cuda_malloc_locked, cuda_malloc_unified,
     info,
 };
+pub use ordered::StreamOrder;
+pub use pitched::PitchedBuffer;
+pub use pool::MemoryPool;
+pub use pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
+pub use registered::{RegisterFlags, RegisteredSlice};
 pub use rustacuda_core::{DeviceCopy, DevicePointer, UnifiedPointer};
 pub use unified::UnifiedBox;
 pub use unified_buffer::UnifiedBuffer;

@@ -22,8 +22,12 @@ impl<'scope> SyncScope<'scope, '_> {
     where
         D: AsyncCopyDestination<O> + ?Sized,
     {
-        // SAFETY: both are borrowed until the scope ends, the destination for nobody else, and the stream is there then.
-        self.lend(|stream| unsafe { to.async_copy_from(from, stream) })
+        self.lend(|stream| {
+            to.order_before(from, stream)?;
+            // SAFETY: both are borrowed until the scope ends, the destination for nobody else, and the stream is there
+            // then; it comes after the streams that the memory is in the order of.
+            unsafe { to.async_copy_from(from, stream) }
+        })
     }
 
     /// Gives the stream a copy from the device, to host memory or other memory of the device.
@@ -40,7 +44,10 @@ impl<'scope> SyncScope<'scope, '_> {
     where
         D: AsyncCopyDestination<O> + ?Sized,
     {
-        // SAFETY: as above.
-        self.lend(|stream| unsafe { from.async_copy_to(to, stream) })
+        self.lend(|stream| {
+            from.order_before(to, stream)?;
+            // SAFETY: as above.
+            unsafe { from.async_copy_to(to, stream) }
+        })
     }
 }

@@ -9,6 +9,7 @@
 
 use super::graph::run_destructors;
 use super::machine::*;
+use super::memory;
 use super::stream::{in_host_function, is_anything_captured};
 use crate::driver::ffi::{CUDA_SUCCESS, CUhostFn, CUresult};
 use std::ffi::CStr;
@@ -124,6 +125,7 @@ pub(super) fn wait_then(
     let status = call(|m| what(m).map(|found| wait = Some(found)));
     if let Some(wait) = wait {
         wait();
+        memory::lock().after_wait();
         return call(then);
     }
     status
@@ -134,6 +136,7 @@ pub(super) fn wait_for_work(context: Handle) {
     if !in_host_function() {
         let work = lock().work_of(context);
         work.iter().for_each(|queue| queue.wait());
+        memory::lock().after_wait();
     }
 }
 

@@ -17,6 +17,11 @@
 //!   managed and page-locked memory is host memory. A copy past the end of an allocation, or of freed memory, is
 //!   refused, and the log says which allocation it was and how large. Addresses of freed device memory [are
 //!   reused](reuse_addresses) on request.
+//! * Memory pools, the devices' own and the program's: in chunks of 32 MiB, with thresholds, limits, statistics and
+//!   peaks. An allocation in the order of a stream reuses the address of memory that was freed in the same stream
+//!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for, once
+//!   it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches memory
+//!   before its allocation or after its free, in the order of the streams, fails, and the log says so.
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
@@ -169,16 +174,17 @@ pub fn primary_retains(device: usize) -> u32 {
     machine::lock().primary_retains(device)
 }
 
-/// How many allocations of device, managed and page-locked memory are not freed yet.
+/// How many allocations of device, managed and page-locked memory are not freed yet, and how many pieces of the program's
+/// own memory are registered.
 pub fn allocations() -> usize {
     memory::lock().count()
 }
 
-/// How many streams, events, modules, arrays, graphs, executable graphs and user objects are not destroyed yet, by
-/// themselves or with their contexts. A user object is there as long as anything keeps it.
+/// How many streams, events, modules, arrays, memory pools, graphs, executable graphs and user objects are not destroyed
+/// yet, by themselves or with their contexts. A user object is there as long as anything keeps it.
 pub fn objects() -> usize {
     let mut machine = machine::lock();
-    machine.objects.count() + machine.graphs.count()
+    machine.objects.count() + machine.graphs.count() + memory::lock().count_pools()
 }
 
 /// How many entries the calling thread's stack in the driver has; real drivers have no such query.

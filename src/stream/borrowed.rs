@@ -83,15 +83,13 @@ impl BorrowedStream<'_> {
 impl Stream {
     /// The same stream, without its ownership.
     pub fn to_borrowed(&self) -> BorrowedStream<'_> {
-        // SAFETY: the lifetime keeps it from outliving this one.
-        BorrowedStream { stream: unsafe { self.inner.lent() }.into(), owner: PhantomData }
+        BorrowedStream { stream: self.share(), owner: PhantomData }
     }
 }
 
 impl Clone for BorrowedStream<'_> {
     fn clone(&self) -> Self {
-        // SAFETY: the lifetime is the same.
-        BorrowedStream { stream: unsafe { self.stream.inner.lent() }.into(), owner: PhantomData }
+        BorrowedStream { stream: self.stream.share(), owner: PhantomData }
     }
 }
 

@@ -6,9 +6,6 @@ use crate::driver::Driver;
 use crate::driver::ffi::CUevent;
 use crate::error::CudaResult;
 
-/// The flag of an event that is not for measuring.
-const DISABLE_TIMING: u32 = 0x2;
-
 impl Stream {
     /// Has the other streams' later work wait for what this one has been given so far. They may be of other contexts and
     /// devices.
@@ -63,14 +60,7 @@ impl Stream {
     /// The event, recorded behind what the stream has. If two threads do this at once, both get the later mark, and wait
     /// for more than they need.
     fn marked(&self) -> CudaResult<&Resource<CUevent>> {
-        let mark = match self.mark.get() {
-            Some(mark) => mark,
-            None => {
-                let make = |driver: &Driver| driver.event_create(DISABLE_TIMING);
-                let made = Resource::make_in(self.context(), make, Driver::event_destroy)?;
-                self.mark.get_or_init(|| Box::new(made))
-            }
-        };
+        let mark = self.inner.mark()?;
         mark.with_both(&self.inner, Driver::event_record)?;
         Ok(mark)
     }

@@ -35,20 +35,22 @@ mod default;
 mod host_function;
 mod mark;
 mod scope;
+mod shared;
 
 pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
 pub use default::{LegacyStream, PerThreadStream};
 pub use scope::SyncScope;
+pub(crate) use shared::Shared;
 
 use crate::context::{Resource, UnownedContext};
 use crate::device::Device;
 use crate::driver::Driver;
-use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUevent, CUstream};
+use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
 use crate::error::{CudaError, CudaResult, DropResult};
 use bitflags::bitflags;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 bitflags! {
     /// How a stream is made.
@@ -74,19 +76,23 @@ bitflags! {
 /// A stream of work; see the [module](self).
 ///
 /// It may be used by several threads at once. Dropping it does not wait for its work, which goes on. A stream that
-/// outlives its context is inert.
+/// outlives its context is inert. One in whose order memory was allocated is destroyed when that memory is gone too.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Stream {
     // At offset 0: programs in the wild read the handle there.
-    inner: Resource<CUstream>,
-    /// An event for those who are to wait for this stream; made at first need, by few.
-    mark: OnceLock<Box<Resource<CUevent>>>,
+    raw: CUstream,
+    inner: Arc<Shared>,
 }
 
+// SAFETY: the pointer is a handle, and the driver's functions may be called on any thread, with the handles of any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above; they may be called on several at once, too.
+unsafe impl Sync for Stream {}
+
 impl From<Resource<CUstream>> for Stream {
-    fn from(inner: Resource<CUstream>) -> Stream {
-        Stream { inner, mark: OnceLock::new() }
+    fn from(stream: Resource<CUstream>) -> Stream {
+        Stream { raw: stream.raw(), inner: Arc::new(Shared::new(stream)) }
     }
 }
 
@@ -209,12 +215,20 @@ impl Stream {
 
     /// The driver's handle.
     pub fn as_raw(&self) -> CUstream {
-        self.inner.raw()
+        self.raw
     }
 
-    /// Gives the stream away: it is not destroyed, and whoever has the handle owns it.
+    /// Gives the stream away: it is not destroyed, and whoever has the handle owns it. Memory that was allocated in its
+    /// order goes on using it: whoever destroys it must have dropped that memory first.
     pub fn into_raw(self) -> CUstream {
-        self.inner.into_raw()
+        match Arc::try_unwrap(self.inner) {
+            Ok(shared) => shared.into_stream().into_raw(),
+            // Never destroyed by what shares it.
+            Err(shared) => {
+                std::mem::forget(shared);
+                self.raw
+            }
+        }
     }
 
     /// Takes ownership of a stream of the current context, made elsewhere or given away with
@@ -240,7 +254,8 @@ impl Stream {
         Ok(unsafe { Resource::new(raw, context, Driver::stream_destroy) }.into())
     }
 
-    /// Destroys the stream, and gives the error and the stream back if that fails.
+    /// Destroys the stream, and gives the error and the stream back if that fails. A stream in whose order memory was
+    /// allocated that is not freed yet is destroyed with the last of it.
     ///
     /// # Errors
     ///
@@ -249,7 +264,8 @@ impl Stream {
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
-        stream.inner.drop().map_err(|(error, inner)| (error, inner.into()))
+        let Some(shared) = Arc::into_inner(stream.inner) else { return Ok(()) };
+        shared.into_stream().drop().map_err(|(error, stream)| (error, Stream::from(stream)))
     }
 
     /// Waits until all work given so far is done, and destroys the stream, whether or not the work failed.
@@ -278,10 +294,21 @@ impl Stream {
             }
             _ => self.synchronize(),
         };
-        self.inner.drop_after(waited).map_err(|(error, inner)| (error, inner.into()))
+        let raw = self.raw;
+        match Arc::try_unwrap(self.inner) {
+            Ok(shared) => {
+                shared.into_stream().drop_after(waited).map_err(|(error, inner)| (error, inner.into()))
+            }
+            Err(inner) => waited.map_err(|error| (error, Stream { raw, inner })),
+        }
     }
 
-    pub(crate) fn inner(&self) -> &Resource<CUstream> {
+    /// The same stream, destroyed with the last of both.
+    fn share(&self) -> Stream {
+        Stream { raw: self.raw, inner: Arc::clone(&self.inner) }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Shared> {
         &self.inner
     }
 }

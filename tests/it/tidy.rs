@@ -90,6 +90,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/stream/callback.rs",
         "src/stream/host_function.rs",
         "src/stream/scope.rs",
+        "src/stream/shared.rs",
         "src/event/mod.rs",
         "src/event/interprocess.rs",
         "src/memory/allocation.rs",
@@ -103,6 +104,11 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/memory/unified.rs",
         "src/memory/unified_buffer.rs",
         "src/memory/locked.rs",
+        "src/memory/ordered.rs",
+        "src/memory/pool.rs",
+        "src/memory/fill.rs",
+        "src/memory/pitched.rs",
+        "src/memory/registered.rs",
         "src/memory/array.rs",
         "src/module/mod.rs",
         "src/function/mod.rs",
@@ -282,6 +288,7 @@ fn no_lock_of_custack_is_held_across_a_driver_call() {
         "src/liveness/queue.rs",
         "src/liveness/promised.rs",
         "src/memory/given_away.rs",
+        "src/memory/others.rs",
     ];
     let making = ["src/liveness/mod.rs", "src/liveness/retire.rs"];
     let modules =

@@ -4,11 +4,12 @@
 #![allow(unsafe_code)]
 
 use super::ask;
-use crate::driver::Driver;
 use crate::driver::ffi::*;
+use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};
+use std::ptr;
 
 impl Driver {
     pub(crate) fn device_get(&self, ordinal: c_int) -> CudaResult<CUdevice> {
@@ -92,6 +93,26 @@ impl Driver {
         let mut value = 0;
         ask!(self.cuDeviceGetP2PAttribute(&mut value, attribute, device, peer))?;
         Ok(value)
+    }
+
+    pub(crate) fn device_get_default_mem_pool(&self, device: CUdevice) -> CudaResult<CUmemoryPool> {
+        let mut pool = ptr::null_mut();
+        ask!(self.cuDeviceGetDefaultMemPool(&mut pool, device))?;
+        Ok(pool)
+    }
+
+    pub(crate) fn device_get_mem_pool(&self, device: CUdevice) -> CudaResult<CUmemoryPool> {
+        let mut pool = ptr::null_mut();
+        ask!(self.cuDeviceGetMemPool(&mut pool, device))?;
+        Ok(pool)
+    }
+
+    pub(crate) fn device_set_mem_pool(
+        &self,
+        device: CUdevice,
+        pool: Held<'_, CUmemoryPool>,
+    ) -> CudaResult<()> {
+        ask!(self.cuDeviceSetMemPool(device, pool.raw()))
     }
 
     pub(crate) fn device_graph_mem_trim(&self, device: CUdevice) -> CudaResult<()> {

@@ -5,13 +5,29 @@
 
 use super::{ask, made};
 use crate::driver::ffi::*;
-use crate::driver::{Driver, Held};
+use crate::driver::{Driver, Held, Live};
 use crate::error::CudaResult;
-use std::os::raw::c_void;
+use std::os::raw::{c_int, c_void};
 use std::ptr;
 
 /// The stream of a copy; without one it is done when the call returns.
 pub(crate) type Order<'a> = Option<Held<'a, CUstream>>;
+
+/// What memory is filled with, as wide as its elements are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fill {
+    D8(u8),
+    D16(u16),
+    D32(u32),
+}
+
+/// The type of a pool's allocations, and of its location: memory that stays where it is, on a device.
+const PINNED: u32 = 1;
+const ON_DEVICE: u32 = 1;
+
+fn on_device(device: CUdevice) -> CUmemLocation {
+    CUmemLocation { kind: ON_DEVICE, id: device }
+}
 
 impl Driver {
     pub(crate) fn mem_get_info(&self) -> CudaResult<(usize, usize)> {
@@ -68,9 +84,44 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The address is the caller's to write, for so many bytes.
-    pub(crate) unsafe fn memset(&self, to: u64, byte: u8, size: usize) -> CudaResult<()> {
-        ask!(self.cuMemsetD8_v2(to, byte, size))
+    /// The address is the caller's to write, for so many elements, until the fill is done.
+    pub(crate) unsafe fn fill(&self, to: u64, value: Fill, count: usize, order: Order<'_>) -> CudaResult<()> {
+        match (value, order) {
+            (Fill::D8(value), None) => ask!(self.cuMemsetD8_v2(to, value, count)),
+            (Fill::D16(value), None) => ask!(self.cuMemsetD16_v2(to, value, count)),
+            (Fill::D32(value), None) => ask!(self.cuMemsetD32_v2(to, value, count)),
+            (Fill::D8(value), Some(stream)) => ask!(self.cuMemsetD8Async(to, value, count, stream.raw())),
+            (Fill::D16(value), Some(stream)) => ask!(self.cuMemsetD16Async(to, value, count, stream.raw())),
+            (Fill::D32(value), Some(stream)) => ask!(self.cuMemsetD32Async(to, value, count, stream.raw())),
+        }
+    }
+
+    /// Fills the first `width` elements of each of `height` rows, which are `pitch` bytes apart.
+    ///
+    /// # Safety
+    ///
+    /// The rows are the caller's to write until the fill is done.
+    pub(crate) unsafe fn fill_rows(
+        &self,
+        (to, pitch): (u64, usize),
+        value: Fill,
+        (width, height): (usize, usize),
+        order: Order<'_>,
+    ) -> CudaResult<()> {
+        match (value, order) {
+            (Fill::D8(value), None) => ask!(self.cuMemsetD2D8_v2(to, pitch, value, width, height)),
+            (Fill::D16(value), None) => ask!(self.cuMemsetD2D16_v2(to, pitch, value, width, height)),
+            (Fill::D32(value), None) => ask!(self.cuMemsetD2D32_v2(to, pitch, value, width, height)),
+            (Fill::D8(value), Some(stream)) => {
+                ask!(self.cuMemsetD2D8Async(to, pitch, value, width, height, stream.raw()))
+            }
+            (Fill::D16(value), Some(stream)) => {
+                ask!(self.cuMemsetD2D16Async(to, pitch, value, width, height, stream.raw()))
+            }
+            (Fill::D32(value), Some(stream)) => {
+                ask!(self.cuMemsetD2D32Async(to, pitch, value, width, height, stream.raw()))
+            }
+        }
     }
 
     /// # Safety
@@ -120,6 +171,202 @@ impl Driver {
             None => ask!(self.cuMemcpyDtoD_v2(to, from, size)),
             Some(stream) => ask!(self.cuMemcpyDtoDAsync_v2(to, from, size, stream.raw())),
         }
+    }
+
+    /// # Safety
+    ///
+    /// As [`copy_on_device`](Self::copy_on_device); each address is of its context.
+    pub(crate) unsafe fn copy_peer(
+        &self,
+        (to, to_context): (u64, Live<'_>),
+        (from, from_context): (u64, Live<'_>),
+        size: usize,
+        order: Order<'_>,
+    ) -> CudaResult<()> {
+        let (to_context, from_context) = (to_context.raw(), from_context.raw());
+        match order {
+            None => ask!(self.cuMemcpyPeer(to, to_context, from, from_context, size)),
+            Some(stream) => {
+                ask!(self.cuMemcpyPeerAsync(to, to_context, from, from_context, size, stream.raw()))
+            }
+        }
+    }
+
+    /// Copies rows. Between two pieces of device memory, and without a stream, their distances may be any.
+    ///
+    /// # Safety
+    ///
+    /// The rows on both sides are the caller's to read and to write until the copy is done.
+    pub(crate) unsafe fn copy_rows(&self, copy: &CUDA_MEMCPY2D, order: Order<'_>) -> CudaResult<()> {
+        let on_device = copy.srcMemoryType == 2 && copy.dstMemoryType == 2;
+        match order {
+            None if on_device => ask!(self.cuMemcpy2DUnaligned_v2(copy)),
+            None => ask!(self.cuMemcpy2D_v2(copy)),
+            Some(stream) => ask!(self.cuMemcpy2DAsync_v2(copy, stream.raw())),
+        }
+    }
+
+    /// The address, and the distance from row to row that the driver has chosen.
+    pub(crate) fn mem_alloc_pitch(
+        &self,
+        width: usize,
+        height: usize,
+        element: u32,
+    ) -> CudaResult<(u64, usize)> {
+        let (mut address, mut pitch) = (0, 0);
+        ask!(self.cuMemAllocPitch_v2(&mut address, &mut pitch, width, height, element))
+            .inspect_err(|_| self.undo_alloc(address))?;
+        Ok((address, pitch))
+    }
+
+    pub(crate) fn mem_host_alloc(&self, size: usize, flags: u32) -> CudaResult<*mut c_void> {
+        let mut memory = ptr::null_mut();
+        ask!(self.cuMemHostAlloc(&mut memory, size, flags)).inspect_err(|_| {
+            if !memory.is_null() {
+                // SAFETY: allocated a moment ago, and given to no one.
+                let _ = unsafe { self.mem_free_host(memory) };
+            }
+        })?;
+        Ok(memory)
+    }
+
+    /// # Safety
+    ///
+    /// The memory is the program's until it is unregistered.
+    pub(crate) unsafe fn mem_host_register(
+        &self,
+        memory: *mut c_void,
+        size: usize,
+        flags: u32,
+    ) -> CudaResult<()> {
+        ask!(self.cuMemHostRegister_v2(memory, size, flags))
+    }
+
+    pub(crate) fn mem_host_unregister(&self, memory: *mut c_void) -> CudaResult<()> {
+        ask!(self.cuMemHostUnregister(memory))
+    }
+
+    pub(crate) fn mem_host_get_device_pointer(&self, memory: *mut c_void) -> CudaResult<u64> {
+        let mut address = 0;
+        ask!(self.cuMemHostGetDevicePointer_v2(&mut address, memory, 0))?;
+        Ok(address)
+    }
+
+    pub(crate) fn mem_host_get_flags(&self, memory: *mut c_void) -> CudaResult<u32> {
+        let mut flags = 0;
+        ask!(self.cuMemHostGetFlags(&mut flags, memory))?;
+        Ok(flags)
+    }
+
+    /// Memory in the order of a stream, from this pool or from the current one of the stream's device.
+    #[inline]
+    pub(crate) fn mem_alloc_async(
+        &self,
+        size: usize,
+        pool: Option<Held<'_, CUmemoryPool>>,
+        stream: Held<'_, CUstream>,
+    ) -> CudaResult<u64> {
+        let mut address = 0;
+        let asked = match pool {
+            None => ask!(self.cuMemAllocAsync(&mut address, size, stream.raw())),
+            Some(pool) => ask!(self.cuMemAllocFromPoolAsync(&mut address, size, pool.raw(), stream.raw())),
+        };
+        asked.inspect_err(|_| {
+            if address != 0 {
+                // SAFETY: allocated a moment ago, and given to no one.
+                let _ = unsafe { self.mem_free_async(address, stream) };
+            }
+        })?;
+        Ok(address)
+    }
+
+    /// # Safety
+    ///
+    /// Nothing uses the memory after what the stream has got so far.
+    #[inline]
+    pub(crate) unsafe fn mem_free_async(&self, address: u64, stream: Held<'_, CUstream>) -> CudaResult<()> {
+        ask!(self.cuMemFreeAsync(address, stream.raw()))
+    }
+
+    pub(crate) fn mem_pool_create(&self, device: CUdevice, max_size: usize) -> CudaResult<CUmemoryPool> {
+        let properties = CUmemPoolProps {
+            allocType: PINNED,
+            handleTypes: 0,
+            location: on_device(device),
+            win32SecurityAttributes: ptr::null_mut(),
+            maxSize: max_size,
+            usage: 0,
+            gpuDirectRDMACapable: 0,
+            reserved: [0; 53],
+        };
+        let mut pool = ptr::null_mut();
+        made!(self, ask!(self.cuMemPoolCreate(&mut pool, &properties)), pool, mem_pool_destroy)
+    }
+
+    pub(crate) fn mem_pool_destroy(&self, pool: Held<'_, CUmemoryPool>) -> CudaResult<()> {
+        ask!(self.cuMemPoolDestroy(pool.raw()))
+    }
+
+    /// An attribute that is a C `int`.
+    pub(crate) fn mem_pool_get_switch(
+        &self,
+        pool: Held<'_, CUmemoryPool>,
+        attribute: u32,
+    ) -> CudaResult<bool> {
+        let mut value: c_int = 0;
+        ask!(self.cuMemPoolGetAttribute(pool.raw(), attribute, (&raw mut value).cast()))?;
+        Ok(value != 0)
+    }
+
+    pub(crate) fn mem_pool_set_switch(
+        &self,
+        pool: Held<'_, CUmemoryPool>,
+        attribute: u32,
+        on: bool,
+    ) -> CudaResult<()> {
+        let mut value = c_int::from(on);
+        ask!(self.cuMemPoolSetAttribute(pool.raw(), attribute, (&raw mut value).cast()))
+    }
+
+    /// An attribute that is a number of bytes.
+    pub(crate) fn mem_pool_get_bytes(&self, pool: Held<'_, CUmemoryPool>, attribute: u32) -> CudaResult<u64> {
+        let mut value = 0u64;
+        ask!(self.cuMemPoolGetAttribute(pool.raw(), attribute, (&raw mut value).cast()))?;
+        Ok(value)
+    }
+
+    pub(crate) fn mem_pool_set_bytes(
+        &self,
+        pool: Held<'_, CUmemoryPool>,
+        attribute: u32,
+        bytes: u64,
+    ) -> CudaResult<()> {
+        let mut value = bytes;
+        ask!(self.cuMemPoolSetAttribute(pool.raw(), attribute, (&raw mut value).cast()))
+    }
+
+    pub(crate) fn mem_pool_trim_to(&self, pool: Held<'_, CUmemoryPool>, bytes: usize) -> CudaResult<()> {
+        ask!(self.cuMemPoolTrimTo(pool.raw(), bytes))
+    }
+
+    pub(crate) fn mem_pool_set_access(
+        &self,
+        pool: Held<'_, CUmemoryPool>,
+        device: CUdevice,
+        flags: u32,
+    ) -> CudaResult<()> {
+        let access = CUmemAccessDesc { location: on_device(device), flags };
+        ask!(self.cuMemPoolSetAccess(pool.raw(), &access, 1))
+    }
+
+    pub(crate) fn mem_pool_get_access(
+        &self,
+        pool: Held<'_, CUmemoryPool>,
+        device: CUdevice,
+    ) -> CudaResult<u32> {
+        let (mut flags, mut location) = (0, on_device(device));
+        ask!(self.cuMemPoolGetAccess(&mut flags, pool.raw(), &mut location))?;
+        Ok(flags)
     }
 
     pub(crate) fn array_create(&self, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> CudaResult<CUarray> {

@@ -12,7 +12,7 @@ mod module;
 mod stream;
 
 pub(crate) use function::Shape;
-pub(crate) use memory::Order;
+pub(crate) use memory::{Fill, Order};
 pub(crate) use stream::RELAXED;
 
 /// Calls one function of the table.

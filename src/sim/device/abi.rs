@@ -7,6 +7,7 @@ use super::{NAME, TOTAL_MEMORY, multiprocessors};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put, put_text};
 use crate::sim::machine::*;
+use crate::sim::memory;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
@@ -70,7 +71,8 @@ c_abi! {
     fn cuDeviceSetMemPool(device: CUdevice, pool: CUmemoryPool) {
         call(|m| {
             m.ready()?;
-            if m.device(device).is_err() || pool.addr() != device as usize + 1 {
+            let device = m.device(device).map_err(|_| INVALID_VALUE)?;
+            if !memory::lock().set_current_pool(device, pool.addr()) {
                 return m.refuse(INVALID_VALUE, "not a memory pool of this device");
             }
             Ok(())
@@ -79,11 +81,16 @@ c_abi! {
     fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, device: CUdevice) {
         give(pool, |m| {
             m.ready()?;
-            // Each device has its default pool, and no other can be created yet.
-            m.device(device).map(|index| (index + 1) as CUmemoryPool).map_err(|_| INVALID_VALUE)
+            let device = m.device(device).map_err(|_| INVALID_VALUE)?;
+            Ok(memory::lock().current_pool(device) as CUmemoryPool)
         })
     }
-    fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice) { cuDeviceGetMemPool(pool, device) }
+    fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice) {
+        give(pool, |m| {
+            m.ready()?;
+            m.device(device).map(|index| memory::default_pool(index) as CUmemoryPool)
+        })
+    }
     fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_uint, device: CUdevice) {
         give(supported, |m| m.ask_device(!supported.is_null(), device).map(|_| 0))
     }

@@ -5,6 +5,7 @@ mod ipc;
 
 use super::graph::Operation;
 use super::machine::*;
+use super::memory;
 use super::stream::{Captured, ILLEGAL_STATE, Moment, NOT_READY};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +60,7 @@ impl Machine {
     pub(super) fn destroy_event(&mut self, handle: usize) -> Answer<()> {
         self.event_of(handle)?;
         self.objects.remove(handle);
+        memory::lock().order.forget_event(handle);
         Ok(())
     }
 
@@ -89,6 +91,7 @@ impl Machine {
         let moment = Arc::new(Moment::default());
         let comes = Arc::clone(&moment);
         self.set_moment(handle, moment);
+        memory::lock().order.record(handle, memory::key(&to));
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
             before.iter().for_each(|moment| moment.wait());
@@ -143,6 +146,7 @@ impl Machine {
             },
         }
         let Some(moment) = found.moment else { return Ok(()) };
+        memory::lock().order.wait(memory::key(&to), event);
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
             before.iter().for_each(|moment| moment.wait());

@@ -24,7 +24,7 @@ impl Machine {
         Ok(self.graph(graph)?.nodes.iter().any(|node| of_memory(&node.operation)))
     }
 
-    pub(in crate::sim) fn check_pool(&mut self, props: &PoolAsked) -> Answer<()> {
+    pub(in crate::sim) fn check_allocation(&mut self, props: &PoolAsked) -> Answer<()> {
         let device = self.device(props.device).is_ok();
         if props.kind != PINNED || props.place != DEVICE || !device || props.size == 0 {
             return self
@@ -100,14 +100,13 @@ impl Machine {
     }
 
     /// In a capture: memory that the graph of the capture will have. Nothing is a node if nothing is asked for.
-    #[allow(dead_code, reason = "memory in the order of streams will call it")]
     pub(in crate::sim) fn captured_allocation(&mut self, stream: usize, size: usize) -> Answer<u64> {
         let device = self.stream_of(stream)?.context;
         let device = self.get(device).map_or(0, |context| context.device as i32);
         if size == 0 {
             return Ok(0);
         }
-        self.check_pool(&PoolAsked { size, kind: PINNED, place: DEVICE, device, handles: 0 })?;
+        self.check_allocation(&PoolAsked { size, kind: PINNED, place: DEVICE, device, handles: 0 })?;
         let operation = self.allocation(size, device);
         let Operation::Allocate(allocation) = operation else { return Err(INVALID_VALUE) };
         self.record(stream, operation)?;
@@ -115,7 +114,6 @@ impl Machine {
     }
 
     /// In a capture: memory that the graph of the capture allocates, and from then on has not.
-    #[allow(dead_code, reason = "memory in the order of streams will call it")]
     pub(in crate::sim) fn captured_free(&mut self, stream: usize, address: u64) -> Answer<()> {
         let Some(graph) = self.captured_graph(stream) else { return Err(INVALID_VALUE) };
         let operation = self.check_free(graph, address)?;

@@ -141,6 +141,25 @@ impl Side {
 }
 
 impl Copy {
+    /// Rows of this size each, as far apart as the first two are.
+    pub(in crate::sim) fn of_rows(context: Handle, rows: &[(End, End)], size: usize) -> Copy {
+        let side = |end: fn(&(End, End)) -> End| {
+            let (first, last) = (end(&rows[0]), end(&rows[rows.len() - 1]));
+            let second = end(rows.get(1).unwrap_or(&rows[0]));
+            match (first, second, last) {
+                (End::Host(from), End::Host(second), End::Host(last)) => {
+                    let pitch = second.address() - from.address();
+                    Side { pitch, ..End::Host(from.through(last)).into() }
+                }
+                (End::Device(from), End::Device(second), _) => {
+                    Side { pitch: (second - from) as usize, ..End::Device(from).into() }
+                }
+                (first, ..) => first.into(),
+            }
+        };
+        Copy { context, to: side(|row| row.0), from: side(|row| row.1), extent: [size, rows.len(), 1] }
+    }
+
     fn run(&self) -> Done {
         let [width, height, depth] = self.extent;
         for slice in 0..depth {
@@ -161,6 +180,15 @@ impl Copy {
 }
 
 impl Fill {
+    /// Rows of this size each, as far apart as the first two are.
+    pub(in crate::sim) fn of_rows(context: Handle, rows: &[u64], pattern: &[u8], size: usize) -> Fill {
+        let to = rows.first().copied().unwrap_or(0);
+        let pitch = rows.get(1).map_or(0, |second| (second - to) as usize);
+        let value = pattern.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+        let (element, width) = (pattern.len() as u32, size / pattern.len());
+        Fill { context, to, pitch, value, element, width, height: rows.len() }
+    }
+
     fn run(&self) -> Done {
         let pattern = &self.value.to_le_bytes()[..self.element as usize];
         let row = pattern.repeat(self.width);

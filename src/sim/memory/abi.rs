@@ -4,12 +4,13 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::copies::{self, End};
+use super::rows::{self, Side};
 use super::{HostMemory, Kind, lock};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work};
 use crate::sim::device::TOTAL_MEMORY;
-use crate::sim::machine::{INVALID_VALUE, OUT_OF_MEMORY};
-use std::os::raw::{c_uint, c_void};
+use crate::sim::machine::*;
+use std::os::raw::{c_int, c_uint, c_void};
 
 /// # Safety
 ///
@@ -36,6 +37,16 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
     // The driver frees when the work before is done.
     wait_for_current_work();
     call(|m| {
+        let of_pool = lock().user_of(address).filter(|_| kinds.contains(&Kind::Device));
+        if let Some(owner) = of_pool {
+            // It may be used and freed when the context in whose stream it was allocated is gone.
+            match m.healthy(owner) {
+                Err(CONTEXT_IS_DESTROYED) | Ok(_) => {}
+                Err(status) => return Err(status),
+            }
+            lock().free_at_once(address);
+            return Ok(());
+        }
         let owner = lock().owner(address, kinds);
         let Some(owner) = owner else {
             m.healthy_current()?;
@@ -46,6 +57,72 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
         lock().free(address);
         Ok(())
     })
+}
+
+/// Rows may be aligned to this.
+const PITCH: usize = 512;
+/// Most rows that are copied at once.
+const MOST_ROWS: usize = 1 << 24;
+
+/// One side of a copy of rows, which is an array if it is `None`.
+///
+/// # Safety
+///
+/// As `cuMemcpy2D`'s.
+unsafe fn side(
+    (kind, host, device): (c_uint, usize, u64),
+    (x, y, pitch): (usize, usize, usize),
+    (width, height): (usize, usize),
+) -> Option<Side> {
+    let pitch = if pitch == 0 { x + width } else { pitch };
+    let row = |row: usize| {
+        let at = y.wrapping_add(row).wrapping_mul(pitch).wrapping_add(x);
+        match kind {
+            // SAFETY: the caller vouches for each row.
+            1 if host == 0 => Some(End::Host(unsafe { HostMemory::new(0, width) })),
+            // SAFETY: the caller vouches for each row.
+            1 => Some(End::Host(unsafe { HostMemory::new(host.wrapping_add(at), width) })),
+            2 | 4 => Some(End::Device(device.wrapping_add(at as u64))),
+            _ => None,
+        }
+    };
+    let rows = (0..height).map(row).collect::<Option<_>>()?;
+    Some(Side { rows, pitch, x })
+}
+
+/// # Safety
+///
+/// As `cuMemcpy2D`'s.
+unsafe fn copy_rows(copy: *const CUDA_MEMCPY2D, stream: Option<usize>) -> CUresult {
+    if copy.is_null() {
+        return call(|m| m.refuse(INVALID_VALUE, "what to copy is needed, and got NULL"));
+    }
+    // SAFETY: not NULL, and the caller vouches for the rest.
+    let it = unsafe { copy.read() };
+    let size = (it.WidthInBytes, it.Height);
+    // SAFETY: the caller vouches for the rows.
+    let sides = unsafe {
+        let from = (it.srcMemoryType, it.srcHost.addr(), it.srcDevice);
+        let to = (it.dstMemoryType, it.dstHost.addr(), it.dstDevice);
+        let height = size.1.min(MOST_ROWS);
+        let from = side(from, (it.srcXInBytes, it.srcY, it.srcPitch), (size.0, height));
+        side(to, (it.dstXInBytes, it.dstY, it.dstPitch), (size.0, height)).zip(from)
+    };
+    match sides {
+        Some((to, from)) => rows::copy_rows(to, from, size.0, stream),
+        None => call(|m| {
+            m.healthy_current()?;
+            m.refuse(
+                INVALID_VALUE,
+                "rows are copied between the host and the device, and arrays have no contents",
+            )
+        }),
+    }
+}
+
+/// A switch of a pool is 4 bytes, and a number of bytes is 8.
+fn is_switch(attribute: c_uint) -> bool {
+    (1..=3).contains(&attribute)
 }
 
 const DEVICE: &[Kind] = &[Kind::Device, Kind::Managed, Kind::Graph];
@@ -74,6 +151,92 @@ c_abi! {
         allocate(memory.cast::<CUdeviceptr>(), size, Kind::Locked, 0)
     }
     fn cuMemFreeHost(memory: *mut c_void) { free(memory.addr() as u64, &[Kind::Locked]) }
+    fn cuMemAllocPitch_v2(address: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
+        give(address, |m| {
+            let context = m.healthy_current()?;
+            let row = width.checked_next_multiple_of(PITCH);
+            let size = row.and_then(|row| row.checked_mul(height)).filter(|size| *size > 0);
+            if address.is_null() || pitch.is_null() || size.is_none() || ![4, 8, 16].contains(&element) {
+                return m.refuse(
+                    INVALID_VALUE,
+                    format_args!("{height} rows of {width} bytes, in elements of {element}, or no pointer"),
+                );
+            }
+            let got = size.and_then(|size| lock().allocate(Kind::Device, context, size));
+            let Some(got) = got else {
+                return m.refuse(OUT_OF_MEMORY, format_args!("there is no room for {height} rows of {width} bytes"));
+            };
+            pitch.write(row.unwrap_or(0));
+            Ok(got)
+        })
+    }
+    fn cuMemHostAlloc(memory: *mut *mut c_void, size: usize, flags: c_uint) {
+        if flags & !7 != 0 {
+            return call(|m| {
+                m.healthy_current()?;
+                m.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of page-locked memory"))
+            });
+        }
+        let status = allocate(memory.cast::<CUdeviceptr>(), size, Kind::Locked, 0);
+        if status == CUDA_SUCCESS {
+            lock().set_flags(memory.read().addr() as u64, flags);
+        }
+        status
+    }
+    fn cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, memory: *mut c_void, flags: c_uint) {
+        give_first(address, |m| {
+            m.healthy_current()?;
+            let found = lock().flags_of(memory.addr());
+            if flags != 0 || found.is_none() {
+                return m.refuse(INVALID_VALUE, format_args!("{memory:p} is no page-locked memory"));
+            }
+            Ok(memory.addr() as u64)
+        })
+    }
+    fn cuMemHostGetFlags(flags: *mut c_uint, memory: *mut c_void) {
+        give_first(flags, |m| {
+            m.healthy_current()?;
+            match lock().flags_of(memory.addr()) {
+                // All page-locked memory is mapped, as addresses are unified.
+                Some(flags) => Ok(flags | 2),
+                None => m.refuse(INVALID_VALUE, format_args!("{memory:p} is no page-locked memory")),
+            }
+        })
+    }
+    fn cuMemHostRegister_v2(memory: *mut c_void, size: usize, flags: c_uint) {
+        call(|m| {
+            let context = m.healthy_current()?;
+            if memory.is_null() || size == 0 || flags & !0xB != 0 {
+                return m.refuse(
+                    INVALID_VALUE,
+                    format_args!("to register {size} bytes at {memory:p}, with flags {flags:#x}"),
+                );
+            }
+            match lock().register(context, memory.addr(), size, flags & 1) {
+                None => Ok(()),
+                Some(kind) => {
+                    let why = format!("a part of the {size} bytes at {memory:p} is page-locked or managed already");
+                    let registered = kind == Kind::Registered;
+                    m.refuse(if registered { HOST_MEMORY_ALREADY_REGISTERED } else { INVALID_VALUE }, why)
+                }
+            }
+        })
+    }
+    fn cuMemHostUnregister(memory: *mut c_void) {
+        wait_for_current_work();
+        call(|m| {
+            let owner = lock().owner(memory.addr() as u64, &[Kind::Registered]);
+            let Some(owner) = owner else {
+                m.ready()?;
+                let why = format!("no memory that begins at {memory:p} was registered");
+                let is_locked = memory.is_null() || lock().is_locked(memory.addr());
+                return m.refuse(if is_locked { INVALID_VALUE } else { HOST_MEMORY_NOT_REGISTERED }, why);
+            };
+            m.healthy(owner)?;
+            lock().free(memory.addr() as u64);
+            Ok(())
+        })
+    }
     fn cuMemcpyHtoD_v2(to: CUdeviceptr, from: *const c_void, size: usize) {
         copies::copy(End::Device(to), End::Host(HostMemory::new(from.addr(), size)), size, None)
     }
@@ -92,9 +255,104 @@ c_abi! {
     fn cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, size: usize, stream: CUstream) {
         copies::copy(End::Device(to), End::Device(from), size, Some(stream.addr()))
     }
-    fn cuMemsetD8_v2(to: CUdeviceptr, byte: u8, size: usize) { copies::fill(to, byte, size, None) }
+    fn cuMemcpyPeer(to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, size: usize) {
+        copies::copy_peer((to, to_context.addr()), (from, from_context.addr()), size, None)
+    }
+    fn cuMemcpyPeerAsync(to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, size: usize, stream: CUstream) {
+        copies::copy_peer((to, to_context.addr()), (from, from_context.addr()), size, Some(stream.addr()))
+    }
+    fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) { copy_rows(copy, None) }
+    fn cuMemcpy2DUnaligned_v2(copy: *const CUDA_MEMCPY2D) { copy_rows(copy, None) }
+    fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream) { copy_rows(copy, Some(stream.addr())) }
+    fn cuMemsetD8_v2(to: CUdeviceptr, byte: u8, size: usize) { copies::fill(to, &byte.to_ne_bytes(), size, None) }
     fn cuMemsetD8Async(to: CUdeviceptr, byte: u8, size: usize, stream: CUstream) {
-        copies::fill(to, byte, size, Some(stream.addr()))
+        copies::fill(to, &byte.to_ne_bytes(), size, Some(stream.addr()))
+    }
+    fn cuMemsetD2D8_v2(to: CUdeviceptr, pitch: usize, byte: u8, width: usize, height: usize) {
+        rows::fill_rows((to, pitch), &byte.to_ne_bytes(), (width, height), None)
+    }
+    fn cuMemsetD2D8Async(to: CUdeviceptr, pitch: usize, byte: u8, width: usize, height: usize, stream: CUstream) {
+        rows::fill_rows((to, pitch), &byte.to_ne_bytes(), (width, height), Some(stream.addr()))
+    }
+    fn cuMemsetD16_v2(to: CUdeviceptr, value: u16, count: usize) { copies::fill(to, &value.to_ne_bytes(), count, None) }
+    fn cuMemsetD16Async(to: CUdeviceptr, value: u16, count: usize, stream: CUstream) {
+        copies::fill(to, &value.to_ne_bytes(), count, Some(stream.addr()))
+    }
+    fn cuMemsetD2D16_v2(to: CUdeviceptr, pitch: usize, value: u16, width: usize, height: usize) {
+        rows::fill_rows((to, pitch), &value.to_ne_bytes(), (width, height), None)
+    }
+    fn cuMemsetD2D16Async(to: CUdeviceptr, pitch: usize, value: u16, width: usize, height: usize, stream: CUstream) {
+        rows::fill_rows((to, pitch), &value.to_ne_bytes(), (width, height), Some(stream.addr()))
+    }
+    fn cuMemsetD32_v2(to: CUdeviceptr, value: c_uint, count: usize) { copies::fill(to, &value.to_ne_bytes(), count, None) }
+    fn cuMemsetD32Async(to: CUdeviceptr, value: c_uint, count: usize, stream: CUstream) {
+        copies::fill(to, &value.to_ne_bytes(), count, Some(stream.addr()))
+    }
+    fn cuMemsetD2D32_v2(to: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize) {
+        rows::fill_rows((to, pitch), &value.to_ne_bytes(), (width, height), None)
+    }
+    fn cuMemsetD2D32Async(to: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize, stream: CUstream) {
+        rows::fill_rows((to, pitch), &value.to_ne_bytes(), (width, height), Some(stream.addr()))
+    }
+    fn cuMemAllocAsync(address: *mut CUdeviceptr, size: usize, stream: CUstream) {
+        give_first(address, |m| m.allocate_in_order(size, None, stream.addr()))
+    }
+    fn cuMemAllocFromPoolAsync(address: *mut CUdeviceptr, size: usize, pool: CUmemoryPool, stream: CUstream) {
+        give_first(address, |m| m.allocate_in_order(size, Some(pool.addr()), stream.addr()))
+    }
+    fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) { call(|m| m.free_in_order(address, stream.addr())) }
+    fn cuMemPoolCreate(pool: *mut CUmemoryPool, properties: *const CUmemPoolProps) {
+        give_first(pool, |m| {
+            if properties.is_null() {
+                return m.refuse(INVALID_VALUE, "a pool needs properties, and got NULL");
+            }
+            m.create_pool(&properties.read()).map(|handle| handle as CUmemoryPool)
+        })
+    }
+    fn cuMemPoolDestroy(pool: CUmemoryPool) { call(|m| m.destroy_pool(pool.addr())) }
+    fn cuMemPoolSetAttribute(pool: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
+        call(|m| {
+            if value.is_null() {
+                return m.refuse(INVALID_VALUE, "the attribute needs a value, and got NULL");
+            }
+            let value = if is_switch(attribute) {
+                value.cast::<c_int>().read() as u32 as u64
+            } else {
+                value.cast::<u64>().read()
+            };
+            m.set_pool_attribute(pool.addr(), attribute, value)
+        })
+    }
+    fn cuMemPoolGetAttribute(pool: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
+        call(|m| {
+            if value.is_null() {
+                return m.refuse(INVALID_VALUE, "the answer needs a pointer, and got NULL");
+            }
+            let found = m.pool_attribute(pool.addr(), attribute)?;
+            if is_switch(attribute) {
+                value.cast::<c_int>().write(found as c_int);
+            } else {
+                value.cast::<u64>().write(found);
+            }
+            Ok(())
+        })
+    }
+    fn cuMemPoolTrimTo(pool: CUmemoryPool, bytes: usize) { call(|m| m.trim_pool(pool.addr(), bytes as u64)) }
+    fn cuMemPoolSetAccess(pool: CUmemoryPool, access: *const CUmemAccessDesc, count: usize) {
+        call(|m| {
+            if access.is_null() {
+                return m.refuse(INVALID_VALUE, "whom to grant access is needed, and got NULL");
+            }
+            m.set_pool_access(pool.addr(), std::slice::from_raw_parts(access, count))
+        })
+    }
+    fn cuMemPoolGetAccess(flags: *mut c_uint, pool: CUmemoryPool, location: *mut CUmemLocation) {
+        give_first(flags, |m| {
+            if location.is_null() {
+                return m.refuse(INVALID_VALUE, "access is from somewhere, and got NULL");
+            }
+            m.pool_access(pool.addr(), location.read())
+        })
     }
     fn cuArray3DCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR) {
         give(array, |m| {

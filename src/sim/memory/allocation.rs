@@ -17,18 +17,33 @@ pub(in crate::sim) enum Kind {
     Locked,
     /// What a launch of a graph has allocated.
     Graph,
+    /// The program's own memory, page-locked in place.
+    Registered,
+    /// What a pool has of the device's memory.
+    Pool,
+}
+
+impl Kind {
+    /// Whether its addresses are the host's.
+    pub(super) fn is_hosts(self) -> bool {
+        matches!(self, Kind::Managed | Kind::Locked | Kind::Registered)
+    }
 }
 
 pub(super) struct Allocation {
     pub(super) kind: Kind,
     pub(super) context: Handle,
     pub(super) size: usize,
+    /// Those that page-locked memory was asked for with.
+    pub(super) flags: u32,
     pub(super) contents: Contents,
 }
 
 pub(super) enum Contents {
     /// At this address of the host's.
     Whole(usize),
+    /// As well, and the program's own.
+    Programs(usize),
     /// In pages, as far as they were written: a program may allocate what a GPU has and a laptop has not.
     Pages(HashMap<usize, Box<[u8]>>),
 }
@@ -43,19 +58,31 @@ fn layout(size: usize) -> Option<Layout> {
 
 impl Allocation {
     pub(super) fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
-        if matches!(kind, Kind::Device | Kind::Variable | Kind::Graph) && size > MOST_WHOLE {
-            return Some(Allocation { kind, context, size, contents: Contents::Pages(HashMap::new()) });
+        let flags = 0;
+        if !kind.is_hosts() && size > MOST_WHOLE {
+            return Some(Allocation {
+                kind,
+                context,
+                size,
+                flags,
+                contents: Contents::Pages(HashMap::new()),
+            });
         }
         let layout = layout(size).filter(|layout| layout.size() > 0)?;
         // SAFETY: the layout is not of size zero.
         let start = unsafe { alloc_zeroed(layout) } as usize;
-        (start != 0).then_some(Allocation { kind, context, size, contents: Contents::Whole(start) })
+        (start != 0).then_some(Allocation { kind, context, size, flags, contents: Contents::Whole(start) })
+    }
+
+    /// The program's own memory, which it keeps as long as it is registered, as CUDA asks.
+    pub(super) fn registered(context: Handle, start: usize, size: usize, flags: u32) -> Allocation {
+        Allocation { kind: Kind::Registered, context, size, flags, contents: Contents::Programs(start) }
     }
 
     /// The bytes from `at` on, as many as there are in one piece but no more than asked; unwritten ones are zero.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         match &self.contents {
-            Contents::Whole(start) => {
+            Contents::Whole(start) | Contents::Programs(start) => {
                 // SAFETY: `start` is `size` bytes, zeroed or written, and `find` has looked that these are among them.
                 into.copy_from_slice(unsafe {
                     std::slice::from_raw_parts((start + at) as *const u8, into.len())
@@ -80,7 +107,7 @@ impl Allocation {
     /// Has `f` write `size` bytes from `at` on, a piece at a time; `f` is told where among them the piece begins.
     pub(super) fn write(&mut self, at: usize, size: usize, f: impl Fn(usize, &mut [u8])) {
         match &mut self.contents {
-            Contents::Whole(start) => {
+            Contents::Whole(start) | Contents::Programs(start) => {
                 // SAFETY: as in `read`; that the program does not use the memory meanwhile is what CUDA asks of it.
                 f(0, unsafe { std::slice::from_raw_parts_mut((*start + at) as *mut u8, size) })
             }

@@ -4,7 +4,7 @@ use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
 use crate::sim::graph::{Copy, Fill, Operation};
-use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
+use crate::sim::machine::{Answer, INVALID_CONTEXT, INVALID_VALUE, Machine};
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
@@ -56,6 +56,16 @@ impl Machine {
         }
     }
 
+    /// Work in a stream needs no context to be current; other work does, and that of the default stream.
+    pub(super) fn place_of(&mut self, stream: Option<usize>) -> Answer<()> {
+        if stream.unwrap_or(0) == 0 { self.healthy_current().map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Whether these bytes of the device's are in one allocation; `None` is more than there can be.
+    pub(super) fn check_span(&mut self, from: u64, size: Option<usize>) -> Answer<()> {
+        self.check_end(End::Device(from), size.unwrap_or(usize::MAX))
+    }
+
     /// Does the work at once if nothing comes before it, else when the stream gets there; gives what to wait for.
     fn do_or_enqueue(
         &mut self,
@@ -80,13 +90,16 @@ impl Machine {
 }
 
 /// Does what `start` does, and waits with nothing locked if it says so; then the context may be in error.
-fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> CUresult {
+pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> CUresult {
     let mut wait = None;
     let status = call(|m| start(m).map(|found| wait = found));
     match wait {
         Some(moment) if status == CUDA_SUCCESS => {
             moment.wait();
-            call(|m| m.healthy_current().map(|_| ()))
+            call(|m| match m.healthy_current() {
+                Ok(_) | Err(INVALID_CONTEXT) => Ok(()),
+                Err(status) => Err(status),
+            })
         }
         _ => status,
     }
@@ -96,54 +109,110 @@ fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> C
 /// returned, unless it is page-locked: as on the device, such a copy is staged.
 pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
-        m.healthy_current()?;
-        let found = m.stream_of(stream.unwrap_or(0))?;
-        let captured = m.capturing(stream.unwrap_or(0))?;
-        if size == 0 {
-            return Ok(None);
-        }
-        if let Some(stream) = stream {
-            if captured {
-                let copy =
-                    Copy { context: found.context, from: from.into(), to: to.into(), extent: [size, 1, 1] };
-                m.check_copy(&copy)?;
-                return m.record(stream, Operation::Copy(copy)).map(|()| None);
-            }
-        }
-        m.check_end(to, size)?;
-        m.check_end(from, size)?;
-        let pageable = |end: End| match end {
-            End::Host(memory) => !lock().is_locked(memory.address()),
-            End::Device(_) => false,
-        };
-        let at_once = stream.is_none() || pageable(to);
-        let staged = if pageable(from) && !at_once { Some(read(from, size)) } else { None };
-        m.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
-            let bytes = staged.unwrap_or_else(|| read(from, size))?;
-            write(to, &bytes)
-        })
+        m.place_of(stream)?;
+        m.copy_parts(vec![(to, from)], size, stream)
     })
 }
 
-pub(super) fn fill(to: u64, byte: u8, size: usize, stream: Option<usize>) -> CUresult {
+/// Copies between contexts, each address being of its own.
+pub(super) fn copy_peer(
+    (to, to_context): (u64, usize),
+    (from, from_context): (u64, usize),
+    size: usize,
+    stream: Option<usize>,
+) -> CUresult {
     waiting(|m| {
-        m.healthy_current()?;
-        let found = m.stream_of(stream.unwrap_or(0))?;
-        let captured = m.capturing(stream.unwrap_or(0))?;
+        m.place_of(stream)?;
+        for context in [to_context, from_context] {
+            // As addresses are unified the driver needs no context, and takes NULL.
+            if context != 0 {
+                m.follow(context, "cuMemcpyPeer")?;
+                m.healthy(context)?;
+            }
+        }
+        m.copy_parts(vec![(End::Device(to), End::Device(from))], size, stream)
+    })
+}
+
+/// Fills so many elements with this pattern each; with no stream, before it returns.
+pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>) -> CUresult {
+    let size = count.saturating_mul(pattern.len());
+    waiting(|m| {
+        m.place_of(stream)?;
+        if count > 0 && to % pattern.len() as u64 != 0 {
+            return m.refuse(
+                INVALID_VALUE,
+                format_args!("to fill elements of {} bytes at {to:#x}", pattern.len()),
+            );
+        }
+        m.fill_parts(vec![to], pattern, size, stream)
+    })
+}
+
+impl Machine {
+    /// Copies pieces of this size each.
+    pub(super) fn copy_parts(
+        &mut self,
+        parts: Vec<(End, End)>,
+        size: usize,
+        stream: Option<usize>,
+    ) -> Answer<Option<Arc<Moment>>> {
+        let found = self.stream_of(stream.unwrap_or(0))?;
+        let captured = stream.filter(|stream| self.member(*stream).is_some());
+        self.capturing(stream.unwrap_or(0))?;
+        if size == 0 || parts.is_empty() {
+            return Ok(None);
+        }
+        if let Some(stream) = captured {
+            let copy = Copy::of_rows(found.context, &parts, size);
+            self.check_copy(&copy)?;
+            return self.record(stream, Operation::Copy(copy)).map(|()| None);
+        }
+        for (to, from) in &parts {
+            self.check_end(*to, size)?;
+            self.check_end(*from, size)?;
+        }
+        let pageable = |end: &End| match end {
+            End::Host(memory) => !lock().is_locked(memory.address()),
+            End::Device(_) => false,
+        };
+        let at_once = stream.is_none() || parts.iter().any(|(to, _)| pageable(to));
+        let is_staged = !at_once && parts.iter().any(|(_, from)| pageable(from));
+        let all = move |parts: &[(End, End)]| {
+            parts.iter().map(|(_, from)| read(*from, size)).collect::<Result<Vec<_>, _>>()
+        };
+        let staged = is_staged.then(|| all(&parts));
+        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
+            let bytes = staged.unwrap_or_else(|| all(&parts))?;
+            parts.iter().zip(bytes).try_for_each(|((to, _), bytes)| write(*to, &bytes))
+        })
+    }
+
+    /// Fills pieces of this size each.
+    pub(super) fn fill_parts(
+        &mut self,
+        parts: Vec<u64>,
+        pattern: &[u8],
+        size: usize,
+        stream: Option<usize>,
+    ) -> Answer<Option<Arc<Moment>>> {
+        let found = self.stream_of(stream.unwrap_or(0))?;
+        let captured = stream.filter(|stream| self.member(*stream).is_some());
+        self.capturing(stream.unwrap_or(0))?;
         if size == 0 {
             return Ok(None);
         }
-        if let Some(stream) = stream {
-            if captured {
-                // Where it is is not looked at before the graph is launched.
-                let (value, context) = (byte.into(), found.context);
-                let fill = Fill { context, to, pitch: 0, value, element: 1, width: size, height: 1 };
-                return m.record(stream, Operation::Fill(fill)).map(|()| None);
-            }
+        if let Some(stream) = captured {
+            // Where it is is not looked at before the graph is launched.
+            let fill = Fill::of_rows(found.context, &parts, pattern, size);
+            return self.record(stream, Operation::Fill(fill)).map(|()| None);
         }
-        m.check_end(End::Device(to), size)?;
-        m.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {
-            lock().fill(to, byte, size).map_err(lost)
+        for to in &parts {
+            self.check_end(End::Device(*to), size)?;
+        }
+        let pattern = pattern.to_vec();
+        self.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {
+            parts.iter().try_for_each(|to| lock().fill(*to, &pattern, size).map_err(lost))
         })
-    })
+    }
 }

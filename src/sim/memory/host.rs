@@ -19,6 +19,11 @@ impl HostMemory {
         HostMemory { address, size }
     }
 
+    /// From the beginning of this to the end of that. What is between them is nobody's promise.
+    pub(in crate::sim) fn through(self, last: HostMemory) -> HostMemory {
+        HostMemory { address: self.address, size: last.address + last.size - self.address }
+    }
+
     pub(in crate::sim) fn none() -> HostMemory {
         HostMemory { address: 0, size: 0 }
     }

@@ -8,19 +8,28 @@ pub(super) mod abi;
 mod addresses;
 mod allocation;
 mod array;
+mod calls;
 mod copies;
 mod host;
 mod of_graph;
+mod order;
+mod pool;
+mod pools;
+mod rows;
 
 pub(super) use allocation::Kind;
 pub(super) use array::Array;
 pub(super) use copies::{End, read, write};
 pub(super) use host::HostMemory;
+pub(super) use order::key;
+pub(super) use pools::default_pool;
 
 use super::machine::Handle;
 use addresses::{Addresses, GRANULE};
 use allocation::{Allocation, Contents};
 use lazy_static::lazy_static;
+use order::Order;
+use pools::Pools;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +41,8 @@ pub(super) struct Memory {
     used: usize,
     /// Where the memory begins that launches of graphs have allocated.
     of_graphs: BTreeSet<u64>,
+    pools: Pools,
+    pub(super) order: Order,
 }
 
 lazy_static! {
@@ -39,7 +50,9 @@ lazy_static! {
         by_address: BTreeMap::new(),
         addresses: Addresses::new(),
         used: 0,
-        of_graphs: BTreeSet::new()
+        of_graphs: BTreeSet::new(),
+        pools: Pools::default(),
+        order: Order::default(),
     });
 }
 
@@ -50,17 +63,52 @@ pub(super) fn lock() -> MutexGuard<'static, Memory> {
 impl Memory {
     /// The address of so many bytes, at least one; `None` if there are not as many.
     pub(super) fn allocate(&mut self, kind: Kind, context: Handle, size: usize) -> Option<u64> {
-        if size > TOTAL.saturating_sub(self.used) {
+        if size as u64 > self.left() {
             return None;
         }
         let allocation = Allocation::new(kind, context, size)?;
         let address = match allocation.contents {
-            Contents::Whole(start) if matches!(kind, Kind::Managed | Kind::Locked) => start as u64,
+            Contents::Whole(start) if kind.is_hosts() => start as u64,
             _ => self.addresses.allocate(size),
         };
         self.used += size;
         self.by_address.insert(address, allocation);
         Some(address)
+    }
+
+    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is already.
+    pub(super) fn register(
+        &mut self,
+        context: Handle,
+        start: usize,
+        size: usize,
+        flags: u32,
+    ) -> Option<Kind> {
+        let end = (start + size) as u64;
+        let before = self.by_address.range(..end).next_back();
+        if let Some((_, found)) = before.filter(|(at, found)| **at + found.size as u64 > start as u64) {
+            return Some(found.kind);
+        }
+        self.by_address.insert(start as u64, Allocation::registered(context, start, size, flags));
+        None
+    }
+
+    /// Page-locked memory that has this address of the host's, and where it begins.
+    fn locked_at(&self, address: usize) -> Option<(u64, &Allocation)> {
+        let (start, found) = self.by_address.range(..=address as u64).next_back()?;
+        let inside = address as u64 - start < found.size as u64;
+        (inside && matches!(found.kind, Kind::Locked | Kind::Registered)).then_some((*start, found))
+    }
+
+    /// The flags that page-locked memory was made with.
+    pub(super) fn flags_of(&self, address: usize) -> Option<u32> {
+        self.locked_at(address).map(|(_, found)| found.flags)
+    }
+
+    pub(super) fn set_flags(&mut self, address: u64, flags: u32) {
+        if let Some(found) = self.by_address.get_mut(&address) {
+            found.flags = flags;
+        }
     }
 
     /// The context of what begins at this address and is one of these kinds.
@@ -71,7 +119,9 @@ impl Memory {
     pub(super) fn free(&mut self, address: u64) {
         self.free_of_graph(address);
         if let Some(gone) = self.by_address.remove(&address) {
-            self.used -= gone.size;
+            if gone.kind != Kind::Registered {
+                self.used -= gone.size;
+            }
             // The others' addresses are the host's, and go back to it.
             if matches!(gone.kind, Kind::Device | Kind::Variable) {
                 self.addresses.release(address, gone.size);
@@ -90,13 +140,28 @@ impl Memory {
         self.used
     }
 
+    /// Bytes of device memory that nothing has.
+    fn left(&self) -> u64 {
+        TOTAL.saturating_sub(self.used) as u64
+    }
+
     /// How many allocations the program has made and not freed.
     pub(super) fn count(&self) -> usize {
-        self.by_address.values().filter(|allocation| allocation.kind != Kind::Variable).count()
+        let own = |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::Pool);
+        self.by_address.values().filter(own).count() + self.count_pieces()
+    }
+
+    /// Whether the address is in what a pool has of the device's memory.
+    fn is_pooled(&self, address: u64) -> bool {
+        let below = self.by_address.range(..=address).next_back();
+        below.is_some_and(|(start, found)| found.kind == Kind::Pool && address - start < found.size as u64)
     }
 
     /// The allocation that has all these bytes, and where in it they begin; else what is wrong with them.
     fn find(&mut self, address: u64, size: usize) -> Result<(&mut Allocation, usize), String> {
+        if self.is_pooled(address) {
+            self.check_there(address, size)?;
+        }
         let below = self.by_address.range_mut(..=address).next_back();
         let Some((start, allocation)) = below else {
             return Err(format!("{size} bytes at {address:#x}, where nothing is allocated"));
@@ -113,8 +178,11 @@ impl Memory {
         Err(format!("{size} bytes at {at} of an allocation of {have} bytes at {start:#x}"))
     }
 
-    /// Whether all these bytes are in one allocation.
+    /// Whether a call may name these bytes: all of them in one allocation.
     pub(in crate::sim) fn check(&mut self, address: u64, size: usize) -> Result<(), String> {
+        if self.is_pooled(address) {
+            return self.check_used(address, size);
+        }
         self.find(address, size).map(|_| ())
     }
 
@@ -131,17 +199,21 @@ impl Memory {
         Ok(())
     }
 
-    pub(super) fn fill(&mut self, address: u64, byte: u8, size: usize) -> Result<(), String> {
+    /// Fills with a pattern, over and over.
+    pub(super) fn fill(&mut self, address: u64, pattern: &[u8], size: usize) -> Result<(), String> {
         let (allocation, at) = self.find(address, size)?;
-        allocation.write(at, size, |_, piece| piece.fill(byte));
+        allocation.write(at, size, |from, piece| {
+            for (offset, byte) in piece.iter_mut().enumerate() {
+                *byte = pattern[(from + offset) % pattern.len()];
+            }
+        });
         Ok(())
     }
 
     /// Whether host memory at this address is page-locked or managed, so that the device can get at it by itself.
     pub(super) fn is_locked(&self, address: usize) -> bool {
         let below = self.by_address.range(..=address as u64).next_back();
-        below.is_some_and(|(start, found)| {
-            address as u64 - start < found.size as u64 && matches!(found.kind, Kind::Managed | Kind::Locked)
-        })
+        below
+            .is_some_and(|(start, found)| address as u64 - start < found.size as u64 && found.kind.is_hosts())
     }
 }

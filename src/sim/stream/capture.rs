@@ -47,7 +47,7 @@ pub(in crate::sim) struct Captures {
 
 /// A stream that takes part in a capture.
 #[derive(Clone, Copy)]
-pub(super) struct Member {
+pub(in crate::sim) struct Member {
     key: usize,
     pub(super) id: u64,
     pub(super) context: Handle,
@@ -98,7 +98,7 @@ impl Machine {
         self.stream_of(stream).map_or(stream, |found| usize::MAX - found.id as usize)
     }
 
-    pub(super) fn member(&mut self, stream: usize) -> Option<Member> {
+    pub(in crate::sim) fn member(&mut self, stream: usize) -> Option<Member> {
         // Most streams are asked while nothing captures.
         if self.captures.by_id.is_empty() {
             return None;

@@ -17,6 +17,7 @@ pub(super) use queue::{Moment, Queue};
 use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use super::graph::Operation;
 use super::machine::*;
+use super::memory;
 use crate::driver::ffi::CUresult;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -170,6 +171,7 @@ impl Machine {
         }
         let stream = self.stream_of(handle)?;
         self.uncapture(handle);
+        memory::lock().order.forget_stream(memory::key(&stream));
         if !stream.queue.is_idle() {
             self.leftovers.push((stream.context, stream.queue));
         }

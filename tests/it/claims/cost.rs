@@ -4,10 +4,12 @@
 #![allow(unsafe_code)]
 
 use crate::context::unowned::operations;
-use crate::harness::{parked, pushed, run};
+use crate::harness::{parked, pushed, run, table};
 use custack::context::{Context, ContextStack, CurrentContext};
 use custack::driver::instrument::during;
 use custack::error::{CudaError, CudaResult};
+use custack::memory::DeviceBuffer;
+use custack::stream::{Stream, StreamFlags};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -172,6 +174,38 @@ fn scopes_allocate_only_when_a_thread_goes_deeper_than_before() {
             assert!(first <= 16, "{first} allocations at depth {depth}");
             assert_eq!((count(depth), count(depth), count(1)), (0, 0, 0), "at depth {depth}");
         }
+    });
+}
+
+#[test]
+fn a_buffer_in_stream_order_costs_two_calls_and_nothing_on_the_heap() {
+    run(|| {
+        let _ctx = pushed();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let custack = || {
+            // SAFETY: never read.
+            drop(unsafe { DeviceBuffer::<u8>::uninitialized_in(4096, &stream) }.unwrap());
+        };
+        let raw = || {
+            let (table, mut address) = (table(), 0);
+            // SAFETY: writes to a local; the stream is alive, and the address is freed once.
+            unsafe {
+                assert_eq!((table.cuMemAllocAsync)(&mut address, 4096, stream.as_raw()), 0);
+                assert_eq!((table.cuMemFreeAsync)(address, stream.as_raw()), 0);
+            }
+        };
+        // The simulated driver allocates by itself, and not always as much.
+        let least = |f: &dyn Fn()| {
+            let count = |_| {
+                let before = ALLOCATIONS.get();
+                f();
+                ALLOCATIONS.get() - before
+            };
+            (0..100).map(count).min()
+        };
+        custack();
+        assert!(least(&custack) <= least(&raw));
+        assert_eq!(during(custack).1.to_string(), "cuMemAllocAsync, cuMemFreeAsync");
     });
 }
 

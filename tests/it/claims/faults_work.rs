@@ -7,6 +7,7 @@ use crate::claims::faults::sweep;
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
+use custack::device::Device;
 use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags, EventRecordFlags};
@@ -27,7 +28,7 @@ fn stream() -> CudaResult<Stream> {
     Stream::new(StreamFlags::NON_BLOCKING, None)
 }
 
-const OPERATIONS: [(&str, Operation); 18] = [
+const OPERATIONS: [(&str, Operation); 24] = [
     ("a stream", || {
         let stream = stream()?;
         stream.add_callback(Box::new(|_| {}))?;
@@ -102,6 +103,56 @@ const OPERATIONS: [(&str, Operation); 18] = [
     }),
     ("zeroed memory", || unsafe {
         DeviceBuffer::<u64>::zeroed(9).and(DeviceBox::<u8>::zeroed()).map(|_| ())
+    }),
+    ("memory in stream order", || {
+        let (home, other) = (stream()?, stream()?);
+        let mut buffer = unsafe { DeviceBuffer::<u32>::zeroed_in(9, &home) }?;
+        buffer.also_used_in(&other)?;
+        buffer.copy_from(&[7; 9])?;
+        buffer.copy_to(&mut [0; 9])?;
+        let mut copy = DeviceBuffer::from_slice_in(&[0; 9], &other)?;
+        copy.copy_from(&buffer)?;
+        copy.move_to(&home)?;
+        DeviceBox::new_in(&1u32, &other)?.fill(2)
+    }),
+    ("a memory pool", || {
+        let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new())?;
+        pool.set_release_threshold(1 << 20)?;
+        pool.set_reuse(PoolReuse::Opportunistic, false)?;
+        let buffer = DeviceBuffer::from_slice_in(&[1u8], (&pool, &stream()?))?;
+        pool.reset_peaks()?;
+        drop(buffer);
+        pool.trim_to(0)?;
+        pool.grant(pool.device(), PoolAccess::ReadWrite)?;
+        (
+            pool.usage()?,
+            pool.access(pool.device())?,
+            pool.is_current()?,
+            pool.reuses(PoolReuse::Opportunistic)?,
+        );
+        pool.make_current()
+    }),
+    ("fills", || {
+        let (stream, mut buffer) = (stream()?, DeviceBuffer::from_slice(&[1u16, 2])?);
+        buffer.fill(7)?;
+        unsafe { buffer.async_fill(8, &stream) }?;
+        stream.synchronize()
+    }),
+    ("rows", || {
+        let mut rows = PitchedBuffer::from_slice(&[1u32; 6], 3)?;
+        rows.fill(2)?;
+        let zeros = unsafe { PitchedBuffer::<u32>::zeroed(3, 2) }?;
+        rows.copy_part_from((1, 0), &zeros, (0, 0), (2, 2))?;
+        rows.copy_to(&mut [0; 6])
+    }),
+    ("a registered slice", || {
+        RegisteredSlice::scoped(&mut [0u64; 9], RegisterFlags::empty(), |slice| {
+            slice.as_device_ptr().map(|_| ())
+        })
+    }),
+    ("locked memory with flags", || unsafe {
+        let mut buffer = LockedBuffer::<u8>::uninitialized_with(9, LockedFlags::PORTABLE)?;
+        buffer.as_device_ptr().and(buffer.flags()).map(|_| ())
     }),
     ("a device box", || {
         let mut copy = DeviceBox::new(&1u64)?;

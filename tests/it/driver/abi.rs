@@ -16,8 +16,11 @@ use std::mem::{align_of, offset_of, size_of};
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong};
 
 const TABLE: &str = include_str!("../../../src/driver/table.rs");
-const FFI: &str =
-    concat!(include_str!("../../../src/driver/ffi.rs"), include_str!("../../../src/driver/ffi/graph.rs"));
+const FFI: &str = concat!(
+    include_str!("../../../src/driver/ffi.rs"),
+    include_str!("../../../src/driver/ffi/graph.rs"),
+    include_str!("../../../src/driver/ffi/memory.rs"),
+);
 const HEADER: &str = include_str!("abi/cuda.txt");
 
 /// The recorded lines of one kind, by name; if several headers declare it, the newest counts.
@@ -237,6 +240,13 @@ fn layouts() -> Vec<Layout> {
             dstMemoryType = "dstMemoryType", dstHost = "dstHost", dstDevice = "dstDevice",
             dstArray = "dstArray", reserved1 = "reserved1", dstPitch = "dstPitch", dstHeight = "dstHeight",
             WidthInBytes = "WidthInBytes", Height = "Height", Depth = "Depth",
+        }
+        CUDA_MEMCPY2D {
+            srcXInBytes = "srcXInBytes", srcY = "srcY", srcMemoryType = "srcMemoryType", srcHost = "srcHost",
+            srcDevice = "srcDevice", srcArray = "srcArray", srcPitch = "srcPitch",
+            dstXInBytes = "dstXInBytes", dstY = "dstY", dstMemoryType = "dstMemoryType", dstHost = "dstHost",
+            dstDevice = "dstDevice", dstArray = "dstArray", dstPitch = "dstPitch",
+            WidthInBytes = "WidthInBytes", Height = "Height",
         }
         CUmemLocation { kind = "type", id = "id" }
         CUmemAccessDesc { location = "location", flags = "flags" }

@@ -7,7 +7,12 @@ mod allocation;
 mod array;
 mod copies;
 mod device_buffer;
+mod fill;
 mod malloc;
+mod pitched;
+mod pool;
+mod registered;
+mod stream_ordered;
 mod unified;
 
 use crate::harness::{pushed, run};

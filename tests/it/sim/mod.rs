@@ -2,6 +2,7 @@
 
 mod controls;
 mod facts;
+mod pool;
 mod ptx;
 mod speed;
 mod trace;

@@ -107,7 +107,8 @@ fn what_a_stream_keeps_to_be_waited_for_goes_with_it() {
             }
             assert_eq!(left(), before + if is_simulated() { 3 } else { 0 });
         }
-        assert_eq!(left(), before);
+        let kept = before + if is_simulated() { 1 } else { 0 };
+        assert_eq!(left(), kept, "the borrowed stream's is the stream's own");
         stream.fork([&other]).unwrap();
         let raw = stream.into_raw();
         assert_eq!(left(), before, "given away without it");

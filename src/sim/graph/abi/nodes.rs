@@ -289,7 +289,7 @@ c_abi! {
         let mut address = 0;
         let status = add(node, graph, after, count, |m| {
             let it = given(m, params.cast_const())?;
-            m.check_pool(&PoolAsked::new(&it.poolProps, it.bytesize))?;
+            m.check_allocation(&PoolAsked::new(&it.poolProps, it.bytesize))?;
             let operation = m.allocation(it.bytesize, it.poolProps.location.id);
             if let Operation::Allocate(allocation) = &operation {
                 address = allocation.address;

@@ -540,3 +540,34 @@ fn a_context_takes_the_captures_of_its_streams_along() {
         destroyed(end(b.s).unwrap());
     });
 }
+
+#[test]
+fn memory_in_the_order_of_a_captured_stream_is_of_the_graph() {
+    bench(0, |b| {
+        let (mut at, mut other) = (0, 0);
+        begin(b.s, 2);
+        assert_eq!(call!(cuMemAllocAsync(&mut at, 64, b.s)), 0);
+        assert_eq!(call!(cuMemAllocAsync(&mut other, 64, b.s)), 0);
+        assert_eq!(call!(cuMemAllocAsync(&mut 0, 0, b.s)), 0, "nothing is no node");
+        assert_eq!(call!(cuMemsetD8Async(at, 5, 64, b.s)), 0);
+        assert_eq!(call!(cuMemFreeAsync(b.buffer, b.s)), 1, "which no graph allocates");
+        assert_eq!(call!(cuMemFreeAsync(at, b.s)), 0);
+        assert_eq!(call!(cuMemFreeAsync(at, b.s)), 1);
+        assert_eq!(call!(cuMemFreeAsync(at, b.t)), 1, "it is not there yet");
+        let graph = end(b.s).unwrap();
+        assert_eq!(nodes(graph).into_iter().map(type_of).collect::<Vec<_>>(), [10, 10, 2, 11]);
+        let mut executable = null_mut();
+        assert_eq!(call!(cuGraphInstantiateWithFlags(&mut executable, graph, 0)), 0);
+        for _ in 0..2 {
+            assert_eq!(call!(cuGraphLaunch(executable, b.s)), 0);
+            assert_eq!(call!(cuGraphLaunch(executable, b.s)), 1, "not all of it is freed");
+            assert_eq!(call!(cuMemFreeAsync(other, b.s)), 0);
+        }
+        assert_eq!(call!(cuStreamSynchronize(b.s)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroyed(graph);
+        begin(b.s, 0);
+        assert_eq!(call!(cuMemAllocAsync(&mut at, 64, b.t)), 900);
+        assert_eq!(end(b.s), Err(901));
+    });
+}

@@ -17,6 +17,7 @@ mod destroyed;
 mod device;
 mod graph;
 mod limits;
+mod pool;
 mod primary;
 mod streams;
 

@@ -1,0 +1,43 @@
+//! The C types of copies between rows.
+
+use super::{CUarray, CUdeviceptr};
+use std::os::raw::{c_uint, c_void};
+
+/// A copy of rows, each side with its own distance from row to row.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+#[allow(non_snake_case)]
+pub struct CUDA_MEMCPY2D {
+    /// Bytes before the first one of each row.
+    pub srcXInBytes: usize,
+    /// Rows before the first one.
+    pub srcY: usize,
+    /// Where the source is: 1 on the host, 2 on the device, 3 in an array, 4 where its address says.
+    pub srcMemoryType: c_uint,
+    /// The source on the host.
+    pub srcHost: *const c_void,
+    /// The source on the device.
+    pub srcDevice: CUdeviceptr,
+    /// The source in an array.
+    pub srcArray: CUarray,
+    /// Bytes from row to row of the source.
+    pub srcPitch: usize,
+    /// Bytes before the first one of each row of the destination.
+    pub dstXInBytes: usize,
+    /// Rows before the first one.
+    pub dstY: usize,
+    /// Where the destination is, as for the source.
+    pub dstMemoryType: c_uint,
+    /// The destination on the host.
+    pub dstHost: *mut c_void,
+    /// The destination on the device.
+    pub dstDevice: CUdeviceptr,
+    /// The destination in an array.
+    pub dstArray: CUarray,
+    /// Bytes from row to row of the destination.
+    pub dstPitch: usize,
+    /// Bytes of a row that are copied.
+    pub WidthInBytes: usize,
+    /// Rows that are copied.
+    pub Height: usize,
+}

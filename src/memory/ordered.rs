@@ -1,0 +1,168 @@
+//! Memory in the order of a stream: where it is allocated and freed, and whom the free waits for.
+
+// Frees what it is given.
+#![allow(unsafe_code)]
+
+use super::allocation::Allocation;
+use super::others::Others;
+use super::pool::MemoryPool;
+use crate::context::Pin;
+use crate::error::{CudaError, CudaResult};
+use crate::stream::{Shared, Stream};
+use std::sync::Arc;
+
+/// Where memory comes from that is allocated in the order of a stream: the stream, and the pool.
+///
+/// It is made of a stream alone, and then the pool is the current one of the stream's device, or of a pool and a stream:
+///
+/// ```
+/// use custack::device::Device;
+/// use custack::memory::{DeviceBuffer, MemoryPool, PoolProperties};
+/// use custack::stream::{Stream, StreamFlags};
+///
+/// let _context = custack::quick_init()?;
+/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new())?;
+///
+/// let a = DeviceBuffer::from_slice_in(&[1u32, 2, 3], &stream)?;
+/// let b = DeviceBuffer::from_slice_in(&[4u32, 5, 6], (&pool, &stream))?;
+/// assert!(pool.usage()?.used >= 12);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct StreamOrder<'a> {
+    stream: &'a Stream,
+    pool: Option<&'a MemoryPool>,
+}
+
+impl<'a> From<&'a Stream> for StreamOrder<'a> {
+    fn from(stream: &'a Stream) -> StreamOrder<'a> {
+        StreamOrder { stream, pool: None }
+    }
+}
+
+impl<'a> From<(&'a MemoryPool, &'a Stream)> for StreamOrder<'a> {
+    fn from((pool, stream): (&'a MemoryPool, &'a Stream)) -> StreamOrder<'a> {
+        StreamOrder { stream, pool: Some(pool) }
+    }
+}
+
+impl StreamOrder<'_> {
+    pub(super) fn stream(&self) -> &Stream {
+        self.stream
+    }
+
+    /// So many bytes, at least one.
+    #[inline]
+    pub(super) fn allocate(&self, size: usize) -> CudaResult<Allocation> {
+        let shared = self.stream.inner();
+        must_be_home(shared)?;
+        refuse_capture(shared)?;
+        shared.number()?;
+        let pool = self.pool.map(MemoryPool::held).transpose()?;
+        let (address, pin) = shared.pinned(|driver, stream| driver.mem_alloc_async(size, pool, stream))?;
+        Ok(Allocation::ordered(address, pin, Home::new(shared)))
+    }
+}
+
+/// Refuses a stream with another owner, whose handle may not be valid as long as the memory uses it.
+#[inline]
+fn must_be_home(stream: &Shared) -> CudaResult<()> {
+    if stream.is_owned() {
+        return Ok(());
+    }
+    Err(CudaError::InvalidHandle.note(format_args!(
+        "to free memory in the order of a stream that has another owner, or of a default stream"
+    )))
+}
+
+pub(super) fn refuse_capture(stream: &Shared) -> CudaResult<()> {
+    if !stream.captures() {
+        return Ok(());
+    }
+    let error = CudaError::StreamCaptureUnsupported;
+    Err(error.note(format_args!(
+        "to allocate memory in a stream that captures, where it would belong to the graph"
+    )))
+}
+
+/// The stream in whose order memory is freed, and the others that use it.
+#[derive(Debug)]
+pub(super) struct Home {
+    stream: Arc<Shared>,
+    others: Others,
+}
+
+impl Home {
+    fn new(stream: &Arc<Shared>) -> Home {
+        Home { stream: Arc::clone(stream), others: Others::default() }
+    }
+
+    pub(super) fn stream(&self) -> &Arc<Shared> {
+        &self.stream
+    }
+
+    /// The stream's number, which it has since the first memory in its order.
+    pub(super) fn number(&self) -> u16 {
+        self.stream.number().unwrap_or(0)
+    }
+
+    pub(super) fn captures(&self) -> bool {
+        self.stream.captures()
+    }
+
+    /// The other stream comes after what the home has now, and the free after what the other has then.
+    pub(super) fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
+        let other = other.inner();
+        if Arc::ptr_eq(&self.stream, other) {
+            return Ok(());
+        }
+        must_be_home(other)?;
+        // At the free it may be too late to make anything.
+        other.prepare()?;
+        self.stream.before(other)?;
+        self.others.add(other);
+        Ok(())
+    }
+
+    /// Another stream is the home from now on; it comes after what the one before has now.
+    pub(super) fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
+        let (before, home) = (&self.stream, home.inner());
+        if Arc::ptr_eq(before, home) {
+            return Ok(());
+        }
+        if before.context() != home.context() {
+            let (here, there) = (before.context(), home.context());
+            return Err(CudaError::InvalidHandle
+                .note(format_args!("to move memory of {here} to a stream of {there}")));
+        }
+        must_be_home(home)?;
+        refuse_capture(home)?;
+        home.number()?;
+        before.before(home)?;
+        self.stream = Arc::clone(home);
+        Ok(())
+    }
+
+    /// Frees behind all that the home has got so far, and behind what the others have.
+    ///
+    /// # Safety
+    ///
+    /// The memory is of this home, and nothing uses it afterwards.
+    #[inline]
+    pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
+        let others = self.others.all();
+        self.stream.with_pinned(pin, |driver, stream| {
+            others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
+            // SAFETY: the caller's promise.
+            unsafe { driver.mem_free_async(address, stream) }
+        })
+    }
+}
+
+/// The error of asking for an order where there is none.
+#[cold]
+pub(super) fn has_no_order() -> CudaError {
+    CudaError::InvalidValue
+        .note(format_args!("to order memory that was not allocated in the order of a stream"))
+}

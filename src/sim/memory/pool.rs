@@ -1,0 +1,171 @@
+//! Pools: device memory that is allocated and freed in the order of streams.
+//!
+//! A pool has *chunks* of the device's memory, cut into *pieces*. What the program may name in a call is known when the
+//! call is made; what work may touch, when a stream gets to it. So a piece is *used* from the call that allocates it to
+//! the call that frees it, and *there* from the moment at which its stream gets to the allocation to that at which the
+//! stream gets to the free.
+
+use super::order::Freed;
+use crate::sim::machine::Handle;
+use crate::sim::stream::Moment;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Pools take the device's memory in multiples of this.
+pub(super) const CHUNK: u64 = 32 << 20;
+/// Pieces are multiples of this.
+pub(super) const PIECE: u64 = 512;
+pub(super) enum State {
+    Used {
+        asked: usize,
+        context: Handle,
+    },
+    /// Free, once all these have come.
+    Free(Vec<Freed>),
+}
+
+pub(super) struct Piece {
+    pub(super) size: u64,
+    pub(super) state: State,
+}
+
+pub(super) struct Pool {
+    pub(super) device: usize,
+    /// Which memory that another stream has freed a stream may be given: what it comes after by events, what is done,
+    /// and what it is made to wait for.
+    pub(super) reuse: [i32; 3],
+    pub(super) threshold: u64,
+    pub(super) most: u64,
+    pub(super) used: u64,
+    pub(super) used_high: u64,
+    pub(super) reserved: u64,
+    pub(super) reserved_high: u64,
+    pub(super) access: BTreeMap<usize, u32>,
+    /// The lengths, by where they begin.
+    chunks: BTreeMap<u64, u64>,
+    pub(super) pieces: BTreeMap<u64, Piece>,
+    /// It goes when its last memory does.
+    pub(super) destroyed: bool,
+}
+
+impl Pool {
+    pub(super) fn new(device: usize, most: u64) -> Pool {
+        Pool {
+            device,
+            reuse: [1; 3],
+            threshold: 0,
+            most,
+            used: 0,
+            used_high: 0,
+            reserved: 0,
+            reserved_high: 0,
+            access: BTreeMap::new(),
+            chunks: BTreeMap::new(),
+            pieces: BTreeMap::new(),
+            destroyed: false,
+        }
+    }
+
+    /// The first piece that is large enough and may be given to this stream, and what the stream has to wait for first.
+    pub(super) fn find(&self, size: u64, may: impl Fn(&[Freed]) -> bool) -> Option<(u64, Vec<Arc<Moment>>)> {
+        self.pieces.iter().find_map(|(at, piece)| match &piece.state {
+            State::Free(freed) if piece.size >= size && may(freed) => {
+                Some((*at, freed.iter().map(|freed| Arc::clone(&freed.moment)).collect()))
+            }
+            _ => None,
+        })
+    }
+
+    /// Gives the first bytes of a free piece out.
+    pub(super) fn give(&mut self, at: u64, size: u64, asked: usize, context: Handle) {
+        let Some(piece) = self.pieces.remove(&at) else { return };
+        if let (State::Free(freed), true) = (piece.state, piece.size > size) {
+            let rest = Piece { size: piece.size - size, state: State::Free(freed) };
+            self.pieces.insert(at + size, rest);
+        }
+        self.pieces.insert(at, Piece { size, state: State::Used { asked, context } });
+        self.used += asked as u64;
+        self.used_high = self.used_high.max(self.used);
+    }
+
+    /// Adds a chunk, all of which is free.
+    pub(super) fn add(&mut self, at: u64, size: u64) {
+        self.reserved += size;
+        self.reserved_high = self.reserved_high.max(self.reserved);
+        self.chunks.insert(at, size);
+        self.pieces.insert(at, Piece { size, state: State::Free(Vec::new()) });
+    }
+
+    /// Takes a piece back, which is free once this has come.
+    pub(super) fn take(&mut self, at: u64, freed: Vec<Freed>) {
+        let Some(piece) = self.pieces.get_mut(&at) else { return };
+        if let State::Used { asked, .. } = std::mem::replace(&mut piece.state, State::Free(freed)) {
+            self.used -= asked as u64;
+        }
+        self.join();
+    }
+
+    /// Makes one of neighbours that are free for all, or were freed by one stream.
+    fn join(&mut self) {
+        let mut joined: BTreeMap<u64, Piece> = BTreeMap::new();
+        for (at, piece) in std::mem::take(&mut self.pieces) {
+            let last = joined.last_entry().filter(|_| !self.chunks.contains_key(&at));
+            match (last, piece) {
+                (Some(mut last), Piece { size, state: State::Free(mut freed) }) => {
+                    let before = last.get_mut();
+                    match &mut before.state {
+                        State::Free(earlier) if of_one(earlier, &freed) => {
+                            before.size += size;
+                            earlier.append(&mut freed);
+                        }
+                        _ => drop(joined.insert(at, Piece { size, state: State::Free(freed) })),
+                    }
+                }
+                (_, piece) => drop(joined.insert(at, piece)),
+            }
+        }
+        self.pieces = joined;
+    }
+
+    /// The program has waited for something: what has come meanwhile is free for all.
+    pub(super) fn settle(&mut self) {
+        let mut changed = false;
+        for piece in self.pieces.values_mut() {
+            if let State::Free(freed) = &mut piece.state {
+                let before = freed.len();
+                freed.retain(|freed| freed.moment.time().is_none());
+                changed |= freed.len() != before;
+            }
+        }
+        if changed {
+            self.join();
+        }
+    }
+
+    /// Chunks that are free for all, the last ones first, as long as more than this is reserved.
+    pub(super) fn to_release(&mut self, keep: u64) -> Vec<(u64, u64)> {
+        let unused = |(at, size): (&u64, &u64)| {
+            let piece = self.pieces.get(at)?;
+            let free = matches!(&piece.state, State::Free(freed) if freed.is_empty());
+            (free && piece.size == *size).then_some((*at, *size))
+        };
+        let unused: Vec<_> = self.chunks.iter().rev().filter_map(unused).collect();
+        let mut gone = Vec::new();
+        for (at, size) in unused {
+            if self.reserved <= keep {
+                break;
+            }
+            self.reserved -= size;
+            self.chunks.remove(&at);
+            self.pieces.remove(&at);
+            gone.push((at, size));
+        }
+        gone
+    }
+}
+
+fn of_one(a: &[Freed], b: &[Freed]) -> bool {
+    let mut streams = a.iter().chain(b).map(|freed| freed.stream);
+    let first = streams.next();
+    a.is_empty() == b.is_empty() && streams.all(|stream| Some(stream) == first)
+}

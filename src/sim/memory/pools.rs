@@ -1,0 +1,244 @@
+//! All pools, and what the calls of the program and the work of its streams make of them.
+
+use super::Memory;
+use super::allocation::{Allocation, Kind};
+use super::order::{Freed, StreamKey};
+use super::pool::{CHUNK, PIECE, Piece, Pool, State};
+use crate::sim::machine::Handle;
+use crate::sim::stream::Moment;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The default pools' handles are these, and the numbers of their devices.
+const FIRST_HANDLE: usize = 0x5349_5000_0000;
+const HANDLE_STEP: usize = 0x40;
+/// Default pools come first.
+const MOST_DEVICES: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Pools {
+    by_handle: BTreeMap<usize, Pool>,
+    current: BTreeMap<usize, usize>,
+    made: usize,
+    /// What is there: where it begins, and its length.
+    there: BTreeMap<u64, usize>,
+}
+
+impl Memory {
+    pub(super) fn pool(&mut self, handle: usize) -> Option<&mut Pool> {
+        let device = handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP;
+        if device < MOST_DEVICES && handle == default_pool(device) {
+            self.pools.by_handle.entry(handle).or_insert_with(|| Pool::new(device, 0));
+        }
+        self.pools.by_handle.get_mut(&handle).filter(|pool| !pool.destroyed)
+    }
+
+    pub(super) fn is_default(&mut self, handle: usize) -> bool {
+        self.pool(handle).is_some_and(|pool| handle == default_pool(pool.device))
+    }
+
+    /// Whether this was a pool's handle, which the driver remembers; another it would follow.
+    pub(super) fn was_pool(&self, handle: usize) -> bool {
+        let number = handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP;
+        handle >= FIRST_HANDLE && handle % HANDLE_STEP == 0 && number <= MOST_DEVICES + self.pools.made
+    }
+
+    pub(super) fn create_pool(&mut self, device: usize, most: u64) -> usize {
+        self.pools.made += 1;
+        let handle = FIRST_HANDLE + (MOST_DEVICES + self.pools.made) * HANDLE_STEP;
+        self.pools.by_handle.insert(handle, Pool::new(device, most));
+        handle
+    }
+
+    /// The pool goes with its last memory; until then nothing finds it by its handle.
+    pub(super) fn destroy_pool(&mut self, handle: usize) {
+        if let Some(pool) = self.pools.by_handle.get_mut(&handle) {
+            pool.destroyed = true;
+        }
+        self.pools.current.retain(|_, current| *current != handle);
+        self.after_wait();
+    }
+
+    pub(in crate::sim) fn current_pool(&self, device: usize) -> usize {
+        self.pools.current.get(&device).copied().unwrap_or_else(|| default_pool(device))
+    }
+
+    pub(in crate::sim) fn set_current_pool(&mut self, device: usize, handle: usize) -> bool {
+        let fits = self.pool(handle).is_some_and(|pool| pool.device == device);
+        if fits {
+            self.pools.current.insert(device, handle);
+        }
+        fits
+    }
+
+    /// Pools that the program has made and not destroyed.
+    pub(in crate::sim) fn count_pools(&self) -> usize {
+        let own = |(handle, pool): (&usize, &Pool)| *handle != default_pool(pool.device) && !pool.destroyed;
+        self.pools.by_handle.iter().filter(|pool| own((pool.0, pool.1))).count()
+    }
+
+    /// An address in the pool, and what the stream has to wait for before it uses it; or why there is none.
+    pub(super) fn allocate_in(
+        &mut self,
+        handle: usize,
+        asked: usize,
+        context: Handle,
+        stream: StreamKey,
+    ) -> Result<(u64, Vec<Arc<Moment>>), String> {
+        let size = (asked as u64).checked_next_multiple_of(PIECE).unwrap_or(u64::MAX);
+        let order = self.order.of(stream);
+        let Some(pool) = self.pool(handle) else { return Err("there is no such pool".to_owned()) };
+        let own = |freed: &[Freed]| freed.iter().all(|freed| freed.stream == stream);
+        let after = |freed: &[Freed]| freed.iter().all(|freed| order.is_after(freed));
+        let came = |freed: &[Freed]| freed.iter().all(|freed| freed.moment.time().is_some());
+        let [events, opportunistic, internal] = pool.reuse.map(|on| on != 0);
+        let found = pool
+            .find(size, own)
+            .or_else(|| pool.find(size, after).filter(|_| events))
+            .or_else(|| pool.find(size, came).filter(|_| opportunistic))
+            .or_else(|| pool.find(size, |_| true).filter(|_| internal));
+        let (at, waits) = match found {
+            Some(found) => found,
+            None => (self.grow(handle, size)?, Vec::new()),
+        };
+        if let Some(pool) = self.pool(handle) {
+            pool.give(at, size, asked, context);
+        }
+        Ok((at, waits))
+    }
+
+    /// A chunk more, as large as needed; its address.
+    fn grow(&mut self, handle: usize, size: u64) -> Result<u64, String> {
+        let none = || Err(format!("there are no {size} bytes left"));
+        let Some(chunk) = size.checked_next_multiple_of(CHUNK) else { return none() };
+        let Some(pool) = self.pool(handle) else { return none() };
+        if pool.most != 0 && pool.reserved + chunk > pool.most.next_multiple_of(CHUNK) {
+            return Err(format!("{size} bytes more than the {} bytes of the pool", pool.most));
+        }
+        if chunk > self.left() {
+            self.release_unused(handle);
+        }
+        if chunk > self.left() {
+            return none();
+        }
+        let Some(allocation) = Allocation::new(Kind::Pool, 0, chunk as usize) else { return none() };
+        let at = self.addresses.allocate(chunk as usize);
+        self.by_address.insert(at, allocation);
+        self.used += chunk as usize;
+        if let Some(pool) = self.pool(handle) {
+            pool.add(at, chunk);
+        }
+        Ok(at)
+    }
+
+    /// The stream has got to the allocation.
+    pub(super) fn comes_to_be(&mut self, at: u64, asked: usize) {
+        self.pools.there.insert(at, asked);
+    }
+
+    /// The stream has got to the free.
+    pub(super) fn ceases_to_be(&mut self, at: u64) {
+        self.pools.there.remove(&at);
+    }
+
+    /// The context that the memory of a pool at this address was allocated in, if it is used.
+    pub(super) fn user_of(&self, at: u64) -> Option<Handle> {
+        self.pools.by_handle.values().find_map(|pool| match pool.pieces.get(&at)?.state {
+            State::Used { context, .. } => Some(context),
+            State::Free(_) => None,
+        })
+    }
+
+    /// Frees memory of a pool: for the stream at once, for all when this has come.
+    pub(super) fn free_in(&mut self, at: u64, freed: Option<Freed>) {
+        let pools = self.pools.by_handle.values_mut();
+        let of = |pool: &&mut Pool| {
+            pool.pieces.get(&at).is_some_and(|piece| matches!(piece.state, State::Used { .. }))
+        };
+        if let Some(pool) = pools.into_iter().find(of) {
+            pool.take(at, freed.into_iter().collect());
+        }
+    }
+
+    /// Frees memory of a pool, which nothing uses any more.
+    pub(super) fn free_at_once(&mut self, at: u64) {
+        self.ceases_to_be(at);
+        self.free_in(at, None);
+    }
+
+    /// The program has waited for something: unused memory beyond the thresholds goes back to the device.
+    pub(in crate::sim) fn after_wait(&mut self) {
+        let mut gone = Vec::new();
+        for pool in self.pools.by_handle.values_mut() {
+            pool.settle();
+            gone.append(&mut pool.to_release(if pool.destroyed { 0 } else { pool.threshold }));
+        }
+        self.give_back(gone);
+        self.pools.by_handle.retain(|_, pool| !pool.destroyed || pool.reserved > 0);
+    }
+
+    /// Gives all unused memory of a pool back, as the device has no other.
+    fn release_unused(&mut self, handle: usize) {
+        let Some(pool) = self.pool(handle) else { return };
+        pool.settle();
+        let gone = pool.to_release(0);
+        self.give_back(gone);
+    }
+
+    pub(super) fn trim_pool(&mut self, handle: usize, keep: u64) {
+        let gone = self.pool(handle).map_or(Vec::new(), |pool| pool.to_release(keep));
+        self.give_back(gone);
+    }
+
+    fn give_back(&mut self, gone: Vec<(u64, u64)>) {
+        for (at, size) in gone {
+            self.by_address.remove(&at);
+            self.addresses.release(at, size as usize);
+            self.used -= size as usize;
+        }
+    }
+
+    /// How many pieces of pools the program has and has not freed.
+    pub(super) fn count_pieces(&self) -> usize {
+        let pieces = self.pools.by_handle.values().flat_map(|pool| pool.pieces.values());
+        pieces.filter(|piece| matches!(piece.state, State::Used { .. })).count()
+    }
+
+    /// Whether a call may name these bytes of a pool's chunk.
+    pub(super) fn check_used(&self, address: u64, size: usize) -> Result<(), String> {
+        let found = self.pools.by_handle.values().find_map(|pool| {
+            let (at, piece) = pool.pieces.range(..=address).next_back()?;
+            (address - at < piece.size).then_some((*at, piece))
+        });
+        match found {
+            Some((at, Piece { state: State::Used { asked, .. }, .. })) => within(address, size, at, *asked),
+            Some((at, _)) => Err(format!(
+                "{size} bytes at {address:#x}, and what a pool had at {at:#x} was freed in a stream"
+            )),
+            None => Err(format!("{size} bytes at {address:#x}, where nothing is allocated")),
+        }
+    }
+
+    /// Whether work may touch these bytes of a pool's chunk, now that its stream is there.
+    pub(super) fn check_there(&self, address: u64, size: usize) -> Result<(), String> {
+        match self.pools.there.range(..=address).next_back() {
+            Some((at, asked)) if address - at < *asked as u64 => within(address, size, *at, *asked),
+            _ => Err(format!(
+                "{size} bytes at {address:#x} of a pool, before the stream that allocates them has got there or \
+                 after the one that frees them has"
+            )),
+        }
+    }
+}
+
+fn within(address: u64, size: usize, at: u64, asked: usize) -> Result<(), String> {
+    let from = (address - at) as usize;
+    if from.checked_add(size).is_some_and(|end| end <= asked) {
+        return Ok(());
+    }
+    Err(format!("{size} bytes at {from} of an allocation of {asked} bytes at {at:#x}"))
+}
+
+pub(in crate::sim) fn default_pool(device: usize) -> usize {
+    FIRST_HANDLE + device * HANDLE_STEP
+}

@@ -1,0 +1,67 @@
+//! Copies and fills of rows.
+
+use super::copies::{End, waiting};
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
+
+/// One side of a copy of rows.
+pub(super) struct Side {
+    /// The rows, from the first byte that is copied of each.
+    pub(super) rows: Vec<End>,
+    /// Bytes from row to row.
+    pub(super) pitch: usize,
+    /// Bytes before the first one of each row.
+    pub(super) x: usize,
+}
+
+impl Machine {
+    fn check_side(&mut self, side: &Side, width: usize) -> Answer<()> {
+        let row = side.x.saturating_add(width);
+        // A pitch of 0 is as many bytes as are copied.
+        if side.pitch != 0 && side.pitch < row {
+            return self
+                .refuse(INVALID_VALUE, format_args!("rows of {row} bytes, {} bytes apart", side.pitch));
+        }
+        Ok(())
+    }
+}
+
+/// Copies rows of this width; with no stream, before it returns.
+pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize>) -> CUresult {
+    waiting(|m| {
+        m.place_of(stream)?;
+        if width == 0 || to.rows.is_empty() {
+            return Ok(None);
+        }
+        m.check_side(&to, width)?;
+        m.check_side(&from, width)?;
+        m.copy_parts(to.rows.into_iter().zip(from.rows).collect(), width, stream)
+    })
+}
+
+/// Fills the first elements of rows; with no stream, before it returns.
+pub(super) fn fill_rows(
+    (to, pitch): (u64, usize),
+    pattern: &[u8],
+    (width, height): (usize, usize),
+    stream: Option<usize>,
+) -> CUresult {
+    let each = pattern.len();
+    waiting(|m| {
+        m.place_of(stream)?;
+        if width == 0 || height == 0 {
+            return Ok(None);
+        }
+        let width = width.saturating_mul(each);
+        let fits = height == 1 || pitch >= width && pitch % each == 0;
+        if to % each as u64 != 0 || !fits {
+            let why =
+                format!("rows of {width} bytes, {pitch} bytes apart, from {to:#x}, in elements of {each}");
+            return m.refuse(INVALID_VALUE, why);
+        }
+        let last = (height - 1).checked_mul(pitch).and_then(|last| last.checked_add(width));
+        m.check_span(to, last)?;
+        let rows = (0..height).map(|row| to + (row * pitch) as u64).collect();
+        m.fill_parts(rows, pattern, width, stream)
+    })
+}

@@ -1,0 +1,165 @@
+//! What a stream shares with the memory that is allocated in its order: the handle, until the last of them is gone.
+
+// A number leads back to what it was given to.
+#![allow(unsafe_code)]
+
+use crate::context::Resource;
+use crate::driver::Driver;
+use crate::driver::ffi::{CUevent, CUstream};
+use crate::error::{CudaError, CudaResult};
+use crate::liveness::NUMBERS;
+use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A stream's handle. Memory whose home the stream is frees in it, so the stream is destroyed when the program has
+/// dropped it and all such memory is gone.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    stream: Resource<CUstream>,
+    /// An event for those who are to wait for the stream; made at first need. It is only ever recorded in this stream,
+    /// so whoever finds a later mark than he made waits for more, and never for less.
+    mark: OnceLock<Box<Resource<CUevent>>>,
+    /// From the first memory on.
+    number: OnceLock<u16>,
+    /// Whether the stream captures what it gets, so that nothing may be freed in its order.
+    captures: AtomicBool,
+}
+
+/// The event is not for measuring.
+const DISABLE_TIMING: u32 = 2;
+
+/// Streams by number, from [`NUMBERS`] on: those below are contexts'.
+static BY_NUMBER: [AtomicPtr<Shared>; NUMBERS as usize] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS as usize];
+
+/// Numbers that are free again, and how many were given out.
+static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
+
+impl Shared {
+    pub(super) fn new(stream: Resource<CUstream>) -> Shared {
+        Shared { stream, mark: OnceLock::new(), number: OnceLock::new(), captures: AtomicBool::new(false) }
+    }
+
+    /// The handle, of a stream that nothing shares any more.
+    pub(super) fn into_stream(mut self) -> Resource<CUstream> {
+        self.stream.take()
+    }
+
+    /// A number that leads back here as long as this lives.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSupported`](CudaError::NotSupported) if 32767 streams have one.
+    #[inline]
+    pub(crate) fn number(self: &Arc<Self>) -> CudaResult<u16> {
+        match self.number.get() {
+            Some(number) => Ok(*number),
+            None => self.take_number(),
+        }
+    }
+
+    #[cold]
+    fn take_number(self: &Arc<Self>) -> CudaResult<u16> {
+        let mut numbered = NUMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have been here first.
+        if let Some(number) = self.number.get() {
+            return Ok(*number);
+        }
+        let (free, given) = &mut *numbered;
+        let number = free.pop().or_else(|| {
+            *given += u16::from(*given < NUMBERS - 1);
+            (*given < NUMBERS - 1).then_some(*given)
+        });
+        let Some(number) = number else {
+            let most = NUMBERS - 2;
+            return Err(CudaError::NotSupported
+                .note(format_args!("to allocate memory in the order of more than {most} streams")));
+        };
+        BY_NUMBER[usize::from(number)].store(Arc::as_ptr(self).cast_mut(), Ordering::Release);
+        Ok(*self.number.get_or_init(|| NUMBERS + number))
+    }
+
+    /// What has this number; `None` if it is not a stream's.
+    ///
+    /// # Safety
+    ///
+    /// What the number was given to lives meanwhile.
+    pub(crate) unsafe fn numbered(number: u16) -> Option<Arc<Shared>> {
+        let at = BY_NUMBER.get(usize::from(number.checked_sub(NUMBERS)?))?.load(Ordering::Acquire);
+        // SAFETY: it lives, says the caller, and whatever has a number is in an `Arc`.
+        unsafe {
+            Arc::increment_strong_count(at);
+            Some(Arc::from_raw(at))
+        }
+    }
+
+    pub(super) fn mark(&self) -> CudaResult<&Resource<CUevent>> {
+        if let Some(mark) = self.mark.get() {
+            return Ok(mark);
+        }
+        let make = |driver: &Driver| driver.event_create(DISABLE_TIMING);
+        let made = Resource::make_in(self.stream.context(), make, Driver::event_destroy)?;
+        Ok(self.mark.get_or_init(|| Box::new(made)))
+    }
+
+    /// Makes what the event needs that others wait with.
+    pub(crate) fn prepare(&self) -> CudaResult<()> {
+        self.mark().map(|_| ())
+    }
+
+    /// Has the other stream wait for what this one has got so far.
+    pub(crate) fn before(&self, later: &Shared) -> CudaResult<()> {
+        let mark = self.mark()?;
+        mark.with_both(&self.stream, Driver::event_record)?;
+        mark.with_both(&later.stream, |driver, mark, stream| driver.stream_wait_event(stream, mark, 0))
+    }
+
+    /// As [`before`](Self::before), where the contexts' owners may have let go. Work that the driver has no more is done.
+    pub(crate) fn before_at_last(&self, later: &Shared) -> CudaResult<()> {
+        let Some(mark) = self.mark.get() else { return Ok(()) };
+        let ordered = mark.with_retiring(|_, event| {
+            self.stream
+                .with_retiring(|driver, stream| driver.event_record(event, stream))
+                .unwrap_or(Ok(()))?;
+            let waits =
+                later.stream.with_retiring(|driver, stream| driver.stream_wait_event(stream, event, 0));
+            waits.unwrap_or(Ok(()))
+        });
+        ordered.unwrap_or(Ok(())).or_else(|error| {
+            // It is waited for here, then.
+            self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(())).map_err(|_| error)
+        })
+    }
+
+    /// Whether the stream captures what it gets: then nothing can be freed in its order, and what is allocated is the
+    /// graph's.
+    #[inline]
+    pub(crate) fn captures(&self) -> bool {
+        self.captures.load(Ordering::Relaxed)
+    }
+
+    #[allow(dead_code, reason = "what captures streams will say when a capture begins and ends")]
+    pub(crate) fn set_captures(&self, captures: bool) {
+        self.captures.store(captures, Ordering::Relaxed);
+    }
+}
+
+impl Deref for Shared {
+    type Target = Resource<CUstream>;
+
+    fn deref(&self) -> &Resource<CUstream> {
+        &self.stream
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.get() {
+            let number = number - NUMBERS;
+            BY_NUMBER[usize::from(number)].store(ptr::null_mut(), Ordering::Release);
+            NUMBERED.lock().unwrap_or_else(PoisonError::into_inner).0.push(number);
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Pools, and memory in the order of streams.
+
+use crate::harness::{drain, other, run, run_alone, table};
+use custack::driver::ffi::{
+    CUDA_MEMCPY2D, CUcontext, CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemoryPool, CUstream,
+};
+use std::ptr::{null, null_mut};
+
+const MIB: usize = 1 << 20;
+
+fn properties() -> CUmemPoolProps {
+    CUmemPoolProps {
+        allocType: 1,
+        handleTypes: 0,
+        location: CUmemLocation { kind: 1, id: 0 },
+        win32SecurityAttributes: null_mut(),
+        maxSize: 0,
+        usage: 0,
+        gpuDirectRDMACapable: 0,
+        reserved: [0; 53],
+    }
+}
+
+fn create(properties: &CUmemPoolProps) -> (u32, CUmemoryPool) {
+    let mut pool = null_mut();
+    (call!(cuMemPoolCreate(&mut pool, properties)), pool)
+}
+
+fn own() -> CUmemoryPool {
+    let (status, pool) = create(&properties());
+    assert_eq!(status, 0);
+    pool
+}
+
+fn default_pool() -> CUmemoryPool {
+    let mut pool = null_mut();
+    assert_eq!(call!(cuDeviceGetDefaultMemPool(&mut pool, 0)), 0);
+    pool
+}
+
+fn destroy(pool: CUmemoryPool) -> u32 {
+    call!(cuMemPoolDestroy(pool))
+}
+
+fn stream() -> CUstream {
+    let mut stream = null_mut();
+    assert_eq!(call!(cuStreamCreate(&mut stream, 1)), 0);
+    stream
+}
+
+/// A context on top of this thread's stack, and two streams of it.
+fn place() -> (CUcontext, CUstream, CUstream) {
+    (other::create(), stream(), stream())
+}
+
+fn leave(context: CUcontext) {
+    drain();
+    other::destroy(context);
+}
+
+fn alloc(size: usize, stream: CUstream) -> (u32, u64) {
+    let mut address = 7;
+    (call!(cuMemAllocAsync(&mut address, size, stream)), address)
+}
+
+fn alloc_from(pool: CUmemoryPool, size: usize, stream: CUstream) -> (u32, u64) {
+    let mut address = 7;
+    (call!(cuMemAllocFromPoolAsync(&mut address, size, pool, stream)), address)
+}
+
+fn got(pool: CUmemoryPool, size: usize, stream: CUstream) -> u64 {
+    let (status, address) = alloc_from(pool, size, stream);
+    assert_eq!(status, 0);
+    address
+}
+
+fn free(address: u64, stream: CUstream) -> u32 {
+    call!(cuMemFreeAsync(address, stream))
+}
+
+fn sync(stream: CUstream) {
+    assert_eq!(call!(cuStreamSynchronize(stream)), 0);
+}
+
+fn get(pool: CUmemoryPool, attribute: u32) -> (u32, u64) {
+    let mut value = 0u64;
+    (call!(cuMemPoolGetAttribute(pool, attribute, (&raw mut value).cast())), value)
+}
+
+fn set(pool: CUmemoryPool, attribute: u32, value: u64) -> u32 {
+    let mut value = value;
+    call!(cuMemPoolSetAttribute(pool, attribute, (&raw mut value).cast()))
+}
+
+fn reserved_used(pool: CUmemoryPool) -> (u64, u64) {
+    (get(pool, 5).1, get(pool, 7).1)
+}
+
+#[test]
+fn a_pool_begins_empty_and_with_all_reuse_allowed() {
+    run(|| {
+        let pool = own();
+        let values: Vec<_> = (1..=8).map(|attribute| get(pool, attribute)).collect();
+        assert_eq!(values, [(0, 1), (0, 1), (0, 1), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0)]);
+        assert_eq!((get(pool, 0).0, get(pool, 9).0), (1, 1));
+        // Switches take any number for on; peaks are set to 0 alone, and what is now cannot be set.
+        assert_eq!((set(pool, 1, 5), get(pool, 1)), (0, (0, 1)));
+        assert_eq!((set(pool, 4, 5), get(pool, 4)), (0, (0, 5)));
+        let status = [0, 5, 6, 7, 8, 9].map(|attribute| (set(pool, attribute, 0), set(pool, attribute, 5)));
+        assert_eq!(status, [(1, 1), (1, 1), (0, 1), (1, 1), (0, 1), (1, 1)]);
+        assert_eq!(destroy(pool), 0);
+    });
+}
+
+#[test]
+fn a_pool_needs_good_properties_and_pointers() {
+    run(|| {
+        let with = |change: fn(&mut CUmemPoolProps)| {
+            let mut changed = properties();
+            change(&mut changed);
+            create(&changed).0
+        };
+        assert_eq!(call!(cuMemPoolCreate(null_mut(), &properties())), 1);
+        assert_eq!(call!(cuMemPoolCreate(&mut null_mut(), null())), 1);
+        assert_eq!(with(|p| p.allocType = 0), 1);
+        assert_eq!(with(|p| p.location.kind = 0), 1);
+        assert_eq!(with(|p| p.location.kind = 9), 1);
+        assert_eq!(with(|p| p.location.id = 99), 1);
+        assert_eq!(with(|p| p.location.id = -1), 1);
+        assert_eq!(with(|p| p.handleTypes = 0x100), 1);
+        assert_eq!(with(|p| p.reserved[20] = 1), 1);
+        assert_eq!(with(|p| p.maxSize = usize::MAX), 2);
+    });
+}
+
+#[test]
+fn the_devices_own_pool_stays_and_what_is_no_pool_is_refused() {
+    run(|| {
+        let (pool, mut found) = (default_pool(), null_mut());
+        assert_eq!((call!(cuDeviceGetMemPool(&mut found, 0)), found == pool), (0, true));
+        assert_eq!((destroy(pool), destroy(null_mut())), (1, 1));
+        assert_eq!((get(null_mut(), 7).0, call!(cuMemPoolGetAttribute(pool, 7, null_mut()))), (1, 1));
+        assert_eq!(
+            (
+                call!(cuDeviceGetDefaultMemPool(null_mut(), 0)),
+                call!(cuDeviceGetDefaultMemPool(&mut found, 99))
+            ),
+            (1, 101)
+        );
+        assert_eq!((call!(cuDeviceSetMemPool(0, null_mut())), call!(cuDeviceSetMemPool(99, pool))), (1, 1));
+    });
+}
+
+#[test]
+fn a_destroyed_pool_is_refused_and_its_memory_stays() {
+    run(|| {
+        let (ctx, a, _) = place();
+        let pool = own();
+        let address = got(pool, 4096, a);
+        assert_eq!(destroy(pool), 0);
+        assert_eq!((get(pool, 7).0, alloc_from(pool, 16, a).0, destroy(pool)), (1, 1, 1));
+        assert_eq!(call!(cuMemsetD8_v2(address, 1, 16)), 0);
+        assert_eq!(free(address, a), 0);
+        sync(a);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn chunks_are_of_32_mib_and_what_is_used_is_counted_to_the_byte() {
+    run(|| {
+        let (ctx, a, _) = place();
+        let pool = own();
+        let (one, more) = (got(pool, 1, a), got(pool, 4 * MIB, a));
+        assert_eq!(reserved_used(pool), (32 << 20, (4 << 20) + 1));
+        assert_eq!((free(one, a), free(more, a)), (0, 0));
+        assert_eq!(get(pool, 7), (0, 0));
+        assert_eq!(get(pool, 8), (0, (4 << 20) + 1));
+        sync(a);
+        assert_eq!(reserved_used(pool), (0, 0));
+        assert_eq!(destroy(pool), 0);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn the_most_that_a_pool_takes_is_rounded_up_to_chunks() {
+    run(|| {
+        let (ctx, a, _) = place();
+        let mut small = properties();
+        small.maxSize = 1;
+        let (status, pool) = create(&small);
+        assert_eq!((status, alloc_from(pool, 1, a).0, alloc_from(pool, 4 * MIB, a).0), (0, 0, 0));
+        assert_eq!((alloc_from(pool, 31 * MIB, a).0, alloc_from(pool, 33 * MIB, a).0), (2, 2));
+        assert_eq!(destroy(pool), 0);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn memory_is_freed_by_any_way_and_in_any_stream_once() {
+    run(|| {
+        let (ctx, a, b) = place();
+        let got = || alloc(4096, a).1;
+        assert_eq!(free(got(), b), 0, "in another stream");
+        assert_eq!(free(got(), null_mut()), 0, "in the default one");
+        let address = got();
+        assert_eq!((call!(cuMemFree_v2(address)), call!(cuMemFree_v2(address))), (0, 1), "by cuMemFree");
+        // A stream that is gone is not needed to free what was allocated in it.
+        let gone = stream();
+        let address = alloc(4096, gone).1;
+        assert_eq!(call!(cuStreamDestroy_v2(gone)), 0);
+        assert_eq!(free(address, b), 0);
+        sync(b);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn an_allocation_needs_a_size_and_a_pointer() {
+    run(|| {
+        let (ctx, a, _) = place();
+        assert_eq!((alloc(0, a), free(0, a)), ((0, 0), 0), "nothing is allocated and freed for nothing");
+        assert_eq!(call!(cuMemAllocAsync(null_mut(), 16, a)), 1);
+        assert_eq!((alloc(1 << 50, a).0, alloc_from(null_mut(), 16, a).0), (2, 1));
+        leave(ctx);
+    });
+}
+
+#[test]
+fn a_pitch_is_a_multiple_of_512_and_elements_are_of_4_8_or_16_bytes() {
+    run(|| {
+        let ctx = other::create();
+        let pitch = |width, height, element| {
+            let (mut address, mut pitch) = (0, 0);
+            let status = call!(cuMemAllocPitch_v2(&mut address, &mut pitch, width, height, element));
+            if status == 0 {
+                assert_eq!(call!(cuMemFree_v2(address)), 0);
+            }
+            (status, pitch)
+        };
+        let pitches = [1, 512, 513, 5000, 65537].map(|width| pitch(width, 10, 4));
+        assert_eq!(pitches, [(0, 512), (0, 512), (0, 1024), (0, 5120), (0, 66048)]);
+        let elements = [0, 1, 2, 4, 8, 16, 32].map(|element| pitch(100, 10, element).0);
+        assert_eq!(elements, [1, 1, 1, 0, 0, 0, 1]);
+        assert_eq!((pitch(0, 10, 4).0, pitch(100, 0, 4).0, pitch(1 << 40, 1 << 20, 4).0), (1, 1, 2));
+        assert_eq!(pitch(1 << 40, 1 << 40, 4).0, 1, "more than there can be");
+        leave(ctx);
+    });
+}
+
+#[test]
+fn fills_are_aligned_and_within_memory_and_rows_do_not_overlap() {
+    run(|| {
+        let ctx = other::create();
+        let mut at = 0;
+        assert_eq!(call!(cuMemAlloc_v2(&mut at, 5120)), 0);
+        assert_eq!((call!(cuMemsetD16_v2(at + 1, 1, 4)), call!(cuMemsetD32_v2(at + 2, 1, 4))), (1, 1));
+        assert_eq!((call!(cuMemsetD32_v2(at + 1, 1, 0)), call!(cuMemsetD32_v2(0, 1, 0))), (0, 0));
+        assert_eq!((call!(cuMemsetD32_v2(0, 1, 1)), call!(cuMemsetD32_v2(at, 1, 1 << 40))), (1, 1));
+        let rows = |pitch, width, height| call!(cuMemsetD2D8_v2(at, pitch, 1, width, height));
+        assert_eq!((rows(512, 100, 10), rows(512, 0, 10), rows(512, 100, 0)), (0, 0, 0));
+        assert_eq!((rows(64, 100, 2), rows(0, 100, 1), rows(0, 100, 2)), (1, 0, 1));
+        let words = |at, pitch, height| call!(cuMemsetD2D32_v2(at, pitch, 1, 100, height));
+        assert_eq!((words(at, 402, 2), words(at, 400, 2), words(at + 2, 400, 2)), (1, 0, 1));
+        assert_eq!(words(at, 512, 1_000_000), 1);
+        assert_eq!(call!(cuMemFree_v2(at)), 0);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn rows_are_copied_within_memory_and_their_distance() {
+    run(|| {
+        let ctx = other::create();
+        let mut at = 0;
+        assert_eq!(call!(cuMemAlloc_v2(&mut at, 10240)), 0);
+        let copy = |from: u64, x: usize, pitch: usize, size: (usize, usize)| {
+            let copy = CUDA_MEMCPY2D {
+                srcXInBytes: x,
+                srcY: 0,
+                srcMemoryType: 2,
+                srcHost: null(),
+                srcDevice: from,
+                srcArray: null_mut(),
+                srcPitch: pitch,
+                dstXInBytes: 0,
+                dstY: 0,
+                dstMemoryType: 2,
+                dstHost: null_mut(),
+                dstDevice: at + 5120,
+                dstArray: null_mut(),
+                dstPitch: 512,
+                WidthInBytes: size.0,
+                Height: size.1,
+            };
+            call!(cuMemcpy2D_v2(&copy))
+        };
+        assert_eq!(
+            (copy(at, 0, 512, (100, 10)), copy(at, 0, 512, (0, 10)), copy(at, 0, 512, (100, 0))),
+            (0, 0, 0)
+        );
+        assert_eq!((copy(at, 0, 64, (100, 2)), copy(at, 64, 128, (100, 2))), (1, 1), "rows that overlap");
+        assert_eq!((copy(at, 0, 0, (100, 1)), copy(at, 0, 101, (100, 2))), (0, 0));
+        assert_eq!((copy(at, 0, 512, (100, 100_000)), copy(0, 0, 512, (100, 1))), (1, 1));
+        assert_eq!((copy(0, 0, 0, (0, 0)), call!(cuMemcpy2D_v2(null()))), (0, 1));
+        assert_eq!(call!(cuMemFree_v2(at)), 0);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn a_pools_own_device_always_reads_and_writes_it() {
+    run_alone(|| {
+        let pool = own();
+        let (mut flags, mut location) = (7, CUmemLocation { kind: 1, id: 0 });
+        assert_eq!((call!(cuMemPoolGetAccess(&mut flags, pool, &mut location)), flags), (0, 3));
+        let grant = |flags| {
+            let access = CUmemAccessDesc { location: CUmemLocation { kind: 1, id: 0 }, flags };
+            call!(cuMemPoolSetAccess(pool, &access, 1))
+        };
+        assert_eq!((grant(3), grant(0), grant(1), grant(2)), (0, 101, 801, 1));
+        assert_eq!(destroy(pool), 0);
+    });
+}
+
+#[test]
+fn memory_is_allocated_and_freed_in_a_stream_whatever_is_current() {
+    run(|| {
+        let (ctx, a, _) = place();
+        drain();
+        let (status, address) = alloc(4096, a);
+        assert_eq!((status, call!(cuMemsetD8Async(address, 1, 16, a)), free(address, a)), (0, 0, 0));
+        // Without a context current the default stream is no stream, and nothing is done without one.
+        assert_eq!((alloc(16, null_mut()).0, call!(cuMemsetD8_v2(address, 1, 16))), (201, 201));
+        other::push(ctx);
+        sync(a);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn what_was_freed_by_a_call_is_refused_before_the_stream_gets_there() {
+    run(|| {
+        let (ctx, a, b) = place();
+        let address = alloc(4096, a).1;
+        assert_eq!(free(address, a), 0);
+        assert_eq!((free(address, a), free(address, b), call!(cuMemFree_v2(address))), (1, 1, 1));
+        assert_eq!(call!(cuMemsetD8Async(address, 1, 16, a)), 1);
+        sync(a);
+        let mut managed = 0;
+        assert_eq!(call!(cuMemAllocManaged(&mut managed, 4096, 1)), 0);
+        assert_eq!((free(managed, a), call!(cuMemFree_v2(managed))), (801, 0));
+        let mut plain = 0;
+        assert_eq!(call!(cuMemAlloc_v2(&mut plain, 4096)), 0);
+        assert_eq!(free(plain, a), 0, "plain memory may be freed in a stream");
+        sync(a);
+        leave(ctx);
+    });
+}
+
+#[test]
+fn memory_of_a_pool_outlives_the_context_of_its_stream() {
+    run(|| {
+        let (below, b, _) = place();
+        let (above, a, _) = place();
+        let pool = own();
+        let address = got(pool, 4096, a);
+        assert_eq!(call!(cuCtxDestroy_v2(above)), 0);
+        assert_eq!((call!(cuMemsetD8_v2(address, 1, 16)), get(pool, 7)), (0, (0, 4096)));
+        assert_eq!((free(address, b), get(pool, 7), destroy(pool)), (0, (0, 0), 0));
+        leave(below);
+    });
+}
+
+#[test]
+fn memory_is_registered_once_and_unregistered_where_it_begins() {
+    run(|| {
+        let ctx = other::create();
+        let mut values = vec![0u8; 16384];
+        let start = values.as_mut_ptr().cast::<std::ffi::c_void>();
+        let at = |offset: usize| start.wrapping_byte_add(offset);
+        let register = |offset, size, flags| call!(cuMemHostRegister_v2(at(offset), size, flags));
+        assert_eq!((register(0, 8192, 0), register(0, 8192, 0), register(100, 50, 0)), (0, 712, 712));
+        let (mut address, mut flags) = (0, 0);
+        assert_eq!(call!(cuMemHostGetDevicePointer_v2(&mut address, at(5), 0)), 0);
+        assert_eq!((address, call!(cuMemHostGetFlags(&mut flags, start)), flags), (at(5) as u64, 0, 2));
+        assert_eq!((call!(cuMemHostUnregister(at(1))), call!(cuMemFreeHost(start))), (1, 1));
+        assert_eq!((call!(cuMemHostUnregister(start)), call!(cuMemHostUnregister(start))), (0, 713));
+        assert_eq!((register(0, 0, 0), register(0, 16, 4), register(0, 16, 0x10)), (1, 1, 1));
+        assert_eq!(call!(cuMemHostRegister_v2(null_mut(), 16, 0)), 1);
+        assert_eq!(call!(cuMemHostUnregister(null_mut())), 1);
+        let mut locked = null_mut();
+        assert_eq!(call!(cuMemHostAlloc(&mut locked, 100, 4)), 0);
+        assert_eq!((call!(cuMemHostGetFlags(&mut flags, locked)), flags), (0, 6));
+        assert_eq!((call!(cuMemHostRegister_v2(locked, 100, 0)), call!(cuMemHostUnregister(locked))), (1, 1));
+        assert_eq!(call!(cuMemFreeHost(locked)), 0);
+        assert_eq!(
+            (call!(cuMemHostAlloc(&mut locked, 100, 8)), call!(cuMemHostAlloc(null_mut(), 100, 0))),
+            (1, 1)
+        );
+        leave(ctx);
+        assert_eq!(register(0, 16, 0), 201);
+    });
+}
+
+#[test]
+fn copies_between_contexts_need_no_context() {
+    run(|| {
+        let ctx = other::create();
+        let (mut from, mut to) = (0, 0);
+        assert_eq!((call!(cuMemAlloc_v2(&mut from, 64)), call!(cuMemAlloc_v2(&mut to, 64))), (0, 0));
+        let copy = |to, from, size| call!(cuMemcpyPeer(to, null_mut(), from, ctx, size));
+        assert_eq!(
+            (copy(to, from, 64), copy(0, 0, 0), copy(0, from, 64), copy(to, from, 1 << 30)),
+            (0, 0, 1, 1)
+        );
+        assert_eq!((call!(cuMemFree_v2(from)), call!(cuMemFree_v2(to))), (0, 0));
+        leave(ctx);
+    });
+}
