@@ -1,19 +1,21 @@
 //! The streams that use memory whose home is another one.
 
 use crate::stream::Shared;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Streams, each of them once.
+type Streams = Mutex<Vec<Arc<Shared>>>;
+
+/// Streams, each of them once. Most memory has none, and no room for them.
 #[derive(Debug, Default)]
-pub(super) struct Others(Mutex<Vec<Arc<Shared>>>);
+pub(super) struct Others(OnceLock<Box<Streams>>);
+
+fn lock(streams: &Streams) -> MutexGuard<'_, Vec<Arc<Shared>>> {
+    streams.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Others {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, stream: &Arc<Shared>) {
-        let mut all = self.lock();
+        let mut all = lock(self.0.get_or_init(Box::default));
         if !all.iter().any(|known| Arc::ptr_eq(known, stream)) {
             all.push(Arc::clone(stream));
         }
@@ -21,6 +23,6 @@ impl Others {
 
     /// Clones, as no lock is held across a call.
     pub(super) fn all(&self) -> Vec<Arc<Shared>> {
-        self.lock().clone()
+        self.0.get().map_or(Vec::new(), |all| lock(all).clone())
     }
 }

@@ -147,6 +147,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// As [`DeviceBuffer::drop`](super::DeviceBuffer::drop).
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+    #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(buffer: PitchedBuffer<T>) -> DropResult<PitchedBuffer<T>> {
         let PitchedBuffer { width, mut height, pitch, values, .. } = buffer;
         buffer.memory.free().map_err(|(error, memory)| {

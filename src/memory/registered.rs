@@ -131,6 +131,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     /// What the driver answers. It may have unlocked the slice all the same, so dropping what comes back does nothing;
     /// except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
     #[doc(alias("cuMemHostUnregister"))]
+    #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(registered: RegisteredSlice<'a, T>) -> DropResult<RegisteredSlice<'a, T>> {
         let RegisteredSlice { memory, slice } = registered;
         memory.free().map_err(|(error, memory)| (error, RegisteredSlice { memory, slice }))

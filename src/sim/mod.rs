@@ -21,7 +21,8 @@
 //!   peaks. An allocation in the order of a stream reuses the address of memory that was freed in the same stream
 //!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for, once
 //!   it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches memory
-//!   before its allocation or after its free, in the order of the streams, fails, and the log says so.
+//!   before its allocation or after its free, in the order of the streams, fails, and the log says so, where a GPU
+//!   reads and writes what happens to be there. Kinds of pools for other processes or on the host are refused.
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.

@@ -143,7 +143,7 @@ impl Pool {
     }
 
     /// Chunks that are free for all, the last ones first, as long as more than this is reserved.
-    pub(super) fn to_release(&mut self, keep: u64) -> Vec<(u64, u64)> {
+    pub(super) fn release(&mut self, keep: u64) -> Vec<(u64, u64)> {
         let unused = |(at, size): (&u64, &u64)| {
             let piece = self.pieces.get(at)?;
             let free = matches!(&piece.state, State::Free(freed) if freed.is_empty());

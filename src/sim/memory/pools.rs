@@ -171,7 +171,7 @@ impl Memory {
         let mut gone = Vec::new();
         for pool in self.pools.by_handle.values_mut() {
             pool.settle();
-            gone.append(&mut pool.to_release(if pool.destroyed { 0 } else { pool.threshold }));
+            gone.append(&mut pool.release(if pool.destroyed { 0 } else { pool.threshold }));
         }
         self.give_back(gone);
         self.pools.by_handle.retain(|_, pool| !pool.destroyed || pool.reserved > 0);
@@ -181,12 +181,12 @@ impl Memory {
     fn release_unused(&mut self, handle: usize) {
         let Some(pool) = self.pool(handle) else { return };
         pool.settle();
-        let gone = pool.to_release(0);
+        let gone = pool.release(0);
         self.give_back(gone);
     }
 
     pub(super) fn trim_pool(&mut self, handle: usize, keep: u64) {
-        let gone = self.pool(handle).map_or(Vec::new(), |pool| pool.to_release(keep));
+        let gone = self.pool(handle).map_or(Vec::new(), |pool| pool.release(keep));
         self.give_back(gone);
     }
 

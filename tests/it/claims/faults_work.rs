@@ -124,7 +124,7 @@ const OPERATIONS: [(&str, Operation); 24] = [
         drop(buffer);
         pool.trim_to(0)?;
         pool.grant(pool.device(), PoolAccess::ReadWrite)?;
-        (
+        let _ = (
             pool.usage()?,
             pool.access(pool.device())?,
             pool.is_current()?,

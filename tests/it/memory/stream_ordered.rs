@@ -20,7 +20,7 @@ fn four_kib(stream: &Stream) -> CudaResult<DeviceBuffer<u8>> {
 /// Holds the stream until the sender is dropped.
 fn hold(stream: &Stream) -> Sender<()> {
     let (sender, wait) = channel::<()>();
-    stream.add_callback(Box::new(move |_| assert!(wait.recv().is_err()))).unwrap();
+    stream.launch_host_func(move || assert!(wait.recv().is_err())).unwrap();
     sender
 }
 
@@ -328,7 +328,7 @@ fn memory_that_a_thread_has_at_its_end_is_freed() {
 }
 
 #[test]
-fn memory_whose_context_other_code_destroys_is_inert() {
+fn memory_in_a_stream_of_other_codes_context_is_freed_there() {
     run_alone(|| {
         let foreign = other::parked();
         let context = unsafe { custack::context::UnownedContext::from_raw(foreign) };

@@ -24,7 +24,7 @@ fn on_the_simulated_driver(name: &str, test: impl FnOnce() + Send) {
 
 fn hold(stream: &Stream) -> Sender<()> {
     let (sender, wait) = channel::<()>();
-    stream.add_callback(Box::new(move |_| assert!(wait.recv().is_err()))).unwrap();
+    stream.launch_host_func(move || assert!(wait.recv().is_err())).unwrap();
     sender
 }
 
