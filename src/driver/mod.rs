@@ -28,7 +28,7 @@ mod stack_top;
 mod table;
 mod version;
 
-pub(crate) use calls::{Order, RELAXED, Shape};
+pub(crate) use calls::{After, Edge, Order, RELAXED, Shape};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;
@@ -42,6 +42,7 @@ pub use version::CudaApiVersion;
 
 use crate::error::{CudaError, CudaResult};
 use ffi::{CUDA_SUCCESS, CUresult};
+use std::cell::Cell;
 use std::fmt;
 use std::num::NonZero;
 
@@ -115,9 +116,23 @@ fn check(function: &'static str, status: CUresult) -> CudaResult<()> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(failed(function, status)) }
 }
 
+thread_local! {
+    static FAILED: Cell<Option<(&'static str, CUresult)>> = const { Cell::new(None) };
+}
+
+/// The call of this thread since the last time that most likely broke a capture: the first that was refused because of one,
+/// else the first that failed.
+pub(crate) fn take_what_broke() -> Option<(&'static str, CUresult)> {
+    FAILED.take()
+}
+
 #[cold]
 fn failed(function: &'static str, status: CUresult) -> CudaError {
     let error = CudaError::from_code(status).unwrap_or(CudaError::UnknownError);
+    let of_captures = |status| (900..=907).contains(&status);
+    if FAILED.get().is_none_or(|(_, before)| of_captures(status) && !of_captures(before)) {
+        FAILED.set(Some((function, status)));
+    }
     let explained = running().and_then(|driver| driver.explain?(status));
     if let Some(why) = explained.filter(|why| !error.text().contains(&**why)) {
         return error.note(format_args!("to call {function}: {why}"));

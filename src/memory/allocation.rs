@@ -3,7 +3,7 @@
 // Frees what it owns.
 #![allow(unsafe_code)]
 
-use crate::context::{Pin, UnownedContext, is_gone};
+use crate::context::{Pin, UnownedContext, is_gone, refuse_by_default, refuse_unsafe, unbroken};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::retire;
@@ -57,6 +57,7 @@ pub(super) struct Allocation {
 impl Allocation {
     /// Allocates memory in the current context.
     pub(super) fn new(kind: Kind, size: usize) -> CudaResult<Allocation> {
+        refuse_unsafe("allocate memory")?;
         let context = UnownedContext::of_this_thread()?;
         let (address, pin) = context.pinned(|driver| kind.allocate(driver, size))?;
         Ok(Allocation { address, kind, pin: Some(pin), spent: false })
@@ -88,6 +89,7 @@ impl Allocation {
         if self.spent || size == 0 {
             return Ok(());
         }
+        refuse_by_default(self.context(), "fill memory")?;
         // SAFETY: this value owns the memory, and the caller knows its size.
         self.context().inside(|driver| unsafe { driver.memset(self.address, 0, size) })
     }
@@ -116,7 +118,7 @@ impl Allocation {
             return Ok(());
         }
         // SAFETY: this value owns the memory, and is spent or dropped after this.
-        let free = |driver: &Driver| unsafe { self.kind.free(driver, self.address) };
+        let free = |driver: &Driver| unbroken(driver, || unsafe { self.kind.free(driver, self.address) });
         let Some(pin) = &self.pin else { return free(driver()?) };
         match pin.context().dispose(free) {
             Some(Err(error)) if !is_gone(error) => Err(error),

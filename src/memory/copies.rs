@@ -5,7 +5,7 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use crate::context::UnownedContext;
+use crate::context::{UnownedContext, refuse_by_default, refuse_in_current};
 use crate::driver::{Driver, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -133,6 +133,7 @@ impl<T> DeviceSpan<T> {
         }
         self.usable()?;
         let Some(stream) = stream else {
+            refuse_by_default(&self.context, "copy without a stream")?;
             return self.context.inside(|driver| f(driver, None));
         };
         if !self.context.is_null() && self.context != *stream.context() {
@@ -177,6 +178,9 @@ impl<T> DeviceSpan<T> {
         }
         self.copy(from.count, stream, |driver, order| {
             let waits = order.is_none() && from.context != self.context;
+            if waits {
+                refuse_in_current("copy between two contexts")?;
+            }
             // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
             unsafe { driver.copy_on_device(self.address, from.address, self.bytes(), order) }?;
             // Freeing memory waits for the work of its own context, and for no other's: the source might be freed, and

@@ -1,9 +1,9 @@
 //! Streams that wait for each other, by an event that each of them keeps.
 
 use super::Stream;
-use crate::context::Resource;
-use crate::driver::Driver;
+use crate::context::{Resource, captures};
 use crate::driver::ffi::CUevent;
+use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
 
 /// The flag of an event that is not for measuring.
@@ -67,15 +67,27 @@ impl Stream {
             Some(mark) => mark,
             None => {
                 let make = |driver: &Driver| driver.event_create(DISABLE_TIMING);
-                let made = Resource::make_in(self.context(), make, Driver::event_destroy)?;
+                let made = Resource::make_in(self.context(), make, destroy_mark)?;
                 self.mark.get_or_init(|| Box::new(made))
             }
         };
         mark.with_both(&self.inner, Driver::event_record)?;
+        if captures::any() {
+            captures::recorded(mark.raw().addr(), self.key());
+        }
         Ok(mark)
     }
 
     fn wait_for(&self, mark: &Resource<CUevent>) -> CudaResult<()> {
-        mark.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+        self.waiting(mark.raw().addr(), || {
+            mark.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+        })
     }
+}
+
+fn destroy_mark(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
+    if captures::any() {
+        captures::forget_event(event.address());
+    }
+    driver.event_destroy(event)
 }
