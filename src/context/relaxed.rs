@@ -51,7 +51,7 @@ impl Drop for Mode<'_> {
 /// progress, and if one turns out to be, once more in it.
 #[inline]
 pub(crate) fn unbroken<R>(driver: &Driver, f: impl Fn() -> CudaResult<R>) -> CudaResult<R> {
-    if captures::any() {
+    if captures::any() && captures::forbidding().is_some() {
         return relaxed(driver, f);
     }
     match f() {

@@ -18,7 +18,7 @@ pub struct Node {
 
 /// What lies on an edge between two nodes; nearly always nothing, [`EdgeData::default`], and then the later node waits
 /// for the whole of the earlier one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct EdgeData {
     /// The moment of the earlier node: 0 for its end; of a kernel 1 for when its blocks have all asked for what comes after
     /// them to be launched, and 2 for when they have all begun.
