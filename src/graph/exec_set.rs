@@ -174,8 +174,8 @@ impl GraphExec {
     #[doc(alias = "cuGraphNodeGetEnabled")]
     pub fn is_enabled(&mut self, graph: &mut Graph, node: Node) -> CudaResult<bool> {
         let raw = self.find(graph, node)?;
-        // SAFETY: the key was looked up in the graph, which is borrowed.
         graph.with(|_, _| {
+            // SAFETY: the key was looked up in the graph, which is borrowed.
             self.with(|driver, exec| driver.graph_node_get_enabled(exec, unsafe { Held::new(raw) }))
         })
     }

@@ -34,19 +34,26 @@ impl<T: Send + 'static> Kept<T> {
         let data = Arc::into_raw(Arc::clone(&shell));
         // SAFETY: `gone` takes this count back, once; the value may be dropped on any thread.
         let made = unsafe { driver.user_object_create(data.cast_mut().cast(), Some(gone::<T>)) };
-        let result = made.map_err(|(error, was_made)| {
-            if !was_made {
-                // SAFETY: the driver has not taken it.
-                drop(unsafe { Arc::from_raw(data) });
+        let object = match made {
+            Ok(object) => object,
+            Err((error, was_made)) => {
+                if !was_made {
+                    // SAFETY: the driver has not taken it.
+                    drop(unsafe { Arc::from_raw(data) });
+                }
+                drop(take(&shell));
+                return Err(error);
             }
-            error
-        });
-        // SAFETY: the object was made a line above, with one reference. If the call fails nobody knows whose that is now, so
-        // it is left, with an empty shell.
-        let moved = result
-            .and_then(|object| unsafe { driver.graph_move_user_object(graph, object) }.map(|()| object));
-        match moved {
-            Ok(object) => Ok(Kept { shell, object }),
+        };
+        // SAFETY: the object was made above, with one reference. The graph gets one of its own and this one is given back,
+        // so that whether or not a call that fails has done its work, nothing is given back that is not ours.
+        let retained = unsafe { driver.graph_retain_user_object(graph, object) };
+        // SAFETY: as above.
+        if let Err(error) = unsafe { driver.user_object_release(object) } {
+            report::warn(format_args!("what a graph keeps may be kept for ever: {error}"));
+        }
+        match retained {
+            Ok(()) => Ok(Kept { shell, object }),
             Err(error) => {
                 drop(take(&shell));
                 Err(error)

@@ -88,7 +88,7 @@ use std::mem::{self, ManuallyDrop};
 /// A plan of work; see the [module](self).
 pub struct Graph {
     raw: CUgraph,
-    nodes: Nodes,
+    nodes: Box<Nodes>,
     /// The contexts of its nodes; copies, fills and allocations are in the first.
     pins: Vec<Pin>,
     /// Destroying failed, and may have taken effect.
@@ -123,7 +123,7 @@ impl Graph {
         Ok(Graph::of(raw, Nodes::new(), vec![pin]))
     }
 
-    fn of(raw: CUgraph, nodes: Nodes, pins: Vec<Pin>) -> Graph {
+    fn of(raw: CUgraph, nodes: Box<Nodes>, pins: Vec<Pin>) -> Graph {
         Graph { raw, nodes, pins, spent: false, not_sync: PhantomData }
     }
 

@@ -104,10 +104,10 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new() -> Nodes {
+    pub(super) fn new() -> Box<Nodes> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let graph = NEXT.fetch_add(1, Ordering::Relaxed);
-        Nodes { graph, next: 1, entries: BTreeMap::new(), by_raw: HashMap::new() }
+        Box::new(Nodes { graph, next: 1, entries: BTreeMap::new(), by_raw: HashMap::new() })
     }
 
     /// The number of the graph, never used again.

@@ -83,9 +83,17 @@ impl Stream {
 }
 
 impl Stream {
-    /// What is to be known of the stream while it captures, before it does: then it cannot be asked any more.
+    /// What is to be known of the stream while it captures, before it does: then to ask for its flags would break the
+    /// capture.
     pub(crate) fn member(&self) -> CudaResult<(Member, Pin)> {
-        let (flags, pin) = self.inner.with_pin(Driver::stream_get_flags)?;
+        let (flags, pin) =
+            self.inner.with_pin(|driver, stream| match driver.stream_is_capturing(stream)? {
+                0 => driver.stream_get_flags(stream),
+                _ => {
+                    Err(CudaError::IllegalState
+                        .note(format_args!("the stream is in a capture of other code's")))
+                }
+            })?;
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();
         Ok((Member { stream, context: self.context().id(), blocking }, pin))

@@ -35,7 +35,7 @@ pub enum Dependencies {
 #[derive(Debug)]
 pub struct Capture<'a> {
     stream: &'a Stream,
-    nodes: &'a RefCell<Nodes>,
+    nodes: &'a RefCell<Box<Nodes>>,
     not_send: PhantomData<*const ()>,
 }
 

@@ -82,8 +82,8 @@ pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResu
         true => driver.end_capture_into(stream).map(|()| ptr::null_mut()),
     };
     let gone = || Err(CudaError::ContextIsDestroyed);
-    let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     let broke = take_what_broke();
+    let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     match result {
         Ok(graph) => Ok(Ended { graph, pins }),
         Err(CudaError::StreamCaptureInvalidated) => Err(match broke {
@@ -127,7 +127,7 @@ pub(super) fn refuse_captured(stream: &Stream) -> CudaResult<()> {
 /// A graph of the program's while a stream captures into it.
 pub(super) struct Lent<'a, 'g> {
     pub(super) graph: &'g mut Graph,
-    pub(super) nodes: RefCell<Nodes>,
+    pub(super) nodes: RefCell<Box<Nodes>>,
     pub(super) running: Running<'a>,
 }
 

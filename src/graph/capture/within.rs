@@ -73,7 +73,7 @@ impl Capture<'_> {
     ///     a.fork(&mut b, |b| b.launch_host_func(|| println!("beside")))?;
     ///     a.launch_host_func(|| println!("last"))
     /// })?;
-    /// assert_eq!(graph.edges()?.len(), 2);
+    /// assert_eq!((graph.nodes()?.len(), graph.root_nodes()?.len()), (3, 1));
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     pub fn fork(&self, other: &mut Stream, f: impl FnOnce(&Capture<'_>) -> CudaResult<()>) -> CudaResult<()> {

@@ -75,7 +75,11 @@ fn launches_of_one_executable_come_one_after_the_other() {
             std::thread::sleep(Duration::from_millis(5));
         });
         let here = std::sync::Arc::clone(&inside);
-        graph.add_host_func(&[first.unwrap()], move || drop(here.fetch_sub(1, Ordering::SeqCst))).unwrap();
+        graph
+            .add_host_func(&[first.unwrap()], move || {
+                here.fetch_sub(1, Ordering::SeqCst);
+            })
+            .unwrap();
         let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
         for stream in [&a, &b, &a] {
             exec.launch(stream).unwrap();

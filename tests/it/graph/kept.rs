@@ -1,5 +1,7 @@
 //! What a graph uses stays as long as anything can run that was made from it, and is dropped once.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{add_collatz, counter, launched, module, read, stream};
 use crate::harness::{pushed, run};
 use custack::context::wait_until_retired;

@@ -1,5 +1,7 @@
 //! Graphs and contexts that are dropped in any order.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{counter, stream};
 use crate::harness::{is_simulated, parked, pushed, run, run_alone};
 use custack::context::wait_until_retired;

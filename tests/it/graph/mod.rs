@@ -34,7 +34,10 @@ pub(super) fn module() -> Arc<Module> {
 pub(super) fn counter() -> (Arc<AtomicUsize>, impl FnMut() + Send + 'static) {
     let count = Arc::new(AtomicUsize::new(0));
     let here = Arc::clone(&count);
-    (count, move || drop(here.fetch_add(1, Ordering::SeqCst)))
+    let counts = move || {
+        here.fetch_add(1, Ordering::SeqCst);
+    };
+    (count, counts)
 }
 
 /// Instantiates, launches so often, and waits.

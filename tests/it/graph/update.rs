@@ -1,5 +1,7 @@
 //! Executables that are changed: whole, or one node.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{add_collatz, counter, module, read, stream};
 use crate::harness::{pushed, run};
 use custack::context::wait_until_retired;

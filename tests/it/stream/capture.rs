@@ -27,7 +27,10 @@ pub(super) const MODES: [CaptureMode; 3] =
 pub(super) fn counter() -> (Arc<AtomicUsize>, impl FnMut() + Send + 'static) {
     let count = Arc::new(AtomicUsize::new(0));
     let here = Arc::clone(&count);
-    (count, move || drop(here.fetch_add(1, Ordering::SeqCst)))
+    let counts = move || {
+        here.fetch_add(1, Ordering::SeqCst);
+    };
+    (count, counts)
 }
 
 /// One node, so that there is something.

@@ -40,18 +40,26 @@ impl Driver {
         Ok(object)
     }
 
-    /// Gives the caller's one reference to the graph.
+    /// Gives the graph a reference of its own.
     ///
     /// # Safety
     ///
-    /// The caller has a reference, and has none afterwards.
-    pub(crate) unsafe fn graph_move_user_object(
+    /// The caller has a reference.
+    pub(crate) unsafe fn graph_retain_user_object(
         &self,
         graph: Graph<'_>,
         object: CUuserObject,
     ) -> CudaResult<()> {
-        const MOVE: u32 = 1;
-        ask!(self.cuGraphRetainUserObject(graph.raw(), object, 1, MOVE))
+        ask!(self.cuGraphRetainUserObject(graph.raw(), object, 1, 0))
+    }
+
+    /// Gives the caller's reference back.
+    ///
+    /// # Safety
+    ///
+    /// The caller has one, and has none afterwards.
+    pub(crate) unsafe fn user_object_release(&self, object: CUuserObject) -> CudaResult<()> {
+        ask!(self.cuUserObjectRelease(object, 1))
     }
 
     /// Takes a reference from the graph, and gives it back.

@@ -1,5 +1,7 @@
 //! Captures that spread to other streams, and come back or not.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{counter, is_free, something, stream};
 use crate::harness::{parked, pushed, run};
 use custack::error::{CudaError, CudaResult};

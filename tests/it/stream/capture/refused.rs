@@ -1,5 +1,7 @@
 //! What a capture would be broken by is refused before the driver is asked.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{MODES, something, stream};
 use crate::harness::{pushed, run, run_alone};
 use custack::context::{

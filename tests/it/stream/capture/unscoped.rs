@@ -1,5 +1,7 @@
 //! Captures that are begun and ended by hand.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{counter, is_free, something, stream};
 use crate::harness::{pushed, run, table};
 use custack::error::CudaError;
