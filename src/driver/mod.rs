@@ -117,22 +117,29 @@ fn check(function: &'static str, status: CUresult) -> CudaResult<()> {
 }
 
 thread_local! {
-    static FAILED: Cell<Option<(&'static str, CUresult)>> = const { Cell::new(None) };
+    /// A call that failed, and whether it is known to be what broke a capture.
+    static FAILED: Cell<(Option<(&'static str, CUresult)>, bool)> = const { Cell::new((None, false)) };
 }
 
 /// The call of this thread since the last time that most likely broke a capture: the first that was refused because of one,
-/// else the first that failed.
+/// else the last that failed before calls answered that it is broken.
 pub(crate) fn take_what_broke() -> Option<(&'static str, CUresult)> {
-    FAILED.take()
+    FAILED.take().0
+}
+
+fn remember(function: &'static str, status: CUresult) {
+    const BROKEN: CUresult = 901;
+    match (FAILED.get(), status) {
+        ((_, true), _) => {}
+        ((before, _), BROKEN) => FAILED.set((before, true)),
+        (_, status) => FAILED.set((Some((function, status)), (900..=907).contains(&status))),
+    }
 }
 
 #[cold]
 fn failed(function: &'static str, status: CUresult) -> CudaError {
     let error = CudaError::from_code(status).unwrap_or(CudaError::UnknownError);
-    let of_captures = |status| (900..=907).contains(&status);
-    if FAILED.get().is_none_or(|(_, before)| of_captures(status) && !of_captures(before)) {
-        FAILED.set(Some((function, status)));
-    }
+    remember(function, status);
     let explained = running().and_then(|driver| driver.explain?(status));
     if let Some(why) = explained.filter(|why| !error.text().contains(&**why)) {
         return error.note(format_args!("to call {function}: {why}"));

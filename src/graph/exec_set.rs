@@ -183,7 +183,7 @@ impl GraphExec {
     fn find(&self, graph: &Graph, node: Node) -> CudaResult<CUgraphNode> {
         if graph.nodes.graph() != self.source {
             return Err(CudaError::InvalidHandle
-                .note(format_args!("the executable was made of another graph than that of {node:?}")));
+                .note(format_args!("to change {node:?} in an executable that was made of another graph")));
         }
         graph.nodes.find(node)
     }

@@ -277,7 +277,8 @@ fn more_pins(pins: &[Pin]) -> CudaResult<Vec<Pin>> {
 
 #[cold]
 fn spent() -> CudaError {
-    CudaError::InvalidHandle.note(format_args!("destroying it failed, and may have taken effect"))
+    CudaError::InvalidHandle
+        .note(format_args!("to use a graph that could not be destroyed, and may be destroyed all the same"))
 }
 
 impl Drop for Graph {

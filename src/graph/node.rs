@@ -19,6 +19,7 @@ pub struct Node {
 /// What lies on an edge between two nodes; nearly always nothing, [`EdgeData::default`], and then the later node waits
 /// for the whole of the earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[non_exhaustive]
 pub struct EdgeData {
     /// The moment of the earlier node: 0 for its end; of a kernel 1 for when its blocks have all asked for what comes after
     /// them to be launched, and 2 for when they have all begun.
@@ -30,6 +31,11 @@ pub struct EdgeData {
 }
 
 impl EdgeData {
+    /// An edge between parts of nodes.
+    pub fn new(from_port: u8, to_port: u8, kind: u8) -> EdgeData {
+        EdgeData { from_port, to_port, kind }
+    }
+
     pub(super) fn of(raw: CUgraphEdgeData) -> EdgeData {
         EdgeData { from_port: raw.from_port, to_port: raw.to_port, kind: raw.kind }
     }
@@ -137,7 +143,7 @@ impl Nodes {
     fn refuse(&self, node: Node) -> CudaError {
         let Node { graph, number } = node;
         let what = if graph == self.graph { "it was destroyed" } else { "it is of another graph" };
-        CudaError::InvalidHandle.note(format_args!("node {number} of graph {graph}: {what}"))
+        CudaError::InvalidHandle.note(format_args!("to use node {number} of graph {graph}: {what}"))
     }
 
     /// The nodes that the keys stand for.

@@ -54,6 +54,7 @@ impl KernelParams {
 
 /// One side of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Place {
     /// Memory of the host.
     Host(*mut c_void),
@@ -101,6 +102,7 @@ impl Place {
 
 /// What a copy node copies: rows of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CopyParams {
     /// Where from.
     pub from: Place,
@@ -120,6 +122,11 @@ impl CopyParams {
     /// So many bytes in one piece.
     pub fn bytes(from: Place, to: Place, bytes: usize) -> CopyParams {
         CopyParams { from, to, bytes, rows: 1, from_pitch: 0, to_pitch: 0 }
+    }
+
+    /// So many rows of as many bytes; a pitch is the bytes from one row to the next.
+    pub fn rows(self, rows: usize, from_pitch: usize, to_pitch: usize) -> CopyParams {
+        CopyParams { rows, from_pitch, to_pitch, ..self }
     }
 
     pub(super) fn raw(&self) -> CUDA_MEMCPY3D {
@@ -172,6 +179,7 @@ impl CopyParams {
 
 /// What a fill node fills: rows of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FillParams {
     /// Where to.
     pub to: CUdeviceptr,
@@ -191,6 +199,11 @@ impl FillParams {
     /// So many elements of this many bytes in one piece.
     pub fn elements(to: CUdeviceptr, value: u32, element_bytes: u32, count: usize) -> FillParams {
         FillParams { to, value, element_bytes, count, rows: 1, pitch: 0 }
+    }
+
+    /// So many rows of as many elements; the pitch is the bytes from one row to the next.
+    pub fn rows(self, rows: usize, pitch: usize) -> FillParams {
+        FillParams { rows, pitch, ..self }
     }
 
     pub(super) fn raw(&self) -> CUDA_MEMSET_NODE_PARAMS {

@@ -18,6 +18,7 @@ use std::marker::PhantomData;
 /// knows of the capture, and then nothing is broken. What a destructor does is never forbidden.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CaptureMode {
     /// To every thread; of a thread: what any capture forbids. What threads begin with.
     Global = 0,
@@ -29,6 +30,7 @@ pub enum CaptureMode {
 
 /// Whether a stream captures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CaptureStatus {
     /// It does not.
     None,
@@ -89,10 +91,8 @@ impl Stream {
         let (flags, pin) =
             self.inner.with_pin(|driver, stream| match driver.stream_is_capturing(stream)? {
                 0 => driver.stream_get_flags(stream),
-                _ => {
-                    Err(CudaError::IllegalState
-                        .note(format_args!("the stream is in a capture of other code's")))
-                }
+                _ => Err(CudaError::IllegalState
+                    .note(format_args!("to begin a capture in a stream that other code captures"))),
             })?;
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();

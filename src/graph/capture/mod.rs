@@ -21,6 +21,7 @@ use std::panic::Location;
 /// How [`Capture::update_dependencies`] treats what the stream's next work comes after already.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dependencies {
     /// It comes after that too.
     Add = 0,

@@ -53,9 +53,8 @@ impl<'a> Running<'a> {
     pub(super) fn end(&mut self) -> CudaResult<Ended> {
         self.ended = true;
         let Some(over) = captures::ended(self.number) else {
-            return Err(
-                CudaError::StreamCaptureUnmatched.note(format_args!("other code has ended the capture"))
-            );
+            return Err(CudaError::StreamCaptureUnmatched
+                .note(format_args!("to end a capture that other code has ended")));
         };
         end(self.stream, over, self.into)
     }
@@ -88,11 +87,13 @@ pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResu
         Ok(graph) => Ok(Ended { graph, pins }),
         Err(CudaError::StreamCaptureInvalidated) => Err(match broke {
             Some((function, status)) if status != CudaError::StreamCaptureInvalidated.code() => {
-                CudaError::StreamCaptureInvalidated
-                    .note(format_args!("{which}, and {function} has broken that, which answered {status}"))
+                CudaError::StreamCaptureInvalidated.note(format_args!(
+                    "to end a capture: {which}, and {function} has broken that, which answered {status}"
+                ))
             }
-            _ => CudaError::StreamCaptureInvalidated
-                .note(format_args!("{which}, and another thread or other code has broken that")),
+            _ => CudaError::StreamCaptureInvalidated.note(format_args!(
+                "to end a capture: {which}, and another thread or other code has broken that"
+            )),
         }),
         Err(error) => Err(error.note(format_args!("to end a capture: {which}"))),
     }

@@ -135,7 +135,7 @@ impl Capture<'_> {
 fn active(status: u32) -> CudaResult<()> {
     match status {
         1 => Ok(()),
-        0 => Err(CudaError::IllegalState.note(format_args!("other code has ended the capture"))),
+        0 => Err(CudaError::IllegalState.note(format_args!("to use a capture that other code has ended"))),
         _ => Err(CudaError::StreamCaptureInvalidated),
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{add_collatz, counter, launched, module, read, stream};
-use crate::harness::{pushed, run};
+use crate::harness::{owned_by, pushed, run};
 use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
@@ -26,7 +26,7 @@ fn host_functions_are_called_at_every_launch_and_dropped_once() {
         launched(&mut graph, 2);
         assert_eq!((count.load(Ordering::SeqCst), Arc::strong_count(&count)), (5, 2));
         drop(graph);
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
     });
 }
 
@@ -49,7 +49,7 @@ fn an_executable_in_flight_keeps_what_it_uses_after_everything_is_dropped() {
         go.send(()).unwrap();
         stream.synchronize().unwrap();
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        wait_until(|| Arc::strong_count(&count) == 1);
+        owned_by(&count, 1);
     });
 }
 
@@ -82,7 +82,7 @@ fn buffers_and_modules_that_are_kept_may_be_dropped_before_the_launch() {
         stream.synchronize().unwrap();
         assert_eq!(read(&back), [111, 16]);
         drop(exec);
-        assert!(weak.upgrade().is_none());
+        wait_until(|| weak.strong_count() == 0);
         wait_until_retired().unwrap();
     });
 }
@@ -104,7 +104,7 @@ fn events_of_nodes_are_kept() {
         stream.synchronize().unwrap();
         assert!(weak.upgrade().is_some());
         drop(exec);
-        assert!(weak.upgrade().is_none());
+        wait_until(|| weak.strong_count() == 0);
         wait_until_retired().unwrap();
     });
 }
@@ -125,7 +125,7 @@ fn a_child_keeps_what_its_graph_kept() {
         parent.destroy_node(node).unwrap();
         assert_eq!(Arc::strong_count(&count), 2);
         drop(taken);
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
     });
 }
 
@@ -145,9 +145,9 @@ fn what_was_kept_for_a_node_goes_with_its_last_version() {
         launched(&mut graph, 1);
         assert_eq!((old.load(Ordering::SeqCst), new.load(Ordering::SeqCst)), (1, 1));
         drop(exec);
-        assert_eq!(Arc::strong_count(&old), 1);
+        owned_by(&old, 1);
         graph.destroy_node(node).unwrap();
-        assert_eq!(Arc::strong_count(&new), 1);
+        owned_by(&new, 1);
     });
 }
 
@@ -159,13 +159,13 @@ fn what_is_refused_is_not_kept() {
         let foreign = Graph::new(&ctx).unwrap().add_empty(&[]).unwrap();
         let (count, counts) = counter();
         assert_eq!(graph.add_host_func(&[foreign], counts), Err(CudaError::InvalidHandle));
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
         for function in ["cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddHostNode"] {
             for when in [When::Before, When::After] {
                 let (count, counts) = counter();
                 assert!(instrument::fail(Some(function), 1, 719, when));
                 assert_eq!(graph.add_host_func(&[], counts), Err(CudaError::LaunchFailed));
-                assert_eq!(Arc::strong_count(&count), 1, "{function} {when:?}");
+                owned_by(&count, 1);
                 assert_eq!(graph.nodes(), Ok(vec![]), "{function} {when:?}");
             }
         }
@@ -188,7 +188,7 @@ fn a_value_is_kept_by_all_that_is_made_from_a_graph() {
         drop(clone);
         assert_eq!(Arc::strong_count(&value), 2);
         drop(exec);
-        assert_eq!(Arc::strong_count(&value), 1);
+        owned_by(&value, 1);
     });
 }
 
@@ -284,7 +284,7 @@ fn what_a_capture_keeps_outlives_its_closure() {
         launched(&mut graph, 1);
         assert_eq!(read(&numbers), [111]);
         drop(graph);
-        assert_eq!(Arc::strong_count(&numbers), 1);
+        owned_by(&numbers, 1);
         wait_until_retired().unwrap();
     });
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{counter, stream};
-use crate::harness::{is_simulated, parked, pushed, run, run_alone};
+use crate::harness::{is_simulated, owned_by, parked, pushed, run, run_alone};
 use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
@@ -115,7 +115,7 @@ fn graphs_dropped_in_host_functions_and_on_other_threads_are_destroyed() {
             .unwrap();
         stream.synchronize().unwrap();
         wait_until_retired().unwrap();
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
         let mut graph = Graph::new(&ctx).unwrap();
         graph.add_empty(&[]).unwrap();
         let exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
@@ -158,7 +158,7 @@ fn a_graph_can_be_given_away_and_taken_back() {
         let mut graph = unsafe { Graph::from_raw(raw, &ctx) }.unwrap();
         assert_eq!(graph.nodes().unwrap().len(), 1);
         drop(graph);
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
     });
 }
 
@@ -171,6 +171,6 @@ fn a_captured_graph_outlives_its_stream() {
             stream().capture(CaptureMode::ThreadLocal, |capture| capture.launch_host_func(counts)).unwrap();
         super::launched(&mut graph, 2);
         drop(graph);
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
     });
 }

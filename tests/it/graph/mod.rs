@@ -8,7 +8,7 @@ mod kept;
 mod lifetimes;
 mod update;
 
-use crate::harness::{current, parked, pushed, run};
+use crate::harness::{current, owned_by, parked, pushed, run};
 use crate::module::KERNELS;
 use custack::context::ContextStack;
 use custack::error::CudaError;
@@ -21,7 +21,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(super) const EDGE: EdgeData = EdgeData { from_port: 0, to_port: 0, kind: 0 };
+pub(super) fn edge() -> EdgeData {
+    EdgeData::default()
+}
 
 pub(super) fn stream() -> Stream {
     Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()
@@ -87,16 +89,16 @@ fn a_graph_is_built_of_nodes_and_edges_and_tells_them() {
         assert_eq!(kinds, [Empty, HostFunction, EventRecord, EventWait, Child]);
         let mut edges = graph.edges().unwrap();
         edges.sort();
-        assert_eq!(edges, [(a, b, EDGE), (a, c, EDGE), (b, d, EDGE), (c, d, EDGE), (d, e, EDGE)]);
-        assert_eq!(graph.dependencies(d), Ok(vec![(b, EDGE), (c, EDGE)]));
-        assert_eq!(graph.dependents(a), Ok(vec![(b, EDGE), (c, EDGE)]));
+        assert_eq!(edges, [(a, b, edge()), (a, c, edge()), (b, d, edge()), (c, d, edge()), (d, e, edge())]);
+        assert_eq!(graph.dependencies(d), Ok(vec![(b, edge()), (c, edge())]));
+        assert_eq!(graph.dependents(a), Ok(vec![(b, edge()), (c, edge())]));
         assert_eq!((graph.event(c), graph.event(d)), (Ok(event.as_raw()), Ok(event.as_raw())));
         assert_eq!(graph.child(e).unwrap().nodes().unwrap().len(), 1);
 
-        graph.remove_edges(&[(c, d, EDGE)]).unwrap();
-        assert_eq!(graph.dependencies(d), Ok(vec![(b, EDGE)]));
-        assert_eq!(graph.remove_edges(&[(c, d, EDGE)]), Err(CudaError::InvalidValue));
-        graph.add_edges(&[(c, d, EDGE)]).unwrap();
+        graph.remove_edges(&[(c, d, edge())]).unwrap();
+        assert_eq!(graph.dependencies(d), Ok(vec![(b, edge())]));
+        assert_eq!(graph.remove_edges(&[(c, d, edge())]), Err(CudaError::InvalidValue));
+        graph.add_edges(&[(c, d, edge())]).unwrap();
         graph.destroy_node(e).unwrap();
         launched(&mut graph, 2);
         assert_eq!(count.load(Ordering::SeqCst), 2);
@@ -132,9 +134,9 @@ fn kernels_copies_and_fills_run_in_their_order() {
         launched(&mut graph, 2);
         assert_eq!(read(&copy), [111; 8], "27 takes 111 steps");
         // A change of the graph is for what is made of it later.
-        let other = FillParams { value: 7, ..fill };
+        let other = FillParams::elements(fill.to, 7, 4, 8);
         unsafe { graph.set_fill(filled, &other, Arc::clone(&numbers)) }.unwrap();
-        let half = CopyParams { bytes: 16, ..copies };
+        let half = CopyParams::bytes(copies.from, copies.to, 16);
         unsafe { graph.set_copy(copied, &half, Arc::clone(&copy)) }.unwrap();
         assert_eq!((graph.fill(filled), graph.copy(copied)), (Ok(other), Ok(half)));
         launched(&mut graph, 1);
@@ -156,8 +158,8 @@ fn keys_are_of_one_graph_and_of_nodes_that_are_there() {
                 graph.add_host_func(&[wrong], || {}).map(drop),
                 graph.kind(wrong).map(drop),
                 graph.destroy_node(wrong),
-                graph.add_edges(&[(wrong, wrong, EDGE)]),
-                graph.remove_edges(&[(wrong, wrong, EDGE)]),
+                graph.add_edges(&[(wrong, wrong, edge())]),
+                graph.remove_edges(&[(wrong, wrong, edge())]),
                 graph.dependencies(wrong).map(drop),
                 graph.dependents(wrong).map(drop),
                 graph.kernel(wrong).map(drop),
@@ -186,7 +188,7 @@ fn a_circle_is_refused() {
         let mut graph = Graph::new(&ctx).unwrap();
         let a = graph.add_empty(&[]).unwrap();
         let b = graph.add_empty(&[a]).unwrap();
-        let closed = graph.add_edges(&[(b, a, EDGE)]);
+        let closed = graph.add_edges(&[(b, a, edge())]);
         let made = graph.instantiate(InstantiateFlags::empty());
         assert!(closed.is_err() || made.is_err());
     });
@@ -204,7 +206,7 @@ fn a_clone_is_another_graph_of_the_same_nodes() {
         let (a2, b2) =
             (graph.node_in_clone(a, &mut clone).unwrap(), graph.node_in_clone(b, &mut clone).unwrap());
         assert_eq!(clone.nodes(), Ok(vec![a2, b2]));
-        assert_eq!(clone.edges(), Ok(vec![(a2, b2, EDGE)]));
+        assert_eq!(clone.edges(), Ok(vec![(a2, b2, edge())]));
         assert_eq!(clone.kind(a), Err(CudaError::InvalidHandle), "a key is of one graph");
         graph.destroy_node(a).unwrap();
         assert_eq!(clone.nodes().unwrap().len(), 2);
@@ -212,7 +214,7 @@ fn a_clone_is_another_graph_of_the_same_nodes() {
         launched(&mut clone, 1);
         assert_eq!(count.load(Ordering::SeqCst), 1, "it keeps what the other kept");
         drop(clone);
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
     });
 }
 

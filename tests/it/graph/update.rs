@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{add_collatz, counter, module, read, stream};
-use crate::harness::{pushed, run};
+use crate::harness::{owned_by, pushed, run};
 use custack::context::wait_until_retired;
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
@@ -28,7 +28,7 @@ fn an_executable_is_updated_by_a_graph_that_differs_in_parameters_alone() {
         exec.launch(&stream).unwrap();
         stream.synchronize().unwrap();
         assert_eq!((old.load(Ordering::SeqCst), new.load(Ordering::SeqCst)), (0, 1));
-        assert_eq!(Arc::strong_count(&old), 1, "nothing can call it any more");
+        owned_by(&old, 1);
 
         // One node more, and another kind: refused, and as it was.
         let more = other.add_empty(&[node]).unwrap();
@@ -47,7 +47,7 @@ fn an_executable_is_updated_by_a_graph_that_differs_in_parameters_alone() {
         stream.synchronize().unwrap();
         assert_eq!(new.load(Ordering::SeqCst), 2);
         drop((exec, other));
-        assert_eq!(Arc::strong_count(&new), 1);
+        owned_by(&new, 1);
     });
 }
 
@@ -103,7 +103,8 @@ fn what_was_set_stays_after_an_update() {
         stream.synchronize().unwrap();
         assert_eq!((first.load(Ordering::SeqCst), second.load(Ordering::SeqCst)), (1, 1));
         drop((exec, graph));
-        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
+        owned_by(&first, 1);
+        owned_by(&second, 1);
     });
 }
 
@@ -134,8 +135,8 @@ fn events_fills_copies_and_children_are_changed() {
 
         let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
         exec.set_event(&mut graph, recorded, &one).unwrap();
-        unsafe { exec.set_fill(&mut graph, filled, &FillParams { value: 9, ..fill }, ()) }.unwrap();
-        unsafe { exec.set_copy(&mut graph, copied, &CopyParams { bytes: 8, ..copy }, ()) }.unwrap();
+        unsafe { exec.set_fill(&mut graph, filled, &FillParams::elements(at, 9, 4, 4), ()) }.unwrap();
+        unsafe { exec.set_copy(&mut graph, copied, &CopyParams::bytes(copy.from, copy.to, 8), ()) }.unwrap();
         exec.set_child(&mut graph, inner, &mut again).unwrap();
         drop((child, again));
         exec.launch(&stream).unwrap();
@@ -182,7 +183,7 @@ fn nodes_are_those_of_the_graph_that_it_was_made_of() {
         let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
         let (count, counts) = counter();
         assert_eq!(exec.set_host_func(&mut clone, theirs, counts), Err(CudaError::InvalidHandle));
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
         assert_eq!(exec.set_enabled(&mut graph, theirs, false), Err(CudaError::InvalidHandle));
         graph.destroy_node(node).unwrap();
         assert_eq!(exec.set_host_func(&mut graph, node, || {}), Err(CudaError::InvalidHandle));

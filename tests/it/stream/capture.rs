@@ -11,7 +11,7 @@ mod refused;
 mod unscoped;
 
 use super::stream;
-use crate::harness::{pushed, run, run_alone, table};
+use crate::harness::{owned_by, pushed, run, run_alone, table};
 use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::graph::{Capture, Graph, InstantiateFlags};
@@ -76,7 +76,7 @@ fn what_is_captured_runs_at_every_launch_and_not_before() {
             assert_eq!(count.load(Ordering::SeqCst), launches);
         }
         drop((graph, exec));
-        assert_eq!(Arc::strong_count(&count), 1, "the function is dropped, once");
+        owned_by(&count, 1);
     });
 }
 
@@ -92,7 +92,7 @@ fn a_graph_that_is_never_launched_frees_what_it_keeps() {
         let graph = stream.capture(CaptureMode::ThreadLocal, capture).unwrap();
         assert_eq!(Arc::strong_count(&count), 3);
         assert!(Graph::drop(graph).is_ok());
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
         assert_eq!(count.load(Ordering::SeqCst), 0);
     });
 }
@@ -108,7 +108,7 @@ fn a_capture_ends_after_the_closures_error_which_wins() {
             Err(CudaError::NotFound)
         };
         assert_eq!(stream.capture(CaptureMode::ThreadLocal, failing).unwrap_err(), CudaError::NotFound);
-        assert_eq!(Arc::strong_count(&count), 1, "what it had is dropped");
+        owned_by(&count, 1);
         is_free(&mut stream);
         // Also if the capture is broken, which would be an error of its own.
         let broken = |capture: &Capture<'_>| {
@@ -138,7 +138,7 @@ fn a_capture_ends_after_a_panic_which_goes_on() {
             }));
             let panic = *result.unwrap_err().downcast::<&str>().unwrap();
             assert_eq!(panic, "on purpose, in a capture");
-            assert_eq!(Arc::strong_count(&count), 1);
+            owned_by(&count, 1);
             is_free(&mut stream);
         }
     });

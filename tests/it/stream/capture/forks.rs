@@ -3,13 +3,12 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{counter, is_free, something, stream};
-use crate::harness::{parked, pushed, run};
+use crate::harness::{owned_by, parked, pushed, run};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::graph::{Capture, InstantiateFlags};
 use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags, StreamWaitEventFlags};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 const WAIT: StreamWaitEventFlags = StreamWaitEventFlags::DEFAULT;
 
@@ -183,7 +182,7 @@ fn a_capture_spreads_to_streams_of_other_contexts() {
         assert_eq!(exec.launch(&a), Err(CudaError::ContextIsDestroyed));
         assert_eq!(graph.instantiate(InstantiateFlags::empty()).unwrap_err(), CudaError::ContextIsDestroyed);
         drop((graph, exec));
-        assert_eq!(Arc::strong_count(&count), 1);
+        owned_by(&count, 1);
         here.synchronize().unwrap();
     });
 }
