@@ -25,7 +25,8 @@ impl Stream {
     /// # Safety
     ///
     /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right.
+    /// them is right. If the stream is capturing, that is so at every launch of the graph, and the module is loaded as long
+    /// as the graph is there.
     #[doc(hidden)]
     #[doc(alias = "cuLaunchKernel")]
     pub unsafe fn launch<G, B>(
@@ -94,7 +95,8 @@ impl Stream {
     /// # Safety
     ///
     /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right.
+    /// them is right. If the stream is capturing, that is so at every launch of the graph, and the module is loaded as long
+    /// as the graph is there.
     #[doc(alias = "cuLaunchCooperativeKernel")]
     pub unsafe fn launch_cooperative<G, B>(
         &self,

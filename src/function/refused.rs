@@ -44,7 +44,7 @@ impl Function<'_> {
 
     /// As [`refuse_other_arguments`](Self::refuse_other_arguments), where only their number is known.
     #[inline]
-    pub(super) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
+    pub(crate) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
         match self.parameters {
             Some(wanted) if wanted.len() != given => {
                 Err(self.other_arguments(wanted, std::iter::repeat_n(0, given)))

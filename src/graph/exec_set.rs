@@ -42,6 +42,7 @@ impl GraphExec {
         args: &[*mut c_void],
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
+        function.refuse_another_count(args.len())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.set(graph, node, function.context(), keep, |driver, exec, node| {
             // SAFETY: the caller's promise.

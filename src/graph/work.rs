@@ -34,6 +34,7 @@ impl Graph {
         args: &[*mut c_void],
         keep: impl Send + 'static,
     ) -> CudaResult<Node> {
+        function.refuse_another_count(args.len())?;
         self.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.add_keeping(after, keep, |driver, graph, after, _| {
@@ -64,6 +65,7 @@ impl Graph {
         args: &[*mut c_void],
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
+        function.refuse_another_count(args.len())?;
         self.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.set_keeping(node, keep, |driver, node, _| {

@@ -29,7 +29,6 @@ fn a_graph_keeps_its_contexts_at_the_driver_and_answers_that_they_are_destroyed(
     run_alone(|| {
         let (below, ctx) = (parked(), pushed());
         let here = below.scoped(|_| Ok(stream())).unwrap();
-        let alive = instrument::contexts_alive();
         let mut graph = Graph::new(&ctx).unwrap();
         let (count, counts) = counter();
         let node = graph.add_host_func(&[], counts).unwrap();
@@ -57,11 +56,15 @@ fn a_graph_keeps_its_contexts_at_the_driver_and_answers_that_they_are_destroyed(
         });
         assert_eq!(answers, [gone; 14]);
         assert_eq!(calls.total(), 0, "{calls}");
-        assert_eq!(instrument::contexts_alive(), alive, "it is kept");
-        drop(graph);
-        assert_eq!((instrument::contexts_alive(), Arc::strong_count(&count)), (alive, 2));
-        drop(exec);
-        assert_eq!((instrument::contexts_alive(), Arc::strong_count(&count)), (alive - 1, 1));
+        let ((), calls) = instrument::during(|| drop(graph));
+        assert_eq!(
+            (calls.to_string().as_str(), Arc::strong_count(&count)),
+            ("cuGraphDestroy", 2),
+            "it is kept"
+        );
+        let ((), calls) = instrument::during(|| drop(exec));
+        assert_eq!((calls.of("cuGraphExecDestroy"), calls.of("cuCtxDestroy_v2")), (1, 1), "and not any more");
+        owned_by(&count, 1);
     });
 }
 

@@ -145,6 +145,25 @@ fn kernels_copies_and_fills_run_in_their_order() {
 }
 
 #[test]
+fn a_kernel_node_takes_as_many_arguments_as_the_kernel() {
+    run(|| {
+        let ctx = pushed();
+        let mut graph = Graph::new(&ctx).unwrap();
+        let module = module();
+        let function = module.get_function(c"collatz").unwrap();
+        for args in [&[][..], &[std::ptr::null_mut()], &[std::ptr::null_mut(); 3]] {
+            let added = unsafe { graph.add_kernel(&[], &function, 1, 1, 0, args, ()) };
+            assert_eq!(added, Err(CudaError::InvalidValue));
+        }
+        let (at, count) = (0u64, 0u32);
+        let args = [(&raw const at).cast_mut().cast(), (&raw const count).cast_mut().cast::<c_void>()];
+        let added = unsafe { graph.add_kernel(&[], &function, 0, 1, 0, &args, ()) };
+        assert_eq!(added, Err(CudaError::InvalidValue), "a grid of nothing");
+        assert_eq!(graph.nodes(), Ok(vec![]));
+    });
+}
+
+#[test]
 fn keys_are_of_one_graph_and_of_nodes_that_are_there() {
     run(|| {
         let ctx = pushed();

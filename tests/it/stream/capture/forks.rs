@@ -186,3 +186,56 @@ fn a_capture_spreads_to_streams_of_other_contexts() {
         here.synchronize().unwrap();
     });
 }
+
+#[test]
+fn streams_that_fork_and_join_without_a_closure_are_known_to_capture() {
+    run(|| {
+        let _ctx = pushed();
+        let (mut a, mut b) = (stream(), stream());
+        let mut graph = a
+            .capture(CaptureMode::Relaxed, |a| {
+                let origin: &Stream = a;
+                something(a)?;
+                origin.fork([&b])?;
+                assert_eq!(b.synchronize(), Err(CudaError::StreamCaptureUnsupported));
+                assert_eq!(b.launch_host_func(|| {}), Err(CudaError::StreamCaptureUnsupported));
+                assert_eq!(b.capture_id(), a.capture_id());
+                origin.join([&b])
+            })
+            .unwrap();
+        assert_eq!(graph.nodes().unwrap().len(), 1);
+        is_free(&mut a);
+        is_free(&mut b);
+    });
+}
+
+#[test]
+fn a_per_thread_stream_that_captures_is_that_threads() {
+    use custack::stream::PerThreadStream;
+    run(|| {
+        let ctx = pushed();
+        let here = PerThreadStream::of(&ctx);
+        unsafe { here.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        assert_eq!(here.synchronize(), Err(CudaError::StreamCaptureUnsupported));
+        std::thread::scope(|scope| {
+            scope.spawn(|| PerThreadStream::of(&ctx).synchronize().unwrap()).join().unwrap();
+        });
+        let mut graph = unsafe { here.end_capture() }.unwrap();
+        assert_eq!(graph.nodes(), Ok(vec![]));
+        here.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_legacy_stream_is_not_captured() {
+    use custack::stream::LegacyStream;
+    run(|| {
+        let ctx = pushed();
+        let legacy = LegacyStream::of(&ctx);
+        assert_eq!(
+            unsafe { legacy.begin_capture(CaptureMode::Relaxed) },
+            Err(CudaError::StreamCaptureUnsupported)
+        );
+        legacy.synchronize().unwrap();
+    });
+}
