@@ -129,6 +129,7 @@ impl Event {
     #[doc(alias = "cuEventRecord")]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
+        stream.refuse_by_default("record an event in a legacy stream")?;
         self.0.with_both(stream.inner(), Driver::event_record)?;
         self.note_recorded(stream);
         Ok(())
@@ -143,6 +144,7 @@ impl Event {
     #[doc(alias = "cuEventRecordWithFlags")]
     pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
+        stream.refuse_by_default("record an event in a legacy stream")?;
         self.0.with_both(stream.inner(), |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
         })?;

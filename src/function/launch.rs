@@ -126,6 +126,7 @@ impl Stream {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.name)));
         }
+        self.refuse_by_default("launch a kernel in a legacy stream")?;
         self.inner().with_current(|driver, stream| {
             // SAFETY: the function's module is borrowed, and its context is the stream's, which is held.
             let function = unsafe { Held::new(func.inner) };

@@ -5,7 +5,7 @@
 
 use super::kept::{Kept, release};
 use super::{Graph, Node, spent};
-use crate::context::{Pin, UnownedContext, captures, must_retire, refuse_unsafe, unbroken};
+use crate::context::{Pin, UnownedContext, must_retire, refuse_unsafe, unbroken};
 use crate::driver::ffi::{CUgraph, CUgraphExec};
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, DropResult};
@@ -164,7 +164,8 @@ impl UpdateResult {
     }
 }
 
-/// The executable was not updated, and is as it was. It becomes a [`CudaError`] by `?`.
+/// The executable was not updated, and is as it was.
+// No `From` makes a `CudaError` of it: a second one would leave open, in closures that end with `Ok`, which error is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateRefused {
@@ -183,12 +184,6 @@ impl fmt::Display for UpdateRefused {
 }
 
 impl std::error::Error for UpdateRefused {}
-
-impl From<UpdateRefused> for CudaError {
-    fn from(refused: UpdateRefused) -> CudaError {
-        refused.error
-    }
-}
 
 impl From<CudaError> for UpdateRefused {
     fn from(error: CudaError) -> UpdateRefused {
@@ -230,7 +225,7 @@ impl GraphExec {
         f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, crate::driver::ffi::CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         self.usable()?;
-        captures::refuse_in(stream.key(), what)?;
+        stream.refuse_in_capture(what)?;
         // SAFETY: this value owns the executable, and is borrowed; its contexts are kept at the driver.
         stream.inner().with(|driver, stream| f(driver, unsafe { Held::new(self.raw) }, stream))
     }
@@ -249,7 +244,7 @@ impl GraphExec {
     /// let mut graph = Graph::new(&context)?;
     /// let first = graph.add_empty(&[])?;
     /// let mut executable = graph.instantiate(InstantiateFlags::empty())?;
-    /// executable.update(&mut graph)?;
+    /// executable.update(&mut graph).map_err(|refused| refused.error)?;
     ///
     /// graph.add_empty(&[first])?;
     /// let refused = executable.update(&mut graph).unwrap_err();

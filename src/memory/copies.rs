@@ -141,6 +141,7 @@ impl<T> DeviceSpan<T> {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy memory of {memory} in a stream of {stream}")));
         }
+        stream.refuse_by_default("copy in a legacy stream")?;
         stream.inner().with_current(|driver, stream| f(driver, Some(stream)))
     }
 

@@ -110,6 +110,7 @@ impl Stream {
     #[cold]
     fn waiting_in_captures(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
         let stream = self.key();
+        self.refuse_by_default("wait for an event in a legacy stream")?;
         captures::refuse_merge(stream, event)?;
         if captures::of_event(event).is_none() || captures::of_stream(stream).is_some() {
             return wait();

@@ -43,7 +43,7 @@ pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
 pub use scope::SyncScope;
 
-use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
+use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUevent, CUstream};
@@ -291,7 +291,7 @@ impl Stream {
     /// Refuses what a capture that is in progress would be broken by: of this stream, or of another.
     #[inline]
     fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
-        captures::refuse_in(self.key(), what)?;
+        self.refuse_in_capture(what)?;
         refuse_unsafe(what)
     }
 
@@ -307,10 +307,18 @@ impl Stream {
         (thread as usize) << 32 | (self.context().id() as usize) << 2 | at
     }
 
-    /// Refuses what no graph can have, if the stream captures.
+    /// Refuses what no graph can have, if the stream captures, and what would wait for one that does.
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
-        captures::refuse_in(self.key(), what)
+        captures::refuse_in(self.key(), what)?;
+        self.refuse_by_default(what)
+    }
+
+    /// Refuses work in the legacy stream while a stream captures for which that would wait.
+    #[inline]
+    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<()> {
+        let is_legacy = || self.inner.raw().addr() <= CU_STREAM_LEGACY.addr();
+        if captures::any() && is_legacy() { refuse_by_default(self.context(), what) } else { Ok(()) }
     }
 
     pub(crate) fn inner(&self) -> &Resource<CUstream> {

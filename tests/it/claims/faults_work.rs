@@ -191,8 +191,7 @@ const OPERATIONS: [(&str, Operation); 23] = [
         let mut exec = graph.instantiate(InstantiateFlags::AUTO_FREE_ON_LAUNCH)?;
         exec.set_host_func(&mut graph, node, || {})?;
         exec.flags()?;
-        exec.update(&mut graph)?;
-        Ok(())
+        exec.update(&mut graph).map_err(|refused| refused.error)
     }),
 ];
 

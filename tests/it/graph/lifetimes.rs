@@ -49,7 +49,7 @@ fn a_graph_keeps_its_contexts_at_the_driver_and_answers_that_they_are_destroyed(
                 graph.to_dot(DotFlags::empty()).map(drop),
                 exec.launch(&here),
                 exec.upload(&here),
-                exec.update(&mut other).map_err(CudaError::from),
+                exec.update(&mut other).map_err(|refused| refused.error),
                 other.add_child(&[], &mut graph).map(drop),
                 exec.set_host_func(&mut graph, node, || {}),
             ]

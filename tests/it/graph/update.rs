@@ -37,7 +37,6 @@ fn an_executable_is_updated_by_a_graph_that_differs_in_parameters_alone() {
             (refused.error, refused.result),
             (CudaError::GraphExecUpdateFailure, UpdateResult::TopologyChanged)
         );
-        assert_eq!(CudaError::from(refused), CudaError::GraphExecUpdateFailure);
         other.destroy_node(more).unwrap();
         other.destroy_node(node).unwrap();
         let empty = other.add_empty(&[]).unwrap();

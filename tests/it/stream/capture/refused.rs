@@ -13,7 +13,9 @@ use custack::event::{Event, EventFlags};
 use custack::graph::{Graph, GraphExec, InstantiateFlags};
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox};
-use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags, ThreadCaptureMode};
+use custack::stream::{
+    CaptureMode, CaptureStatus, LegacyStream, Stream, StreamFlags, StreamWaitEventFlags, ThreadCaptureMode,
+};
 use std::cell::RefCell;
 
 /// Everything that is called while a stream captures.
@@ -61,7 +63,7 @@ const UNSAFE: [(&str, Call); 14] = [
 ];
 
 /// Forbidden to all, in every mode.
-const NEVER: [(&str, Call); 9] = [
+const NEVER: [(&str, Call); 12] = [
     ("query", |_, stream| stream.is_done().map(drop)),
     ("wait", |_, stream| stream.synchronize()),
     ("flags", |_, stream| stream.get_flags().map(drop)),
@@ -69,6 +71,9 @@ const NEVER: [(&str, Call); 9] = [
     ("callback", |_, stream| stream.add_callback(Box::new(|_| panic!("it was refused")))),
     ("launch", |scene, stream| scene.exec.borrow_mut().launch(stream)),
     ("upload", |scene, stream| scene.exec.borrow_mut().upload(stream)),
+    ("policy", |_, stream| stream.synchronization_policy().map(drop)),
+    ("priority", |_, stream| stream.set_priority(-1)),
+    ("attributes", |scene, stream| scene.other.copy_attributes(stream)),
     ("context", |scene, _| scene.context.synchronize()),
     ("current context", |_, _| CurrentContext::synchronize()),
 ];
@@ -266,6 +271,18 @@ fn nothing_waits_for_a_blocking_stream_that_captures() {
                 unsafe { DeviceBuffer::<u32>::zeroed(2) }.map(drop),
             ];
             assert_eq!(answers, [Err(CudaError::StreamCaptureImplicit); 3]);
+            let (legacy, event) = (LegacyStream::of(capture.context()), Event::new(EventFlags::DEFAULT)?);
+            let module = custack::module::Module::load_from_bytes(crate::module::KERNELS.as_bytes())?;
+            let answers = [
+                legacy.synchronize(),
+                legacy.is_done().map(drop),
+                legacy.launch_host_func(|| {}),
+                legacy.add_callback(Box::new(|_| {})),
+                legacy.wait_event(&event, StreamWaitEventFlags::DEFAULT),
+                event.record(&legacy),
+                unsafe { custack::launch!(module.count_up<<<1, 1, 0, legacy>>>(1u32)) },
+            ];
+            assert_eq!(answers, [Err(CudaError::StreamCaptureImplicit); 7]);
             assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
             Ok(())
         };
