@@ -91,6 +91,8 @@ pub mod module;
 
 pub mod function;
 
+pub mod graph;
+
 pub mod prelude;
 
 pub use context::quick_init;

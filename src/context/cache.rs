@@ -2,6 +2,7 @@
 
 use super::current::CurrentContext;
 use super::handle::UnownedContext;
+use super::relaxed::refuse_unsafe;
 use crate::driver::{Numbered, driver, numbered};
 use crate::error::CudaResult;
 
@@ -75,6 +76,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxSetCacheConfig")]
     pub fn set_cache_config(&self, cfg: CacheConfig) -> CudaResult<()> {
         let number = cfg.number()?;
+        refuse_unsafe("set a configuration of caches")?;
         let _current = self.enter()?;
         driver()?.ctx_set_cache_config(number)
     }
@@ -122,6 +124,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxSetSharedMemConfig")]
     pub fn set_shared_memory_config(&self, cfg: SharedMemoryConfig) -> CudaResult<()> {
         let number = cfg.number()?;
+        refuse_unsafe("set a configuration of caches")?;
         let _current = self.enter()?;
         driver()?.ctx_set_shared_mem_config(number)
     }
@@ -169,6 +172,7 @@ impl CurrentContext<'_> {
     #[doc(alias = "cuCtxSetCacheConfig")]
     pub fn set_cache_config(cfg: CacheConfig) -> CudaResult<()> {
         let number = cfg.number()?;
+        refuse_unsafe("set a configuration of caches")?;
         driver()?.ctx_set_cache_config(number)
     }
 
@@ -215,6 +219,7 @@ impl CurrentContext<'_> {
     #[doc(alias = "cuCtxSetSharedMemConfig")]
     pub fn set_shared_memory_config(cfg: SharedMemoryConfig) -> CudaResult<()> {
         let number = cfg.number()?;
+        refuse_unsafe("set a configuration of caches")?;
         driver()?.ctx_set_shared_mem_config(number)
     }
 }

@@ -1,6 +1,7 @@
 //! [`CurrentContext`]: RustaCUDA's functions on the current context, and the guard of a scope.
 
 use super::handle::{ContextHandle, UnownedContext};
+use super::relaxed::refuse_in_current;
 use super::stack_ops;
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
@@ -339,6 +340,7 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxSynchronize")]
     pub fn synchronize() -> CudaResult<()> {
+        refuse_in_current("wait for the current context")?;
         driver()?.ctx_synchronize()
     }
 }

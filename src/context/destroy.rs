@@ -1,11 +1,13 @@
 //! What happens when an owner is dropped, and when the last memory of a retiring context is freed.
 
+use super::captures;
 use super::handle::UnownedContext;
+use super::relaxed::relaxed;
 use super::resource::must_retire;
 use super::stack_ops;
 use crate::driver::{Driver, Live, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::{self, Claimed, Handle, Hold, is_ending, retire};
+use crate::liveness::{self, Claimed, Handle, Hold, LeaseOn, is_ending, retire};
 use crate::report;
 use crate::shadow_stack;
 
@@ -29,7 +31,7 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
     let hold = hold?;
     let claimed = if context.end_life() { context.claim() } else { None };
     let result = match claimed {
-        Some(claimed) => claimed.finish_held(hold),
+        Some(claimed) => if_captured(driver, || claimed.finish_held(hold)),
         None => {
             hold.release(context);
             Ok(())
@@ -69,8 +71,14 @@ pub(super) fn finish(claimed: Option<Claimed>) {
     if must_retire() {
         return retire(move || claimed.finish_quietly(0));
     }
-    let own = driver().map_or(0, |driver| own(driver, claimed.context()));
-    claimed.finish_quietly(own);
+    let Ok(driver) = driver() else { return claimed.finish_quietly(0) };
+    let own = own(driver, claimed.context());
+    if_captured(driver, || claimed.finish_quietly(own));
+}
+
+/// Destroys a context so that no capture is broken by it.
+fn if_captured<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
+    if captures::any() && captures::forbidding().is_some() { relaxed(driver, f) } else { f() }
 }
 
 /// How many entries on top of this thread's stack are the context's. 0 if other code has changed the stack, so that
@@ -89,6 +97,11 @@ impl Pin {
     pub(super) fn new(context: &UnownedContext, lease: Live<'_>) -> Pin {
         context.handle().pin(lease);
         Pin(context.clone())
+    }
+
+    /// Another for the same context.
+    pub(crate) fn another(&self) -> Option<Pin> {
+        self.0.handle().lease(LeaseOn::Pinned, |live| Pin::new(&self.0, live))
     }
 
     /// The context, alive or not.

@@ -1,5 +1,6 @@
 //! [`UnownedContext`]: a handle to a context that something else owns.
 
+use super::relaxed::refuse_in_context;
 use super::stack_ops;
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
@@ -212,6 +213,7 @@ impl UnownedContext {
     #[doc(alias("cuCtxSynchronize", "cuCtxSynchronize_v2"))]
     pub fn synchronize(&self) -> CudaResult<()> {
         self.usable()?;
+        refuse_in_context(self.id(), "wait for a context")?;
         self.inside(Driver::ctx_synchronize)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::current::CurrentContext;
 use super::handle::UnownedContext;
+use super::relaxed::refuse_unsafe;
 use crate::driver::{Numbered, driver, numbered};
 use crate::error::{CudaError, CudaResult};
 
@@ -126,6 +127,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxSetLimit")]
     pub fn set_limit(&self, resource: ResourceLimit, limit: usize) -> CudaResult<()> {
         let number = resource.number()?;
+        refuse_unsafe("set a limit")?;
         let _current = self.enter()?;
         driver()?.ctx_set_limit(number, limit).map_err(resource.set_failed(limit))
     }
@@ -241,6 +243,7 @@ impl CurrentContext<'_> {
     #[doc(alias = "cuCtxSetLimit")]
     pub fn set_resource_limit(resource: ResourceLimit, limit: usize) -> CudaResult<()> {
         let number = resource.number()?;
+        refuse_unsafe("set a limit")?;
         driver()?.ctx_set_limit(number, limit).map_err(resource.set_failed(limit))
     }
 

@@ -66,9 +66,11 @@ mod limits;
 mod peer;
 
 // The owners of contexts, and the resources made in them.
+pub(crate) mod captures;
 mod destroy;
 mod owned;
 mod primary;
+mod relaxed;
 mod resource;
 
 pub use crate::liveness::Origin;
@@ -82,5 +84,6 @@ pub use handle::{ContextHandle, UnownedContext};
 pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
+pub(crate) use relaxed::{Mode, refuse_by_default, refuse_in_current, refuse_unsafe, unbroken};
 pub(crate) use resource::{Resource, is_gone, must_retire};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};

@@ -1,6 +1,7 @@
 //! Access from one context to the memory of another, on another device.
 
 use super::handle::{ContextHandle, UnownedContext};
+use super::relaxed::refuse_unsafe;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 
@@ -53,6 +54,7 @@ impl UnownedContext {
     pub fn disable_peer_access<C: ContextHandle>(&self, peer: &C) -> CudaResult<()> {
         let peer = peer.as_unowned();
         peer.usable()?;
+        refuse_unsafe("take access back from a peer")?;
         let driver = driver()?;
         let _current = self.enter()?;
         peer.lease(|live| driver.ctx_disable_peer_access(live))?

@@ -5,6 +5,7 @@
 
 use super::destroy::Pin;
 use super::handle::UnownedContext;
+use super::relaxed::unbroken;
 use super::stack_ops;
 use crate::driver::{Driver, Held, Live, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
@@ -269,6 +270,15 @@ impl<H: Copy + 'static> Resource<H> {
         self.context.pinned(|driver| allocate(driver, unsafe { Held::new(self.raw) }))
     }
 
+    /// Like [`with`](Self::with), and the context is pinned from then on.
+    pub(crate) fn with_pin<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> CudaResult<(R, Pin)> {
+        let ((), pin) = self.context.pinned(|_| Ok(()))?;
+        Ok((self.with(f)?, pin))
+    }
+
     /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if other
     /// code has destroyed the context, or if the resource is spent.
     pub(crate) fn with_pinned<R>(
@@ -307,7 +317,7 @@ impl<H: Copy + 'static> Resource<H> {
         }
         let driver = driver()?;
         // SAFETY: as in `with`; the driver finds the context by the handle.
-        let destroy = || (self.destroy)(driver, unsafe { Held::new(self.raw) });
+        let destroy = || unbroken(driver, || (self.destroy)(driver, unsafe { Held::new(self.raw) }));
         match self.context.lease_to_dispose(LeaseOn::Retiring, |_, _| destroy()) {
             Some(Err(error)) if !is_gone(error) => Err(error),
             _ => Ok(()),

@@ -53,3 +53,10 @@ impl<H: Copy> Held<'_, H> {
         self.raw
     }
 }
+
+impl<T> Held<'_, *mut T> {
+    /// What tells it from all others that are alive.
+    pub(crate) fn address(self) -> usize {
+        self.raw.addr()
+    }
+}

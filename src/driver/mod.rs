@@ -28,7 +28,7 @@ mod stack_top;
 mod table;
 mod version;
 
-pub(crate) use calls::{Fill, Order, RELAXED, Shape};
+pub(crate) use calls::{After, Edge, Fill, Order, RELAXED, Shape};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;
@@ -42,6 +42,7 @@ pub use version::CudaApiVersion;
 
 use crate::error::{CudaError, CudaResult};
 use ffi::{CUDA_SUCCESS, CUresult};
+use std::cell::Cell;
 use std::fmt;
 use std::num::NonZero;
 
@@ -115,9 +116,30 @@ fn check(function: &'static str, status: CUresult) -> CudaResult<()> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(failed(function, status)) }
 }
 
+thread_local! {
+    /// A call that failed, and whether it is known to be what broke a capture.
+    static FAILED: Cell<(Option<(&'static str, CUresult)>, bool)> = const { Cell::new((None, false)) };
+}
+
+/// The call of this thread since the last time that most likely broke a capture: the first that was refused because of one,
+/// else the last that failed before calls answered that it is broken.
+pub(crate) fn take_what_broke() -> Option<(&'static str, CUresult)> {
+    FAILED.take().0
+}
+
+fn remember(function: &'static str, status: CUresult) {
+    const BROKEN: CUresult = 901;
+    match (FAILED.get(), status) {
+        ((_, true), _) => {}
+        ((before, _), BROKEN) => FAILED.set((before, true)),
+        (_, status) => FAILED.set((Some((function, status)), (900..=907).contains(&status))),
+    }
+}
+
 #[cold]
 fn failed(function: &'static str, status: CUresult) -> CudaError {
     let error = CudaError::from_code(status).unwrap_or(CudaError::UnknownError);
+    remember(function, status);
     let explained = running().and_then(|driver| driver.explain?(status));
     if let Some(why) = explained.filter(|why| !error.text().contains(&**why)) {
         return error.note(format_args!("to call {function}: {why}"));

@@ -73,7 +73,7 @@ impl Event {
     #[doc(alias = "cuIpcOpenEventHandle")]
     pub unsafe fn open(handle: IpcEventHandle) -> CudaResult<Event> {
         let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
-        Resource::make(open, Driver::event_destroy).map(Event)
+        Resource::make(open, super::destroy).map(Event)
     }
 }
 
@@ -90,6 +90,6 @@ impl UnownedContext {
     #[doc(alias = "cuIpcOpenEventHandle")]
     pub unsafe fn open_event(&self, handle: IpcEventHandle) -> CudaResult<Event> {
         let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
-        Resource::make_in(self, open, Driver::event_destroy).map(Event)
+        Resource::make_in(self, open, super::destroy).map(Event)
     }
 }

@@ -25,9 +25,9 @@ mod wait;
 
 pub use interprocess::IpcEventHandle;
 
-use crate::context::{Resource, UnownedContext};
-use crate::driver::Driver;
+use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
 use crate::driver::ffi::CUevent;
+use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::stream::Stream;
 use bitflags::bitflags;
@@ -97,7 +97,7 @@ impl UnownedContext {
     #[doc(alias = "cuEventCreate")]
     pub fn create_event(&self, flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
-        Resource::make_in(self, make, Driver::event_destroy).map(Event)
+        Resource::make_in(self, make, destroy).map(Event)
     }
 }
 
@@ -111,7 +111,13 @@ impl Event {
     #[doc(alias = "cuEventCreate")]
     pub fn new(flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
-        Resource::make(make, Driver::event_destroy).map(Event)
+        Resource::make(make, destroy).map(Event)
+    }
+
+    /// Makes an event in a context, whatever is current.
+    pub(crate) fn in_context(context: &UnownedContext, flags: EventFlags) -> CudaResult<Event> {
+        let make = |driver: &Driver| driver.event_create(flags.bits());
+        Resource::make_in(context, make, destroy).map(Event)
     }
 
     /// Puts the mark behind the work that the stream has now; an earlier mark of this event is forgotten.
@@ -123,7 +129,10 @@ impl Event {
     #[doc(alias = "cuEventRecord")]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
-        self.0.with_both(stream.inner(), Driver::event_record)
+        stream.refuse_by_default("record an event in a legacy stream")?;
+        self.0.with_both(stream.inner(), Driver::event_record)?;
+        self.note_recorded(stream);
+        Ok(())
     }
 
     /// Like [`record`](Self::record), with flags (CUDA 11.1 and later).
@@ -135,9 +144,23 @@ impl Event {
     #[doc(alias = "cuEventRecordWithFlags")]
     pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
+        stream.refuse_by_default("record an event in a legacy stream")?;
         self.0.with_both(stream.inner(), |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
-        })
+        })?;
+        // An external record is a node of the capture, and no part of its order.
+        if !flags.contains(EventRecordFlags::EXTERNAL) {
+            self.note_recorded(stream);
+        }
+        Ok(())
+    }
+
+    /// Notes in which capture the event was last recorded, if in one.
+    #[inline]
+    fn note_recorded(&self, stream: &Stream) {
+        if captures::any() {
+            captures::recorded(self.0.raw().addr(), stream.key());
+        }
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {
@@ -156,6 +179,7 @@ impl Event {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias = "cuEventQuery")]
     pub fn query(&self) -> CudaResult<EventStatus> {
+        self.refuse_while_captured("ask for an event")?;
         match self.0.with(Driver::event_query) {
             Ok(()) => Ok(EventStatus::Ready),
             Err(CudaError::NotReady) => Ok(EventStatus::NotReady),
@@ -170,6 +194,7 @@ impl Event {
     /// Like [`query`](Self::query).
     #[doc(alias = "cuEventSynchronize")]
     pub fn synchronize(&self) -> CudaResult<()> {
+        self.refuse_while_captured("wait for an event")?;
         self.0.with(Driver::event_synchronize)
     }
 
@@ -182,6 +207,8 @@ impl Event {
     /// another context.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
     pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
+        captures::refuse_of(start.0.raw().addr(), "measure from an event")?;
+        captures::refuse_of(self.0.raw().addr(), "measure to an event")?;
         self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
     }
 
@@ -227,7 +254,7 @@ impl Event {
     pub unsafe fn from_raw(raw: CUevent) -> CudaResult<Event> {
         let context = UnownedContext::of_this_thread()?;
         // SAFETY: the caller vouches for it.
-        Ok(Event(unsafe { Resource::new(raw, context, Driver::event_destroy) }))
+        Ok(Event(unsafe { Resource::new(raw, context, destroy) }))
     }
 
     /// Destroys the event, and gives it back with the error if that fails.
@@ -239,4 +266,23 @@ impl Event {
     pub fn drop(event: Event) -> DropResult<Event> {
         event.0.drop().map_err(|(error, inner)| (error, Event(inner)))
     }
+
+    /// Refuses what a capture that is in progress would be broken by.
+    #[inline]
+    fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
+        captures::refuse_of(self.0.raw().addr(), what)?;
+        refuse_unsafe(what)
+    }
+
+    pub(crate) fn inner(&self) -> &Resource<CUevent> {
+        &self.0
+    }
+}
+
+/// Destroys an event, and forgets that it was recorded in a capture: the driver may give its handle out again.
+fn destroy(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
+    if captures::any() {
+        captures::forget_event(event.address());
+    }
+    driver.event_destroy(event)
 }

@@ -16,8 +16,17 @@ impl Stream {
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias = "cuStreamWaitEvent")]
     pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {
-        event.borrow().0.with_both(self.inner(), |driver, event, stream| {
-            driver.stream_wait_event(stream, event, flags.bits())
-        })
+        let event = event.borrow();
+        let wait = || {
+            event.0.with_both(self.inner(), |driver, event, stream| {
+                driver.stream_wait_event(stream, event, flags.bits())
+            })
+        };
+        // An external wait is a node of the capture, and joins nothing.
+        if flags.contains(StreamWaitEventFlags::EXTERNAL) {
+            wait()
+        } else {
+            self.waiting(event.as_raw().addr(), wait)
+        }
     }
 }

@@ -25,7 +25,8 @@ impl Stream {
     /// # Safety
     ///
     /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right.
+    /// them is right. If the stream is capturing, that is so at every launch of the graph, and the module is loaded as long
+    /// as the graph is there.
     #[doc(hidden)]
     #[doc(alias = "cuLaunchKernel")]
     pub unsafe fn launch<G, B>(
@@ -94,7 +95,8 @@ impl Stream {
     /// # Safety
     ///
     /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right.
+    /// them is right. If the stream is capturing, that is so at every launch of the graph, and the module is loaded as long
+    /// as the graph is there.
     #[doc(alias = "cuLaunchCooperativeKernel")]
     pub unsafe fn launch_cooperative<G, B>(
         &self,
@@ -124,6 +126,7 @@ impl Stream {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.name)));
         }
+        self.refuse_by_default("launch a kernel in a legacy stream")?;
         self.inner().with_current(|driver, stream| {
             // SAFETY: the function's module is borrowed, and its context is the stream's, which is held.
             let function = unsafe { Held::new(func.inner) };

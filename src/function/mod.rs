@@ -44,7 +44,7 @@ pub use argument::{Argument, OfAny, OfInteger, Passed};
 pub use attribute::{FunctionAttribute, SettableAttribute};
 pub use size::{BlockSize, GridSize};
 
-use crate::context::{CacheConfig, SharedMemoryConfig};
+use crate::context::{CacheConfig, SharedMemoryConfig, UnownedContext};
 use crate::driver::ffi::{CUfunction, CUmodule};
 use crate::driver::{Driver, Held, KernelName, Numbered};
 use crate::error::CudaResult;
@@ -92,6 +92,11 @@ impl Function<'_> {
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>) -> CudaResult<R> {
         // SAFETY: a function lives as long as its module, which is borrowed and alive in the call.
         self.module.inner().with(|driver, _| f(driver, unsafe { Held::new(self.inner) }))
+    }
+
+    /// The context that the kernel's module is of.
+    pub(crate) fn context(&self) -> &UnownedContext {
+        self.module.context()
     }
 
     /// Sets how the kernel prefers to divide L1 cache and shared memory.

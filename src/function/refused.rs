@@ -26,7 +26,7 @@ impl Function<'_> {
 
     /// Refuses another number of arguments than the kernel has parameters.
     #[inline]
-    pub(super) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
+    pub(crate) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
         match self.parameters {
             Some(wanted) if wanted.len() != given => Err(self.another_count(given, wanted.len())),
             _ => Ok(()),

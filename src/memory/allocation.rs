@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ordered::Home;
-use crate::context::{Pin, UnownedContext, is_gone};
+use crate::context::{Pin, UnownedContext, is_gone, refuse_unsafe, unbroken};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
@@ -73,6 +73,7 @@ pub(super) struct Allocation {
 impl Allocation {
     /// Allocates memory in the current context.
     pub(super) fn new(kind: Kind, size: usize) -> CudaResult<Allocation> {
+        refuse_unsafe("allocate memory")?;
         Allocation::made(kind, |driver| kind.allocate(driver, size))
     }
 
@@ -148,7 +149,7 @@ impl Allocation {
             return Ok(());
         }
         // SAFETY: this value owns the memory, and is spent or dropped after this.
-        let free = |driver: &Driver| unsafe { self.kind.free(driver, self.address) };
+        let free = |driver: &Driver| unbroken(driver, || unsafe { self.kind.free(driver, self.address) });
         let Some(pin) = &self.pin else { return free(driver()?) };
         let freed = match &self.home {
             // SAFETY: as above.

@@ -3,7 +3,7 @@
 // Makes and destroys what it owns.
 #![allow(unsafe_code)]
 
-use crate::context::{Resource, UnownedContext};
+use crate::context::{Resource, UnownedContext, refuse_unsafe};
 use crate::driver::Driver;
 use crate::driver::ffi::{CUDA_ARRAY3D_DESCRIPTOR as Raw, CUarray};
 use crate::error::{CudaError, CudaResult, DropResult};
@@ -247,6 +247,7 @@ impl ArrayObject {
                 CudaError::InvalidValue.note(format_args!("to create an array of {descriptor:?}: {wrong}"))
             );
         }
+        refuse_unsafe("make an array")?;
         let raw = descriptor.to_driver();
         let handle = Resource::make(|driver: &Driver| driver.array_create(&raw), Driver::array_destroy)?;
         Ok(ArrayObject { handle })

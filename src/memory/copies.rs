@@ -6,7 +6,7 @@
 use super::allocation::Allocation;
 use super::given_away;
 use super::ordered::refuse_capture;
-use crate::context::UnownedContext;
+use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -164,8 +164,12 @@ impl<T> DeviceSpan<T> {
     ) -> CudaResult<()> {
         self.usable()?;
         let Some(stream) = stream else {
-            let Some(home) = &self.home else { return self.context.inside(|driver| f(driver, None)) };
+            let Some(home) = &self.home else {
+                refuse_by_default(&self.context, "copy without a stream")?;
+                return self.context.inside(|driver| f(driver, None));
+            };
             refuse_capture(home)?;
+            refuse_unsafe("copy and wait for it")?;
             return home.with(|driver, stream| {
                 f(driver, Some(stream))?;
                 // The host's memory is the caller's again in any case, so this is tried twice.
@@ -177,6 +181,7 @@ impl<T> DeviceSpan<T> {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy memory of {memory} in a stream of {stream}")));
         }
+        stream.refuse_by_default("copy in a legacy stream")?;
         // The driver needs no context to be current for work in a stream.
         stream.inner().with(|driver, stream| f(driver, Some(stream)))
     }
@@ -220,12 +225,15 @@ impl<T> DeviceSpan<T> {
         }
         self.copy(from.count, stream, |driver, order| {
             let is_foreign = from.context != self.context;
+            // Memory in the order of a stream is freed without waiting for what is in none.
+            let waits = order.is_none() && (is_foreign || from.home.is_some());
+            if waits {
+                refuse_in_current("copy between two contexts")?;
+            }
             // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
             unsafe { self.copy_here(driver, &from, order) }?;
             // Freeing memory waits for the work of its own context, and for no other's: the source might be freed, and
-            // its pages unmapped, while this context yet reads it. And memory in the order of a stream is freed without
-            // waiting for what is in none.
-            let waits = order.is_none() && (is_foreign || from.home.is_some());
+            // its pages unmapped, while this context yet reads it.
             if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
     }

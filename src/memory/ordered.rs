@@ -6,7 +6,7 @@
 use super::allocation::Allocation;
 use super::others::Others;
 use super::pool::MemoryPool;
-use crate::context::Pin;
+use crate::context::{Pin, refuse_unsafe, unbroken};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::{Shared, Stream};
 use std::sync::Arc;
@@ -58,6 +58,7 @@ impl StreamOrder<'_> {
         let shared = self.stream.inner();
         must_be_home(shared)?;
         refuse_capture(shared)?;
+        refuse_unsafe("allocate memory in the order of a stream")?;
         shared.number()?;
         let pool = self.pool.map(MemoryPool::held).transpose()?;
         let (address, pin) = shared.pinned(|driver, stream| driver.mem_alloc_async(size, pool, stream))?;
@@ -107,8 +108,9 @@ impl Home {
         self.stream.number().unwrap_or(0)
     }
 
+    /// Whether a stream that the free has to wait for captures: it would become part of that capture.
     pub(super) fn captures(&self) -> bool {
-        self.stream.captures()
+        self.stream.captures() || self.others.all().iter().any(|other| other.captures())
     }
 
     /// The other stream comes after what the home has now, and the free after what the other has then.
@@ -118,6 +120,8 @@ impl Home {
             return Ok(());
         }
         must_be_home(other)?;
+        refuse_capture(&self.stream)?;
+        refuse_capture(other)?;
         // At the free it may be too late to make anything.
         other.prepare()?;
         self.stream.before(other)?;
@@ -137,6 +141,7 @@ impl Home {
                 .note(format_args!("to move memory of {here} to a stream of {there}")));
         }
         must_be_home(home)?;
+        refuse_capture(before)?;
         refuse_capture(home)?;
         home.number()?;
         before.before(home)?;
@@ -155,7 +160,7 @@ impl Home {
         self.stream.with_pinned(pin, |driver, stream| {
             others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
             // SAFETY: the caller's promise.
-            unsafe { driver.mem_free_async(address, stream) }
+            unbroken(driver, || unsafe { driver.mem_free_async(address, stream) })
         })
     }
 }

@@ -4,11 +4,11 @@
 #![allow(unsafe_code)]
 
 use super::pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
-use crate::context::{is_gone, must_retire};
+use crate::context::{is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::device::Device;
 use crate::driver::ffi::CUmemoryPool;
 use crate::driver::{Driver, Held, driver};
-use crate::error::{CudaError, CudaResult, DropResult};
+use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
 use std::ptr;
@@ -71,6 +71,7 @@ impl MemoryPool {
     /// [`NotSupported`](CudaError::NotSupported) on a device without pools; what the driver answers.
     #[doc(alias = "cuMemPoolCreate")]
     pub fn new(device: Device, properties: &PoolProperties) -> CudaResult<MemoryPool> {
+        refuse_unsafe("make a memory pool")?;
         let raw = driver()?.mem_pool_create(device.as_raw(), properties.max_size)?;
         Ok(MemoryPool { raw, device, is_own: true })
     }
@@ -123,6 +124,7 @@ impl MemoryPool {
     }
 
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUmemoryPool>) -> CudaResult<R>) -> CudaResult<R> {
+        refuse_unsafe("ask or set something of a memory pool")?;
         let driver = driver()?;
         f(driver, self.held()?)
     }
@@ -297,7 +299,9 @@ impl MemoryPool {
     }
 
     fn destroy(&self) -> CudaResult<()> {
-        match self.with(Driver::mem_pool_destroy) {
+        let driver = driver()?;
+        let pool = self.held()?;
+        match unbroken(driver, || driver.mem_pool_destroy(pool)) {
             Err(error) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }
@@ -330,6 +334,7 @@ impl Drop for MemoryPool {
         if !std::mem::take(&mut self.is_own) {
             return;
         }
+        let _note = keep_note();
         match if must_retire() { Err(CudaError::NotPermitted) } else { self.destroy() } {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {

@@ -39,6 +39,7 @@ impl Stream {
     /// policy that has no name here; what the driver returns.
     #[doc(alias = "cuStreamGetAttribute")]
     pub fn synchronization_policy(&self) -> CudaResult<SynchronizationPolicy> {
+        self.refuse_in_capture("ask for the attributes of a stream")?;
         let number =
             self.inner.with(|driver, stream| driver.stream_get_attribute(stream, SYNCHRONIZATION_POLICY))?;
         if number == NOT_TOLD {
@@ -69,6 +70,7 @@ impl Stream {
     /// ```
     #[doc(alias = "cuStreamSetAttribute")]
     pub fn set_synchronization_policy(&self, policy: SynchronizationPolicy) -> CudaResult<()> {
+        self.refuse_in_capture("set the attributes of a stream")?;
         self.inner
             .with(|driver, stream| driver.stream_set_attribute(stream, SYNCHRONIZATION_POLICY, policy as u32))
     }
@@ -81,6 +83,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver returns.
     #[doc(alias = "cuStreamSetAttribute")]
     pub fn set_priority(&self, priority: i32) -> CudaResult<()> {
+        self.refuse_in_capture("set the attributes of a stream")?;
         self.inner.with(|driver, stream| driver.stream_set_attribute(stream, PRIORITY, priority as u32))
     }
 
@@ -92,6 +95,8 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuStreamCopyAttributes")]
     pub fn copy_attributes(&self, from: &Stream) -> CudaResult<()> {
+        self.refuse_in_capture("set the attributes of a stream")?;
+        from.refuse_in_capture("copy the attributes of a stream")?;
         if self.context() != from.context() {
             let (here, there) = (self.context(), from.context());
             return Err(CudaError::InvalidHandle

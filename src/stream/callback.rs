@@ -29,6 +29,7 @@ impl Stream {
     where
         T: FnOnce(CudaResult<()>) + Send + 'static,
     {
+        self.refuse_in_capture("add a callback to a stream")?;
         let waiting = Arc::new(Mutex::new(Some(callback)));
         let added = self.inner.with(|driver, stream| {
             let data = Arc::into_raw(Arc::clone(&waiting)).cast_mut().cast();

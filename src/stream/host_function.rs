@@ -50,6 +50,7 @@ impl Stream {
 
     /// Like [`launch_host_func`](Self::launch_host_func); returns the key of the function.
     pub(super) fn promise(&self, function: promised::Function) -> CudaResult<u64> {
+        self.refuse_in_capture("call a function once, which a graph would call at every launch")?;
         let key = self.context().promise(function);
         let asked = self.inner.with(|driver, stream| {
             refuse_while_capturing(driver, stream)?;

@@ -1,9 +1,9 @@
 //! Streams that wait for each other, by an event that each of them keeps.
 
 use super::Stream;
-use crate::context::Resource;
-use crate::driver::Driver;
+use crate::context::{Resource, captures};
 use crate::driver::ffi::CUevent;
+use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
 
 impl Stream {
@@ -62,10 +62,22 @@ impl Stream {
     fn marked(&self) -> CudaResult<&Resource<CUevent>> {
         let mark = self.inner.mark()?;
         mark.with_both(&self.inner, Driver::event_record)?;
+        if captures::any() {
+            captures::recorded(mark.raw().addr(), self.key());
+        }
         Ok(mark)
     }
 
     fn wait_for(&self, mark: &Resource<CUevent>) -> CudaResult<()> {
-        mark.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+        self.waiting(mark.raw().addr(), || {
+            mark.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+        })
     }
+}
+
+pub(super) fn destroy_mark(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
+    if captures::any() {
+        captures::forget_event(event.address());
+    }
+    driver.event_destroy(event)
 }

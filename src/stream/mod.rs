@@ -31,6 +31,7 @@
 mod attributes;
 mod borrowed;
 mod callback;
+mod capture;
 mod default;
 mod host_function;
 mod mark;
@@ -39,16 +40,18 @@ mod shared;
 
 pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
+pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
 
-use crate::context::{Resource, UnownedContext};
+use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
 use crate::error::{CudaError, CudaResult, DropResult};
 use bitflags::bitflags;
+use capture::destroy;
 use std::ptr;
 use std::sync::Arc;
 
@@ -121,7 +124,7 @@ impl UnownedContext {
     #[doc(alias("cuStreamCreate", "cuStreamCreateWithPriority"))]
     pub fn create_stream(&self, flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
-        Resource::make_in(self, make, Driver::stream_destroy).map(Stream::from)
+        Resource::make_in(self, make, destroy).map(Stream::from)
     }
 }
 
@@ -138,7 +141,7 @@ impl Stream {
     #[doc(alias("cuStreamCreate", "cuStreamCreateWithPriority"))]
     pub fn new(flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
-        Resource::make(make, Driver::stream_destroy).map(Stream::from)
+        Resource::make(make, destroy).map(Stream::from)
     }
 
     /// The flags that the stream was made with; bits that have no name are kept.
@@ -148,6 +151,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuStreamGetFlags")]
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
+        self.refuse_in_capture("ask for the flags of a stream")?;
         let bits = self.inner.with(Driver::stream_get_flags)?;
         // SAFETY: any bits are good; the driver may have newer ones.
         Ok(unsafe { StreamFlags::from_bits_unchecked(bits) })
@@ -171,6 +175,7 @@ impl Stream {
     /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) on an older driver.
     #[doc(alias = "cuStreamGetId")]
     pub fn id(&self) -> CudaResult<u64> {
+        self.refuse_in_capture("ask for the number of a stream")?;
         self.inner.with(Driver::stream_get_id)
     }
 
@@ -196,6 +201,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias = "cuStreamQuery")]
     pub fn is_done(&self) -> CudaResult<bool> {
+        self.refuse_while_captured("ask whether a stream is done")?;
         match self.inner.with(Driver::stream_query) {
             Ok(()) => Ok(true),
             Err(CudaError::NotReady) => Ok(false),
@@ -210,6 +216,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias = "cuStreamSynchronize")]
     pub fn synchronize(&self) -> CudaResult<()> {
+        self.refuse_while_captured("wait for a stream")?;
         self.inner.with(Driver::stream_synchronize)
     }
 
@@ -251,7 +258,7 @@ impl Stream {
             );
         }
         // SAFETY: the caller vouches for it.
-        Ok(unsafe { Resource::new(raw, context, Driver::stream_destroy) }.into())
+        Ok(unsafe { Resource::new(raw, context, destroy) }.into())
     }
 
     /// Destroys the stream, and gives the error and the stream back if that fails. A stream in whose order memory was
@@ -306,6 +313,39 @@ impl Stream {
     /// The same stream, destroyed with the last of both.
     fn share(&self) -> Stream {
         Stream { raw: self.raw, inner: Arc::clone(&self.inner) }
+    }
+
+    /// Refuses what a capture that is in progress would be broken by: of this stream, or of another.
+    #[inline]
+    fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
+        self.refuse_in_capture(what)?;
+        refuse_unsafe(what)
+    }
+
+    /// What tells the stream from all others in the list of captures. The driver's handles of default streams stand for
+    /// one in each context, and one of them for one on each thread.
+    #[inline]
+    pub(crate) fn key(&self) -> usize {
+        let at = self.inner.raw().addr();
+        if at > CU_STREAM_PER_THREAD.addr() {
+            return at;
+        }
+        let thread = if at == CU_STREAM_PER_THREAD.addr() { captures::this_thread() } else { 0 };
+        (thread as usize) << 32 | (self.context().id() as usize) << 2 | at
+    }
+
+    /// Refuses what no graph can have, if the stream captures, and what would wait for one that does.
+    #[inline]
+    pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
+        captures::refuse_in(self.key(), what)?;
+        self.refuse_by_default(what)
+    }
+
+    /// Refuses work in the legacy stream while a stream captures for which that would wait.
+    #[inline]
+    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<()> {
+        let is_legacy = || self.inner.raw().addr() <= CU_STREAM_LEGACY.addr();
+        if captures::any() && is_legacy() { refuse_by_default(self.context(), what) } else { Ok(()) }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Shared> {

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{Stream, host_function};
-use crate::context::Pin;
+use crate::context::{Mode, Pin};
 use crate::driver::{Driver, RELAXED, driver};
 use crate::error::{CudaResult, keep_note};
 use crate::liveness::promised;
@@ -139,7 +139,8 @@ impl Work<'_> {
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
         // A capture of another stream on this thread would forbid to wait, and one on any thread could be broken by it.
-        let _relaxed = Relaxed::begin();
+        // Unless the driver is so old that it has no such modes, and no captures either.
+        let _relaxed = driver().and_then(|driver| Mode::exchange(driver, RELAXED)).ok();
         let synchronized = || self.stream.inner.with_pinned(&self.pin, Driver::stream_synchronize);
         let waited = synchronized().unwrap_or(Ok(()));
         if waited.is_err() {
@@ -163,27 +164,6 @@ impl Drop for Work<'_> {
             if let Err(error) = self.wait() {
                 report::warn(format_args!("the work of a scope that panicked failed: {error}"));
             }
-        }
-    }
-}
-
-/// While it exists, no capture of another stream forbids what this thread does, nor is broken by it.
-struct Relaxed(u32);
-
-impl Relaxed {
-    /// A driver that has no such modes has no captures either.
-    fn begin() -> Option<Relaxed> {
-        let before = driver().and_then(|driver| driver.thread_exchange_stream_capture_mode(RELAXED));
-        before.ok().map(Relaxed)
-    }
-}
-
-impl Drop for Relaxed {
-    fn drop(&mut self) {
-        let _note = keep_note();
-        let restore = || driver().and_then(|driver| driver.thread_exchange_stream_capture_mode(self.0));
-        if let Err(error) = restore().or_else(|_| restore()) {
-            report::warn(format_args!("this thread's mode for captures stays relaxed: {error}"));
         }
     }
 }

@@ -3,14 +3,15 @@
 // A number leads back to what it was given to.
 #![allow(unsafe_code)]
 
-use crate::context::Resource;
+use super::mark::destroy_mark;
+use crate::context::{Resource, captures};
 use crate::driver::Driver;
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::NUMBERS;
 use std::ops::Deref;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A stream's handle. Memory whose home the stream is frees in it, so the stream is destroyed when the program has
@@ -23,8 +24,6 @@ pub(crate) struct Shared {
     mark: OnceLock<Box<Resource<CUevent>>>,
     /// From the first memory on.
     number: OnceLock<u16>,
-    /// Whether the stream captures what it gets, so that nothing may be freed in its order.
-    captures: AtomicBool,
 }
 
 /// The event is not for measuring.
@@ -39,7 +38,7 @@ static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
 
 impl Shared {
     pub(super) fn new(stream: Resource<CUstream>) -> Shared {
-        Shared { stream, mark: OnceLock::new(), number: OnceLock::new(), captures: AtomicBool::new(false) }
+        Shared { stream, mark: OnceLock::new(), number: OnceLock::new() }
     }
 
     /// The handle, of a stream that nothing shares any more.
@@ -100,7 +99,7 @@ impl Shared {
             return Ok(mark);
         }
         let make = |driver: &Driver| driver.event_create(DISABLE_TIMING);
-        let made = Resource::make_in(self.stream.context(), make, Driver::event_destroy)?;
+        let made = Resource::make_in(self.stream.context(), make, destroy_mark)?;
         Ok(self.mark.get_or_init(|| Box::new(made)))
     }
 
@@ -137,12 +136,7 @@ impl Shared {
     /// graph's.
     #[inline]
     pub(crate) fn captures(&self) -> bool {
-        self.captures.load(Ordering::Relaxed)
-    }
-
-    #[allow(dead_code, reason = "what captures streams will say when a capture begins and ends")]
-    pub(crate) fn set_captures(&self, captures: bool) {
-        self.captures.store(captures, Ordering::Relaxed);
+        captures::any() && captures::of_stream(self.stream.raw().addr()).is_some()
     }
 }
 

@@ -209,3 +209,14 @@ pub(crate) mod other {
         status(unsafe { (table().cuCtxDestroy_v2)(context) }).unwrap();
     }
 }
+
+/// Waits until so many have the value: a driver may let go of what a launch used some time after the launch is over.
+#[track_caller]
+pub(crate) fn owned_by<T: ?Sized>(value: &std::sync::Arc<T>, owners: usize) {
+    let begun = std::time::Instant::now();
+    while std::sync::Arc::strong_count(value) != owners {
+        let now = std::sync::Arc::strong_count(value);
+        assert!(begun.elapsed().as_secs() < 10, "{now} have it, and not {owners}");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}

@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod event;
 mod function;
+mod graph;
 mod liveness;
 mod memory;
 mod module;

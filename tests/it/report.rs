@@ -28,7 +28,7 @@ fn keep(lines: Lines) -> impl Subscriber + Send + Sync {
 }
 
 /// Runs `f` with a subscriber of its own, and returns what was reported on this thread.
-fn reported(f: impl FnOnce()) -> Vec<(Level, String)> {
+pub(crate) fn reported(f: impl FnOnce()) -> Vec<(Level, String)> {
     let lines = Lines::default();
     tracing::subscriber::with_default(keep(lines.clone()), f);
     lines.lock().unwrap().clone()

@@ -6,12 +6,14 @@ mod context;
 mod device;
 mod event;
 mod function;
+mod graph;
 mod init;
 mod memory;
 mod module;
 mod stream;
 
 pub(crate) use function::Shape;
+pub(crate) use graph::{After, Edge};
 pub(crate) use memory::{Fill, Order};
 pub(crate) use stream::RELAXED;
 

@@ -163,21 +163,10 @@ fn dropping_an_owner_waits_for_no_other_threads_call() {
 
 #[test]
 fn retirement_invalidates_no_capture() {
-    if is_simulated() {
-        return crate::harness::skip(
-            "retirement_invalidates_no_capture",
-            "the simulated driver captures no streams",
-        );
-    }
     run_alone(|| {
-        type Stream3 = unsafe extern "C" fn(custack::driver::ffi::CUstream, u32) -> u32;
-        type Ended = unsafe extern "C" fn(custack::driver::ffi::CUstream, *mut *mut ()) -> u32;
-        let library = unsafe { libloading::Library::new(crate::harness::start().library()) }.unwrap();
-        let begin = unsafe { library.get::<Stream3>(b"cuStreamBeginCapture_v2") }.unwrap();
-        let end = unsafe { library.get::<Ended>(b"cuStreamEndCapture") }.unwrap();
-        let destroy =
-            unsafe { library.get::<unsafe extern "C" fn(*mut ()) -> u32>(b"cuGraphDestroy") }.unwrap();
-
+        let table = crate::harness::table();
+        let (begin, end, destroy) =
+            (table.cuStreamBeginCapture_v2, table.cuStreamEndCapture, table.cuGraphDestroy);
         let ctx = pushed();
         let gone = parked();
         let things = gone

@@ -1,0 +1,272 @@
+//! Building a graph of nodes that nothing can be wrong with.
+
+// Keys that were looked up become handles, and a pointer to what is kept goes through the driver.
+#![allow(unsafe_code)]
+
+use super::kept::{Kept, release};
+use super::node::after as held;
+use super::{Graph, Node};
+use crate::driver::ffi::*;
+use crate::driver::{After, Driver, Held};
+use crate::error::{CudaError, CudaResult};
+use crate::event::Event;
+use std::ptr;
+use std::sync::Arc;
+
+impl Graph {
+    /// Adds a node that does nothing. Like every node it comes after those that are named.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; what the driver answers.
+    #[doc(alias = "cuGraphAddEmptyNode")]
+    pub fn add_empty(&mut self, after: &[Node]) -> CudaResult<Node> {
+        self.add(after, (), |driver, graph, after, ()| driver.graph_add_empty_node(graph, after))
+    }
+
+    /// Adds a node that calls the function, at every launch, on a thread of the driver's, where every driver call is
+    /// refused. It is kept, and dropped once. Executables that run at once call it one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_empty`](Self::add_empty). The function is dropped then.
+    #[doc(alias = "cuGraphAddHostNode")]
+    pub fn add_host_func(&mut self, after: &[Node], f: impl FnMut() + Send + 'static) -> CudaResult<Node> {
+        self.add_keeping(after, f, |driver, graph, after, kept| {
+            // SAFETY: the function is kept by whatever can call it.
+            unsafe { driver.graph_add_host_node(graph, after, &kept.as_host_function()) }
+        })
+    }
+
+    /// Gives a host function's node another function.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph;
+    /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind.
+    #[doc(alias = "cuGraphHostNodeSetParams")]
+    pub fn set_host_func(&mut self, node: Node, f: impl FnMut() + Send + 'static) -> CudaResult<()> {
+        self.set_keeping(node, f, |driver, node, kept| {
+            // SAFETY: as in `add_host_func`.
+            unsafe { driver.graph_host_node_set_params(node, &kept.as_host_function()) }
+        })
+    }
+
+    /// Adds a node that records the event, which is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_empty`](Self::add_empty); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's.
+    #[doc(alias = "cuGraphAddEventRecordNode")]
+    pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
+        self.pin(event.context())?;
+        self.add_keeping(after, Arc::clone(event), |driver, graph, after, _| {
+            event.inner().with(|_, event| driver.graph_add_event_record_node(graph, after, event))
+        })
+    }
+
+    /// Adds a node that waits for the event, which is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_event_record`](Self::add_event_record).
+    #[doc(alias = "cuGraphAddEventWaitNode")]
+    pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
+        self.pin(event.context())?;
+        self.add_keeping(after, Arc::clone(event), |driver, graph, after, _| {
+            event.inner().with(|_, event| driver.graph_add_event_wait_node(graph, after, event))
+        })
+    }
+
+    /// Gives a node that records or waits for an event another one.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph;
+    /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind.
+    #[doc(alias("cuGraphEventRecordNodeSetEvent", "cuGraphEventWaitNodeSetEvent"))]
+    pub fn set_event(&mut self, node: Node, event: &Arc<Event>) -> CudaResult<()> {
+        let records = self.records(node)?;
+        self.pin(event.context())?;
+        self.set_keeping(node, Arc::clone(event), |driver, node, _| {
+            event.inner().with(|_, event| match records {
+                true => driver.graph_event_record_node_set_event(node, event),
+                false => driver.graph_event_wait_node_set_event(node, event),
+            })
+        })
+    }
+
+    /// Adds a node that is a copy of the other graph, as that is now. What that keeps, the node keeps too.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_empty`](Self::add_empty); what the driver answers if the other graph allocates or frees memory.
+    #[doc(alias = "cuGraphAddChildGraphNode")]
+    pub fn add_child(&mut self, after: &[Node], child: &mut Graph) -> CudaResult<Node> {
+        child.usable()?;
+        child.pins.iter().try_for_each(|pin| self.pin(pin.context()))?;
+        self.add(after, child, |driver, graph, after, child| {
+            child.with(|_, child| driver.graph_add_child_graph_node(graph, after, child))
+        })
+    }
+
+    /// Adds a node that allocates so many bytes of the device's memory, in the graph's context. The address is the same at
+    /// every launch; what comes after the node may use the memory, until a node [frees](Self::add_free) it.
+    ///
+    /// A graph that does not free what it allocates leaves it allocated after a launch, and cannot be launched again before
+    /// it is freed, unless it was instantiated with
+    /// [`AUTO_FREE_ON_LAUNCH`](super::InstantiateFlags::AUTO_FREE_ON_LAUNCH). Such a graph has one executable at a time, no
+    /// clones, and no parent.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for no bytes;
+    /// [`OutOfMemory`](CudaError::OutOfMemory).
+    ///
+    /// ```
+    /// use custack::graph::Graph;
+    ///
+    /// let context = custack::quick_init()?;
+    /// let mut graph = Graph::new(&context)?;
+    /// let (allocation, address) = graph.add_allocation(&[], 4096)?;
+    /// let free = graph.add_free(&[allocation], allocation)?;
+    /// assert_ne!(address, 0);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGraphAddMemAllocNode")]
+    pub fn add_allocation(&mut self, after: &[Node], bytes: usize) -> CudaResult<(Node, CUdeviceptr)> {
+        const PINNED: u32 = 1;
+        const ON_DEVICE: u32 = 1;
+        let device = self.context().device()?;
+        let location = CUmemLocation { kind: ON_DEVICE, id: device.as_raw() };
+        let mut params = CUDA_MEM_ALLOC_NODE_PARAMS {
+            poolProps: CUmemPoolProps {
+                allocType: PINNED,
+                handleTypes: 0,
+                location,
+                win32SecurityAttributes: ptr::null_mut(),
+                maxSize: 0,
+                usage: 0,
+                gpuDirectRDMACapable: 0,
+                reserved: [0; 53],
+            },
+            accessDescs: ptr::null(),
+            accessDescCount: 0,
+            bytesize: bytes,
+            dptr: 0,
+        };
+        let node = self.add(after, &mut params, |driver, graph, after, params| {
+            driver.graph_add_mem_alloc_node(graph, after, params)
+        })?;
+        Ok((node, params.dptr))
+    }
+
+    /// Adds a node that frees what a node of this graph allocates.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for a node of another kind, and for one
+    /// whose memory is freed already.
+    #[doc(alias = "cuGraphAddMemFreeNode")]
+    pub fn add_free(&mut self, after: &[Node], allocation: Node) -> CudaResult<Node> {
+        let (address, _) = self.allocation(allocation)?;
+        self.add(after, (), |driver, graph, after, ()| driver.graph_add_mem_free_node(graph, after, address))
+    }
+
+    /// Destroys the node, and the edges from and to it. What was kept for it is dropped when nothing that was made from the
+    /// graph before can run any more.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; what the driver answers, as for nodes that
+    /// allocate or free memory.
+    #[doc(alias = "cuGraphDestroyNode")]
+    pub fn destroy_node(&mut self, node: Node) -> CudaResult<()> {
+        let raw = self.nodes.find(node)?;
+        let destroyed = self.with(|driver, graph| {
+            // SAFETY: the key was looked up in this graph.
+            let result = driver.graph_destroy_node(unsafe { Held::new(raw) });
+            // A driver that fails may have destroyed it, and the node is asked for no more. Then it is not in the list.
+            let gone = result.is_ok() || driver.graph_get_nodes(graph).is_ok_and(|all| !all.contains(&raw));
+            Ok((result, gone))
+        })?;
+        if destroyed.1 {
+            let kept = self.nodes.forget(node);
+            self.with(|driver, graph| {
+                kept.into_iter().for_each(|object| release(driver, graph, object));
+                Ok(())
+            })?;
+        }
+        destroyed.0
+    }
+
+    /// Adds a node.
+    pub(super) fn add<T>(
+        &mut self,
+        after: &[Node],
+        with: T,
+        add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, T) -> CudaResult<CUgraphNode>,
+    ) -> CudaResult<Node> {
+        let after = self.nodes.find_all(after)?;
+        let raw = self.inside(|driver, graph| add(driver, graph, held(&after), with))?;
+        Ok(self.nodes.key(raw))
+    }
+
+    /// Adds a node for which something is kept.
+    pub(super) fn add_keeping<T: Send + 'static>(
+        &mut self,
+        after: &[Node],
+        value: T,
+        add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, &Kept<T>) -> CudaResult<CUgraphNode>,
+    ) -> CudaResult<Node> {
+        let after = self.nodes.find_all(after)?;
+        let (raw, object) = self.inside(|driver, graph| {
+            let kept = Kept::by(driver, graph, value)?;
+            match add(driver, graph, held(&after), &kept) {
+                Ok(raw) => Ok((raw, kept.object())),
+                Err(error) => {
+                    kept.give_up(driver, graph);
+                    Err(error)
+                }
+            }
+        })?;
+        let node = self.nodes.key(raw);
+        self.nodes.keep(node, Some(object));
+        Ok(node)
+    }
+
+    /// Gives a node other parameters, for which something is kept instead of what was before.
+    pub(super) fn set_keeping<T: Send + 'static>(
+        &mut self,
+        node: Node,
+        value: T,
+        set: impl FnOnce(&Driver, Held<'_, CUgraphNode>, &Kept<T>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        let raw = self.nodes.find(node)?;
+        let object = self.inside(|driver, graph| {
+            let kept = Kept::by(driver, graph, value)?;
+            // SAFETY: the key was looked up in this graph.
+            match set(driver, unsafe { Held::new(raw) }, &kept) {
+                Ok(()) => Ok(kept.object()),
+                // The node may have the new parameters all the same, so what is kept for them stays.
+                Err(error) => Err(error),
+            }
+        })?;
+        let before = self.nodes.keep(node, Some(object));
+        self.with(|driver, graph| {
+            before.into_iter().for_each(|object| release(driver, graph, object));
+            Ok(())
+        })
+    }
+
+    /// Whether a node of an event records it; refused for other nodes.
+    pub(super) fn records(&mut self, node: Node) -> CudaResult<bool> {
+        match self.kind(node)? {
+            super::NodeKind::EventRecord => Ok(true),
+            super::NodeKind::EventWait => Ok(false),
+            other => {
+                Err(CudaError::InvalidValue.note(format_args!("to set the event of a node of {other:?}")))
+            }
+        }
+    }
+}

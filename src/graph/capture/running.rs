@@ -1,0 +1,162 @@
+//! Captures in progress, which are ended in any case.
+
+use crate::context::Pin;
+use crate::context::captures::{self, Forbids};
+use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
+use crate::driver::{Driver, Held, take_what_broke};
+use crate::error::{CudaError, CudaResult};
+use crate::graph::Graph;
+use crate::graph::node::Nodes;
+use crate::report;
+use crate::stream::{CaptureMode, Stream};
+use std::cell::RefCell;
+use std::panic::Location;
+use std::ptr;
+
+/// A capture that is in progress, and is ended in any case.
+pub(super) struct Running<'a> {
+    pub(super) stream: &'a Stream,
+    number: u64,
+    /// The graph of the program's that it captures into.
+    into: bool,
+    ended: bool,
+}
+
+/// What ends with an ended capture: the graph, and what its nodes are of. With a graph of the program's it is null.
+pub(super) struct Ended {
+    pub(super) graph: CUgraph,
+    pub(super) pins: Vec<Pin>,
+}
+
+impl<'a> Running<'a> {
+    pub(super) fn begin(
+        stream: &'a Stream,
+        mode: CaptureMode,
+        since: &'static Location<'static>,
+        into: Option<(&Graph, &[(CUgraphNode, CUgraphEdgeData)])>,
+    ) -> CudaResult<Running<'a>> {
+        refuse_captured(stream)?;
+        let (member, pin) = stream.member()?;
+        take_what_broke();
+        let is_into = into.is_some();
+        stream.inner().with(|driver, stream| match into {
+            None => driver.stream_begin_capture(stream, mode as u32),
+            Some((graph, after)) => {
+                graph.with(|_, graph| driver.stream_begin_capture_to_graph(stream, graph, after, mode as u32))
+            }
+        })?;
+        let number = captures::began(member, pin, forbids(mode), since);
+        Ok(Running { stream, number, into: is_into, ended: false })
+    }
+
+    /// Ends it, whatever has become of it, also if its context's owner has let go meanwhile.
+    pub(super) fn end(&mut self) -> CudaResult<Ended> {
+        self.ended = true;
+        let Some(over) = captures::ended(self.number) else {
+            return Err(CudaError::StreamCaptureUnmatched
+                .note(format_args!("to end a capture that other code has ended")));
+        };
+        end(self.stream, over, self.into)
+    }
+}
+
+impl Drop for Running<'_> {
+    /// After a panic.
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        match self.end() {
+            Ok(ended) => discard(ended),
+            Err(error) => report::debug(format_args!("a capture that a panic has left is ended: {error}")),
+        }
+    }
+}
+
+pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResult<Ended> {
+    let captures::Over { which, pins } = over;
+    let Some(pin) = pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
+    let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
+        false => driver.end_capture(stream),
+        true => driver.end_capture_into(stream).map(|()| ptr::null_mut()),
+    };
+    let gone = || Err(CudaError::ContextIsDestroyed);
+    let broke = take_what_broke();
+    let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
+    match result {
+        Ok(graph) => Ok(Ended { graph, pins }),
+        Err(CudaError::StreamCaptureInvalidated) => Err(match broke {
+            Some((function, status)) if status != CudaError::StreamCaptureInvalidated.code() => {
+                CudaError::StreamCaptureInvalidated.note(format_args!(
+                    "to end a capture: {which}, and {function} has broken that, which answered {status}"
+                ))
+            }
+            _ => CudaError::StreamCaptureInvalidated.note(format_args!(
+                "to end a capture: {which}, and another thread or other code has broken that"
+            )),
+        }),
+        Err(error) => Err(error.note(format_args!("to end a capture: {which}"))),
+    }
+}
+
+/// Destroys the graph of a capture that nobody wants.
+pub(super) fn discard(ended: Ended) {
+    if !ended.graph.is_null() {
+        drop(Graph::of(ended.graph, Nodes::new(), ended.pins));
+    }
+}
+
+fn forbids(mode: CaptureMode) -> Forbids {
+    match mode {
+        CaptureMode::Global => Forbids::All,
+        CaptureMode::ThreadLocal => Forbids::Own,
+        CaptureMode::Relaxed => Forbids::None,
+    }
+}
+
+/// Refuses to begin a second capture in a stream.
+pub(super) fn refuse_captured(stream: &Stream) -> CudaResult<()> {
+    if !captures::any() {
+        return Ok(());
+    }
+    match captures::of_stream(stream.key()) {
+        Some(which) => Err(CudaError::IllegalState.note(format_args!("to begin a capture: {which}"))),
+        None => Ok(()),
+    }
+}
+
+/// A graph of the program's while a stream captures into it.
+pub(super) struct Lent<'a, 'g> {
+    pub(super) graph: &'g mut Graph,
+    pub(super) nodes: RefCell<Box<Nodes>>,
+    pub(super) running: Running<'a>,
+}
+
+impl Lent<'_, '_> {
+    pub(super) fn end(&mut self) -> CudaResult<()> {
+        let result = self.running.end();
+        // The keys that were given out before are good again.
+        std::mem::swap(&mut self.graph.nodes, self.nodes.get_mut());
+        match result {
+            Ok(ended) => {
+                self.graph.pins.extend(ended.pins.into_iter().skip(1));
+                self.graph.usable()
+            }
+            Err(error) => {
+                // A broken capture takes the graph with it.
+                let broken = (900..=908).contains(&error.code()) || error == CudaError::ContextIsDestroyed;
+                self.graph.spent = broken;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Lent<'_, '_> {
+    /// After a panic.
+    fn drop(&mut self) {
+        if !self.running.ended {
+            let _ = self.end();
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Asking a graph, and its edges.
+
+// Keys that were looked up become handles.
+#![allow(unsafe_code)]
+
+use super::{CopyParams, EdgeData, FillParams, Graph, KernelParams, Node, NodeKind};
+use crate::driver::ffi::{CUdeviceptr, CUevent, CUgraphNode};
+use crate::driver::{Driver, Edge, Held};
+use crate::error::CudaResult;
+
+/// One of the questions about a node.
+type Ask<R> = fn(&Driver, Held<'_, CUgraphNode>) -> CudaResult<R>;
+
+impl Graph {
+    /// All nodes, in the order in which they were added.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    #[doc(alias = "cuGraphGetNodes")]
+    pub fn nodes(&mut self) -> CudaResult<Vec<Node>> {
+        let raw = self.with(Driver::graph_get_nodes)?;
+        Ok(raw.into_iter().map(|raw| self.nodes.key(raw)).collect())
+    }
+
+    /// The nodes that come after none.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    #[doc(alias = "cuGraphGetRootNodes")]
+    pub fn root_nodes(&mut self) -> CudaResult<Vec<Node>> {
+        let raw = self.with(Driver::graph_get_root_nodes)?;
+        Ok(raw.into_iter().map(|raw| self.nodes.key(raw)).collect())
+    }
+
+    /// All edges, each from the earlier node to the later.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    #[doc(alias("cuGraphGetEdges", "cuGraphGetEdges_v2"))]
+    pub fn edges(&mut self) -> CudaResult<Vec<(Node, Node, EdgeData)>> {
+        let raw = self.with(Driver::graph_get_edges)?;
+        let keys = |(from, to, data)| (self.nodes.key(from), self.nodes.key(to), EdgeData::of(data));
+        Ok(raw.into_iter().map(keys).collect())
+    }
+
+    /// The nodes that this one comes after.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph.
+    #[doc(alias("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2"))]
+    pub fn dependencies(&mut self, node: Node) -> CudaResult<Vec<(Node, EdgeData)>> {
+        self.nodes.find(node)?;
+        let edges = self.edges()?.into_iter();
+        Ok(edges.filter(|(_, to, _)| *to == node).map(|(from, _, data)| (from, data)).collect())
+    }
+
+    /// The nodes that come after this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`dependencies`](Self::dependencies).
+    #[doc(alias("cuGraphNodeGetDependentNodes", "cuGraphNodeGetDependentNodes_v2"))]
+    pub fn dependents(&mut self, node: Node) -> CudaResult<Vec<(Node, EdgeData)>> {
+        self.nodes.find(node)?;
+        let edges = self.edges()?.into_iter();
+        Ok(edges.filter(|(from, _, _)| *from == node).map(|(_, to, data)| (to, data)).collect())
+    }
+
+    /// Makes each later node wait for its earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; what the driver answers, as for
+    /// an edge that is there already. A circle is found when the graph is instantiated.
+    #[doc(alias("cuGraphAddDependencies", "cuGraphAddDependencies_v2"))]
+    pub fn add_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
+        let edges = self.raw_edges(edges)?;
+        self.with(|driver, graph| driver.graph_add_dependencies(graph, &edges))
+    }
+
+    /// Removes edges.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; what the driver answers, as for
+    /// an edge that is not there.
+    #[doc(alias("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"))]
+    pub fn remove_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
+        let edges = self.raw_edges(edges)?;
+        self.with(|driver, graph| driver.graph_remove_dependencies(graph, &edges))
+    }
+
+    fn raw_edges(&self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<Vec<Edge>> {
+        let raw = |(from, to, data): &(Node, Node, EdgeData)| {
+            Ok((self.nodes.find(*from)?, self.nodes.find(*to)?, data.raw()))
+        };
+        edges.iter().map(raw).collect()
+    }
+
+    /// What the node does.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph.
+    #[doc(alias = "cuGraphNodeGetType")]
+    pub fn kind(&mut self, node: Node) -> CudaResult<NodeKind> {
+        self.ask(node, Driver::graph_node_get_type).map(NodeKind::from_raw)
+    }
+
+    /// What a kernel node launches.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph;
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a node of another kind.
+    #[doc(alias("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2"))]
+    pub fn kernel(&mut self, node: Node) -> CudaResult<KernelParams> {
+        self.ask_of(node, NodeKind::Kernel, Driver::graph_kernel_node_get_params)
+            .map(|raw| KernelParams::of(&raw))
+    }
+
+    /// What a copy node copies.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Self::kernel); [`NotSupported`](crate::error::CudaError::NotSupported) for a captured copy of several
+    /// slices, or of a part of an array.
+    #[doc(alias = "cuGraphMemcpyNodeGetParams")]
+    pub fn copy(&mut self, node: Node) -> CudaResult<CopyParams> {
+        let raw = self.ask_of(node, NodeKind::Copy, Driver::graph_memcpy_node_get_params)?;
+        CopyParams::of(&raw)
+    }
+
+    /// What a fill node fills.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Self::kernel).
+    #[doc(alias = "cuGraphMemsetNodeGetParams")]
+    pub fn fill(&mut self, node: Node) -> CudaResult<FillParams> {
+        self.ask_of(node, NodeKind::Fill, Driver::graph_memset_node_get_params)
+            .map(|raw| FillParams::of(&raw))
+    }
+
+    /// The driver's handle of the event that a node records or waits for.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Self::kernel).
+    #[doc(alias("cuGraphEventRecordNodeGetEvent", "cuGraphEventWaitNodeGetEvent"))]
+    pub fn event(&mut self, node: Node) -> CudaResult<CUevent> {
+        match self.records(node)? {
+            true => self.ask(node, Driver::graph_event_record_node_get_event),
+            false => self.ask(node, Driver::graph_event_wait_node_get_event),
+        }
+    }
+
+    /// The address that a node allocates, and how many bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Self::kernel).
+    #[doc(alias = "cuGraphMemAllocNodeGetParams")]
+    pub fn allocation(&mut self, node: Node) -> CudaResult<(CUdeviceptr, usize)> {
+        let raw = self.ask_of(node, NodeKind::Allocation, Driver::graph_mem_alloc_node_get_params)?;
+        Ok((raw.dptr, raw.bytesize))
+    }
+
+    /// The address that a node frees.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Self::kernel).
+    #[doc(alias = "cuGraphMemFreeNodeGetParams")]
+    pub fn freed(&mut self, node: Node) -> CudaResult<CUdeviceptr> {
+        self.ask_of(node, NodeKind::Free, Driver::graph_mem_free_node_get_params)
+    }
+
+    /// A clone of the graph that a child node is. What the child keeps it keeps too.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Self::kernel).
+    #[doc(alias = "cuGraphChildGraphNodeGetGraph")]
+    pub fn child(&mut self, node: Node) -> CudaResult<Graph> {
+        let pins = self.more_pins()?;
+        let child = self.ask_of(node, NodeKind::Child, Driver::graph_child_graph_node_get_graph)?;
+        // SAFETY: the driver's own, as long as the node, which is of this graph, which is borrowed.
+        let raw = self.with(|driver, _| driver.graph_clone(unsafe { Held::new(child) }))?;
+        Ok(Graph::of(raw, super::Nodes::new(), pins))
+    }
+
+    fn ask<R>(&mut self, node: Node, ask: Ask<R>) -> CudaResult<R> {
+        let raw = self.nodes.find(node)?;
+        // SAFETY: the key was looked up in this graph.
+        self.with(|driver, _| ask(driver, unsafe { Held::new(raw) }))
+    }
+
+    /// Asks a node of this kind; the driver would answer for some others what means nothing.
+    fn ask_of<R>(&mut self, node: Node, wanted: NodeKind, ask: Ask<R>) -> CudaResult<R> {
+        let kind = self.kind(node)?;
+        if kind != wanted {
+            return Err(crate::error::CudaError::InvalidValue
+                .note(format_args!("to ask a node of {kind:?} for what a node of {wanted:?} has")));
+        }
+        self.ask(node, ask)
+    }
+}

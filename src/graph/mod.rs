@@ -1,0 +1,306 @@
+//! Graphs: work that is described once and launched many times, by one driver call.
+//!
+//! A [`Graph`] is a plan: nodes, and what comes after what. It is [captured](crate::stream::Stream::capture) from what a
+//! stream is given, or built node by node. A [`GraphExec`] is made of it and is launched. Both are used by one thread at a
+//! time (`&mut self`, and not `Sync`), because the driver does not lock them.
+//!
+//! ```
+//! use custack::graph::{Graph, InstantiateFlags};
+//! use custack::stream::{CaptureMode, Stream, StreamFlags};
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! let _context = custack::quick_init()?;
+//! let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+//! let launches = Arc::new(AtomicU32::new(0));
+//! let count = Arc::clone(&launches);
+//!
+//! // Nothing runs yet: the stream is told, and remembers.
+//! let mut graph: Graph = stream.capture(CaptureMode::ThreadLocal, |capture| {
+//!     capture.launch_host_func(move || drop(count.fetch_add(1, Ordering::Relaxed)))
+//! })?;
+//! let mut executable = graph.instantiate(InstantiateFlags::empty())?;
+//! for _ in 0..3 {
+//!     executable.launch(&stream)?;
+//! }
+//! stream.synchronize()?;
+//! assert_eq!(launches.load(Ordering::Relaxed), 3);
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+//!
+//! # How long things live
+//!
+//! A graph outlives the statement that made it, and an executable that is dropped in the middle of a launch runs to its
+//! end. So what they use must stay for longer than anybody can see, and is *kept*: host functions and events by
+//! themselves, everything else by what the program gives to [`Graph::keep`], [`Capture::keep`] and the parameter
+//! `keep` of what adds a node. What is kept is dropped once, when neither the graph, nor a clone, nor what it was put
+//! into, nor an executable, nor a launch is left that could use it; on a thread of the driver's, where owners of
+//! custack's (memory, modules, streams) are destroyed soon after
+//! ([`wait_until_retired`](crate::context::wait_until_retired)).
+//!
+//! The contexts of its nodes are kept at the driver too, as memory keeps its own. If the owner of one is gone, every call
+//! with the graph answers [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+//!
+//! # What is unsafe
+//!
+//! A kernel, a copy and a fill have addresses, and run whenever somebody launches. Who adds such a node, or captures such
+//! work, promises what a launch in a stream asks, for *every* launch of all that is made from the graph: the memory is
+//! there (kept is enough), and nothing else uses it meanwhile in a way that the work does not bear.
+//!
+//! # What is not wrapped
+//!
+//! Conditional nodes (a driver of CUDA 13 crashes where a capture of their bodies is broken), nodes of external semaphores
+//! and of batches of memory operations, attributes of kernel nodes.
+
+// Owns a handle of the driver's; see the `SAFETY` lines.
+#![allow(unsafe_code)]
+
+mod build;
+mod capture;
+mod dot;
+mod edges;
+mod exec;
+mod exec_set;
+mod kept;
+mod node;
+mod params;
+mod work;
+
+pub use capture::{Capture, Dependencies, Recordable};
+pub use dot::DotFlags;
+pub use exec::{GraphExec, InstantiateFlags, UpdateRefused, UpdateResult};
+pub use node::{EdgeData, Node, NodeKind};
+pub use params::{CopyParams, FillParams, KernelParams, Place};
+
+use crate::context::{ContextHandle, Pin, UnownedContext, must_retire, unbroken};
+use crate::driver::ffi::CUgraph;
+use crate::driver::{Driver, Held, driver};
+use crate::error::{CudaError, CudaResult, DropResult};
+use crate::liveness::retire;
+use crate::report;
+use kept::Kept;
+use node::Nodes;
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{self, ManuallyDrop};
+
+/// A plan of work; see the [module](self).
+pub struct Graph {
+    raw: CUgraph,
+    nodes: Box<Nodes>,
+    /// The contexts of its nodes; copies, fills and allocations are in the first.
+    pins: Vec<Pin>,
+    /// Destroying failed, and may have taken effect.
+    spent: bool,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+// SAFETY: the driver's functions may be called on any thread; that it is on one at a time, `&mut self` and no `Sync` see to.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// Makes a graph without nodes; copies, fills and allocations that are added will be in this context.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or [`InvalidContext`](CudaError::InvalidContext) for a null
+    /// handle.
+    ///
+    /// ```
+    /// use custack::graph::Graph;
+    ///
+    /// let context = custack::quick_init()?;
+    /// let mut graph = Graph::new(&context)?;
+    /// let first = graph.add_empty(&[])?;
+    /// let second = graph.add_host_func(&[first], || println!("launched"))?;
+    /// assert_eq!(graph.nodes()?, [first, second]);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGraphCreate")]
+    pub fn new<C: ContextHandle>(context: &C) -> CudaResult<Graph> {
+        let (raw, pin) = context.as_unowned().pinned(Driver::graph_create)?;
+        Ok(Graph::of(raw, Nodes::new(), vec![pin]))
+    }
+
+    fn of(raw: CUgraph, nodes: Box<Nodes>, pins: Vec<Pin>) -> Graph {
+        Graph { raw, nodes, pins, spent: false, not_sync: PhantomData }
+    }
+
+    /// The context that copies, fills and allocations are in.
+    pub fn context(&self) -> &UnownedContext {
+        self.pins.first().map_or(UnownedContext::NONE, Pin::context)
+    }
+
+    /// The driver's handle.
+    pub fn as_raw(&self) -> CUgraph {
+        self.raw
+    }
+
+    /// Gives the graph away: it is not destroyed, and whoever has the handle owns it. What it keeps stays.
+    pub fn into_raw(self) -> CUgraph {
+        let mut graph = ManuallyDrop::new(self);
+        graph.nodes = Nodes::new();
+        drop(mem::take(&mut graph.pins));
+        graph.raw
+    }
+
+    /// Takes ownership of a graph, made elsewhere or given away with [`into_raw`](Self::into_raw), whose nodes are of this
+    /// context.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// # Safety
+    ///
+    /// The handle is a graph's, and nothing else uses or destroys it. Contexts of nodes other than this one live as long as
+    /// the graph and what is made from it.
+    pub unsafe fn from_raw<C: ContextHandle>(raw: CUgraph, context: &C) -> CudaResult<Graph> {
+        let ((), pin) = context.as_unowned().pinned(|_| Ok(()))?;
+        Ok(Graph::of(raw, Nodes::new(), vec![pin]))
+    }
+
+    /// Has the graph, and all that is made from it, keep the value; see the [module](self).
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers. The value is dropped then.
+    #[doc(alias(
+        "cuGraphRetainUserObject",
+        "cuUserObjectCreate",
+        "cuUserObjectRelease",
+        "cuGraphReleaseUserObject"
+    ))]
+    pub fn keep(&mut self, value: impl Send + 'static) -> CudaResult<()> {
+        self.with(|driver, graph| Kept::by(driver, graph, value).map(|_| ()))
+    }
+
+    /// A graph of the same nodes, which have keys of their own: [`node_in_clone`](Self::node_in_clone). What this one keeps
+    /// it keeps too.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; of nodes that allocate or free it makes no clones.
+    #[doc(alias = "cuGraphClone")]
+    pub fn try_clone(&mut self) -> CudaResult<Graph> {
+        let pins = self.more_pins()?;
+        let raw = self.with(Driver::graph_clone)?;
+        Ok(Graph::of(raw, Nodes::new(), pins))
+    }
+
+    /// The node of a clone of this graph that a node of it has become.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; what the driver answers if the other graph
+    /// is no clone of this one.
+    #[doc(alias = "cuGraphNodeFindInClone")]
+    pub fn node_in_clone(&mut self, node: Node, clone: &mut Graph) -> CudaResult<Node> {
+        let original = self.nodes.find(node)?;
+        // SAFETY: the key was looked up in this graph, which is borrowed.
+        let original = unsafe { Held::new(original) };
+        let found =
+            self.with(|_, _| clone.with(|driver, clone| driver.graph_node_find_in_clone(original, clone)))?;
+        Ok(clone.nodes.key(found))
+    }
+
+    /// Destroys the graph, and gives the error and the graph back if that fails. What was made from it stays.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers. It may have destroyed the graph all the same, so the one that comes back answers
+    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
+    #[doc(alias = "cuGraphDestroy")]
+    pub fn drop(mut graph: Graph) -> DropResult<Graph> {
+        match driver().and_then(|driver| graph.destroy(driver)) {
+            Ok(()) | Err(CudaError::Deinitialized) => Ok(()),
+            Err(error) => Err((error, graph)),
+        }
+    }
+
+    fn destroy(&mut self, driver: &Driver) -> CudaResult<()> {
+        if self.spent {
+            return Ok(());
+        }
+        // SAFETY: this value owns the graph; its contexts are kept at the driver.
+        let result = unbroken(driver, || driver.graph_destroy(unsafe { Held::new(self.raw) }));
+        self.spent = result != Err(CudaError::NotPermitted);
+        result
+    }
+
+    /// Calls `f` with the handle. The contexts of the nodes must live, and are kept at the driver.
+    fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<R>) -> CudaResult<R> {
+        let driver = driver()?;
+        self.usable()?;
+        // SAFETY: this value owns the graph, and is borrowed.
+        f(driver, unsafe { Held::new(self.raw) })
+    }
+
+    /// As [`with`](Self::with), with the graph's context current: the driver adds some nodes to none without, and crashes.
+    fn inside<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<R>) -> CudaResult<R> {
+        self.usable()?;
+        // SAFETY: as in `with`.
+        self.context().inside(|driver| f(driver, unsafe { Held::new(self.raw) }))
+    }
+
+    fn usable(&self) -> CudaResult<()> {
+        if self.spent {
+            return Err(spent());
+        }
+        self.pins.iter().try_for_each(|pin| pin.context().usable())
+    }
+
+    /// Pins for one more that is of the same contexts.
+    fn more_pins(&self) -> CudaResult<Vec<Pin>> {
+        self.usable()?;
+        more_pins(&self.pins)
+    }
+
+    /// Keeps this context too, for as long as the graph.
+    fn pin(&mut self, context: &UnownedContext) -> CudaResult<()> {
+        if self.pins.iter().any(|pin| pin.context() == context) {
+            return context.usable();
+        }
+        let ((), pin) = context.pinned(|_| Ok(()))?;
+        self.pins.push(pin);
+        Ok(())
+    }
+}
+
+/// Pins for one more that is of the same contexts.
+fn more_pins(pins: &[Pin]) -> CudaResult<Vec<Pin>> {
+    let more = |pin: &Pin| pin.another().ok_or(CudaError::ContextIsDestroyed);
+    pins.iter().map(more).collect()
+}
+
+#[cold]
+fn spent() -> CudaError {
+    CudaError::InvalidHandle
+        .note(format_args!("to use a graph that could not be destroyed, and may be destroyed all the same"))
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if self.spent {
+            return;
+        }
+        let driver = if must_retire() { Err(CudaError::NotPermitted) } else { driver() };
+        match driver.and_then(|driver| self.destroy(driver)) {
+            Ok(()) | Err(CudaError::Deinitialized) => {}
+            Err(CudaError::NotPermitted) => {
+                let other = Graph::of(self.raw, Nodes::new(), mem::take(&mut self.pins));
+                self.spent = true;
+                retire(move || drop(other));
+            }
+            Err(error) => report::warn(format_args!("a graph could not be destroyed: {error}")),
+        }
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("raw", &self.raw).field("context", self.context()).finish()
+    }
+}

@@ -1,0 +1,180 @@
+//! Nodes as keys: which graph they are of, and that they are there yet, is looked up before the driver is asked.
+
+use crate::driver::After;
+use crate::driver::ffi::{CUgraphEdgeData, CUgraphNode, CUuserObject};
+use crate::error::{CudaError, CudaResult};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A node of one graph: a key, which is copied freely and may outlive the node.
+///
+/// Every method that takes one looks whether it is of the graph, and there yet, before the driver is asked, which would
+/// follow it without looking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Node {
+    graph: u64,
+    number: u64,
+}
+
+/// What lies on an edge between two nodes; nearly always nothing, [`EdgeData::default`], and then the later node waits
+/// for the whole of the earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[non_exhaustive]
+pub struct EdgeData {
+    /// The moment of the earlier node: 0 for its end; of a kernel 1 for when its blocks have all asked for what comes after
+    /// them to be launched, and 2 for when they have all begun.
+    pub from_port: u8,
+    /// The part of the later node that waits; 0 for the whole.
+    pub to_port: u8,
+    /// 0 for an edge as all are; 1 for a later kernel that may begin before the earlier one has ended.
+    pub kind: u8,
+}
+
+impl EdgeData {
+    /// An edge between parts of nodes.
+    pub fn new(from_port: u8, to_port: u8, kind: u8) -> EdgeData {
+        EdgeData { from_port, to_port, kind }
+    }
+
+    pub(super) fn of(raw: CUgraphEdgeData) -> EdgeData {
+        EdgeData { from_port: raw.from_port, to_port: raw.to_port, kind: raw.kind }
+    }
+
+    pub(super) fn raw(self) -> CUgraphEdgeData {
+        let EdgeData { from_port, to_port, kind } = self;
+        CUgraphEdgeData { from_port, to_port, kind, reserved: [0; 5] }
+    }
+}
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NodeKind {
+    /// It launches a kernel.
+    Kernel,
+    /// It copies memory.
+    Copy,
+    /// It fills memory.
+    Fill,
+    /// It calls a function of the program's.
+    HostFunction,
+    /// It is a graph of its own.
+    Child,
+    /// It does nothing, and orders others.
+    Empty,
+    /// It waits for an event.
+    EventWait,
+    /// It records an event.
+    EventRecord,
+    /// It allocates memory.
+    Allocation,
+    /// It frees memory.
+    Free,
+    /// Another kind, by the driver's number.
+    Other(u32),
+}
+
+impl NodeKind {
+    pub(super) fn from_raw(kind: u32) -> NodeKind {
+        match kind {
+            0 => NodeKind::Kernel,
+            1 => NodeKind::Copy,
+            2 => NodeKind::Fill,
+            3 => NodeKind::HostFunction,
+            4 => NodeKind::Child,
+            5 => NodeKind::Empty,
+            6 => NodeKind::EventWait,
+            7 => NodeKind::EventRecord,
+            10 => NodeKind::Allocation,
+            11 => NodeKind::Free,
+            other => NodeKind::Other(other),
+        }
+    }
+}
+
+/// A node that is there.
+#[derive(Debug)]
+struct Entry {
+    raw: CUgraphNode,
+    /// What the graph keeps for this version of the node.
+    kept: Vec<CUuserObject>,
+}
+
+/// The nodes of a graph that were given out.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    graph: u64,
+    next: u64,
+    entries: BTreeMap<u64, Entry>,
+    by_raw: HashMap<CUgraphNode, u64>,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Box<Nodes> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let graph = NEXT.fetch_add(1, Ordering::Relaxed);
+        Box::new(Nodes { graph, next: 1, entries: BTreeMap::new(), by_raw: HashMap::new() })
+    }
+
+    /// The number of the graph, never used again.
+    pub(super) fn graph(&self) -> u64 {
+        self.graph
+    }
+
+    /// The key of a node that the driver named, or has just made.
+    pub(super) fn key(&mut self, raw: CUgraphNode) -> Node {
+        let Nodes { graph, next, entries, by_raw } = self;
+        let number = *by_raw.entry(raw).or_insert_with(|| {
+            let number = *next;
+            *next += 1;
+            entries.insert(number, Entry { raw, kept: Vec::new() });
+            number
+        });
+        Node { graph: *graph, number }
+    }
+
+    /// The node that the key stands for.
+    pub(super) fn find(&self, node: Node) -> CudaResult<CUgraphNode> {
+        let entry = self.entries.get(&node.number).filter(|_| node.graph == self.graph);
+        entry.map(|entry| entry.raw).ok_or_else(|| self.refuse(node))
+    }
+
+    #[cold]
+    fn refuse(&self, node: Node) -> CudaError {
+        let Node { graph, number } = node;
+        let what = if graph == self.graph { "it was destroyed" } else { "it is of another graph" };
+        CudaError::InvalidHandle.note(format_args!("to use node {number} of graph {graph}: {what}"))
+    }
+
+    /// The nodes that the keys stand for.
+    pub(super) fn find_all(&self, nodes: &[Node]) -> CudaResult<Vec<CUgraphNode>> {
+        nodes.iter().map(|node| self.find(*node)).collect()
+    }
+
+    pub(super) fn find_after(
+        &self,
+        after: &[(Node, EdgeData)],
+    ) -> CudaResult<Vec<(CUgraphNode, CUgraphEdgeData)>> {
+        after.iter().map(|(node, edge)| Ok((self.find(*node)?, edge.raw()))).collect()
+    }
+
+    /// The node is destroyed. What was kept for it comes back.
+    pub(super) fn forget(&mut self, node: Node) -> Vec<CUuserObject> {
+        let Some(entry) = self.entries.remove(&node.number) else { return Vec::new() };
+        self.by_raw.remove(&entry.raw);
+        entry.kept
+    }
+
+    /// The node has a new version, for which this is kept. What was kept for the one before comes back.
+    pub(super) fn keep(&mut self, node: Node, kept: Option<CUuserObject>) -> Vec<CUuserObject> {
+        let Some(entry) = self.entries.get_mut(&node.number) else { return Vec::new() };
+        std::mem::replace(&mut entry.kept, kept.into_iter().collect())
+    }
+}
+
+/// The nodes as the driver takes them; `raw` is what [`Nodes::find_all`] gave.
+#[allow(unsafe_code, reason = "they were looked up a moment ago, and nobody else can reach the graph")]
+pub(super) fn after(raw: &[CUgraphNode]) -> After<'_> {
+    // SAFETY: `raw` is of the graph that it is used for: the callers look it up in the same method, with the graph borrowed.
+    unsafe { After::new(raw) }
+}
