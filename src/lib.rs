@@ -89,6 +89,8 @@ pub mod memory;
 
 pub mod module;
 
+pub mod library;
+
 pub mod function;
 
 pub mod graph;

@@ -4,9 +4,11 @@
 //! Rust enum has, and reading it as one would be undefined behaviour.
 
 mod graph;
+mod library;
 mod memory;
 
 pub use graph::*;
+pub use library::*;
 pub use memory::*;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};

@@ -28,7 +28,7 @@ mod stack_top;
 mod table;
 mod version;
 
-pub(crate) use calls::{After, Edge, Fill, Order, RELAXED, Shape};
+pub(crate) use calls::{After, Edge, Fill, Jit, More, Order, RELAXED, Shape, Told};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;

@@ -195,6 +195,42 @@ macro_rules! for_each_function {
             4000 fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void);
             6050 fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize);
             9000 fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void);
+            11060 fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void);
+            12030 fn cuFuncGetName(name: *mut *const c_char, function: CUfunction);
+            11000 fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction);
+            12040 fn cuFuncIsLoaded(state: *mut c_uint, function: CUfunction);
+            12040 fn cuFuncLoad(function: CUfunction);
+            10020 fn cuOccupancyAvailableDynamicSMemPerBlock(bytes: *mut usize, function: CUfunction, blocks: c_int, block_size: c_int);
+            11070 fn cuOccupancyMaxActiveClusters(clusters: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
+            11070 fn cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
+            11070 fn cuModuleGetLoadingMode(mode: *mut c_uint);
+            12040 fn cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule);
+            12040 fn cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule);
+
+            // Linking
+            6050 fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut *mut c_void, state: *mut CUlinkState);
+            6050 fn cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *mut c_void, size: usize, name: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+            6050 fn cuLinkAddFile_v2(state: CUlinkState, kind: c_uint, path: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+            5050 fn cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, size: *mut usize);
+            5050 fn cuLinkDestroy(state: CUlinkState);
+
+            // Libraries and kernels
+            12000 fn cuLibraryLoadData(library: *mut CUlibrary, code: *const c_void, jit_options: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint, options: *mut c_uint, values: *mut *mut c_void, count: c_uint);
+            12000 fn cuLibraryLoadFromFile(library: *mut CUlibrary, file: *const c_char, jit_options: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint, options: *mut c_uint, values: *mut *mut c_void, count: c_uint);
+            12000 fn cuLibraryUnload(library: CUlibrary);
+            12000 fn cuLibraryGetKernel(kernel: *mut CUkernel, library: CUlibrary, name: *const c_char);
+            12040 fn cuLibraryGetKernelCount(count: *mut c_uint, library: CUlibrary);
+            12040 fn cuLibraryEnumerateKernels(kernels: *mut CUkernel, count: c_uint, library: CUlibrary);
+            12000 fn cuLibraryGetModule(module: *mut CUmodule, library: CUlibrary);
+            12000 fn cuLibraryGetGlobal(address: *mut CUdeviceptr, size: *mut usize, library: CUlibrary, name: *const c_char);
+            12000 fn cuLibraryGetManaged(address: *mut CUdeviceptr, size: *mut usize, library: CUlibrary, name: *const c_char);
+            12000 fn cuKernelGetFunction(function: *mut CUfunction, kernel: CUkernel);
+            12050 fn cuKernelGetLibrary(library: *mut CUlibrary, kernel: CUkernel);
+            12000 fn cuKernelGetAttribute(value: *mut c_int, attribute: c_uint, kernel: CUkernel, device: CUdevice);
+            12000 fn cuKernelSetAttribute(attribute: c_uint, value: c_int, kernel: CUkernel, device: CUdevice);
+            12000 fn cuKernelSetCacheConfig(kernel: CUkernel, config: c_uint, device: CUdevice);
+            12030 fn cuKernelGetName(name: *mut *const c_char, kernel: CUkernel);
+            12040 fn cuKernelGetParamInfo(kernel: CUkernel, index: usize, offset: *mut usize, size: *mut usize);
 
             // Graphs
             10000 fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint);

@@ -3,10 +3,12 @@
 // A launch hands pointers to the kernel's parameters to the driver.
 #![allow(unsafe_code)]
 
-use super::{Argument, BlockSize, Function, GridSize};
+use super::config::refuse_impossible;
+use super::{Argument, BlockSize, Function, GridSize, LaunchConfig};
 use crate::driver::{Held, Shape};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Stream;
+use std::borrow::Borrow;
 use std::os::raw::c_void;
 use std::ptr;
 
@@ -70,8 +72,22 @@ impl Stream {
         G: Into<GridSize>,
         B: Into<BlockSize>,
     {
-        func.refuse_other_arguments(args)?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_arguments(func, shape, args) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`launch_with`](Self::launch_with).
+    #[inline]
+    unsafe fn launch_arguments(
+        &self,
+        func: &Function<'_>,
+        shape: Shape,
+        args: &[Argument],
+    ) -> CudaResult<()> {
+        func.refuse_other_arguments(args)?;
         let mut few = [ptr::null_mut(); FEW];
         let many: Vec<_>;
         let pointers = if let Some(few) = few.get_mut(..args.len()) {
@@ -83,6 +99,54 @@ impl Stream {
         };
         // SAFETY: the caller's promise.
         unsafe { self.launch_as(func, shape, pointers) }
+    }
+
+    /// Launches a kernel as the configuration says, with pointers to its arguments; [`launch!`](crate::launch) makes them of
+    /// values.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidClusterSize`](CudaError::InvalidClusterSize), before the driver is asked, for clusters that do not divide the
+    /// grid, and for a cluster that is larger than the kernel and the device allow;
+    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if not all blocks of a cooperative launch can run
+    /// at once; those of a launch. [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) for what an older driver
+    /// does not know.
+    ///
+    /// # Safety
+    ///
+    /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
+    /// them is right.
+    #[doc(alias("cuLaunchKernelEx", "cuLaunchCooperativeKernel"))]
+    pub unsafe fn launch_configured(
+        &self,
+        func: &Function<'_>,
+        config: &LaunchConfig,
+        args: &[*mut c_void],
+    ) -> CudaResult<()> {
+        func.refuse_another_count(args.len())?;
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_as(func, config.shape(), args) }
+    }
+
+    /// What [`launch!`](crate::launch) does with a configuration.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`launch_configured`](Self::launch_configured).
+    ///
+    /// # Safety
+    ///
+    /// The values that the arguments stand for have the types of the kernel's parameters; and what the kernel does with
+    /// them is right.
+    #[doc(hidden)]
+    pub unsafe fn launch_configured_with(
+        &self,
+        func: &Function<'_>,
+        config: impl Borrow<LaunchConfig>,
+        args: &[Argument],
+    ) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_arguments(func, config.borrow().shape(), args) }
     }
 
     /// Launches a kernel whose blocks all run at once and may wait for each other (CUDA 9.0 and later).
@@ -121,14 +185,15 @@ impl Stream {
     /// As [`launch`](Self::launch).
     #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
-        if func.module.context() != self.context() {
-            let (kernel, here) = (func.module.context(), self.context());
+        refuse_impossible(&shape)?;
+        if func.context() != self.context() {
+            let (kernel, here) = (func.context(), self.context());
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.name)));
         }
         self.refuse_by_default("launch a kernel in a legacy stream")?;
         self.inner().with_current(|driver, stream| {
-            // SAFETY: the function's module is borrowed, and its context is the stream's, which is held.
+            // SAFETY: the function's module is borrowed or its library kept, and its context is the stream's, which is held.
             let function = unsafe { Held::new(func.inner) };
             // SAFETY: the caller's promise.
             let launched = unsafe { driver.launch_kernel(function, func.name, shape, stream, args) };
@@ -138,11 +203,13 @@ impl Stream {
 }
 
 fn shape(grid: &GridSize, block: &BlockSize, shared: u32) -> Shape {
-    Shape { grid: [grid.x, grid.y, grid.z], block: [block.x, block.y, block.z], shared, cooperative: false }
+    Shape::plain([grid.x, grid.y, grid.z], [block.x, block.y, block.z], shared)
 }
 
 /// Launches a kernel: `launch!(module.kernel<<<grid, block, shared_bytes, stream>>>(arguments...))`, or with a
-/// [`Function`](crate::function::Function) in place of `module.kernel`.
+/// [`Function`](crate::function::Function) in place of `module.kernel`, and with a
+/// [`LaunchConfig`](crate::function::LaunchConfig) in place of the three sizes:
+/// `launch!(function<<<config, stream>>>(arguments...))`.
 ///
 /// Grid and block are numbers, pairs, triples, or [`GridSize`](crate::function::GridSize) and [`BlockSize`](crate::function::BlockSize). The kernel runs while the program goes
 /// on; `stream.synchronize()` waits for it. The result is a [`CudaResult`](crate::error::CudaResult): too few, too many and wrong-sized arguments
@@ -151,6 +218,23 @@ fn shape(grid: &GridSize, block: &BlockSize, shared: u32) -> Shape {
 /// right. Arguments are values that can be copied to the device (`DeviceCopy`).
 #[macro_export]
 macro_rules! launch {
+    ($function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
+        {
+            $stream.launch_configured_with(&$function, $config,
+                &[ $( $crate::function::Argument::of(&$arg) ),* ])
+        }
+    };
+    ($module:ident . $function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
+        {
+            let name = ::std::ffi::CString::new(::std::stringify!($function)).unwrap();
+            match $module.get_function(&name) {
+                ::std::result::Result::Ok(f) => {
+                    $crate::launch!(f<<<$config, $stream>>>( $($arg),* ))
+                }
+                ::std::result::Result::Err(e) => ::std::result::Result::Err(e),
+            }
+        }
+    };
     ($module:ident . $function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
         {
             let name = ::std::ffi::CString::new(::std::stringify!($function)).unwrap();

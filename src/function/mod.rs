@@ -34,31 +34,54 @@
 
 mod argument;
 mod attribute;
+mod config;
+mod kernel;
 mod launch;
 mod occupancy;
+mod potential;
 mod refused;
 mod size;
 
 #[doc(hidden)]
 pub use argument::{Argument, OfAny, OfInteger, Passed};
 pub use attribute::{FunctionAttribute, SettableAttribute};
+pub use config::{ClusterScheduling, LaunchConfig};
+pub use potential::BestBlock;
 pub use size::{BlockSize, GridSize};
 
 use crate::context::{CacheConfig, SharedMemoryConfig, UnownedContext};
 use crate::driver::ffi::{CUfunction, CUmodule};
-use crate::driver::{Driver, Held, KernelName, Numbered};
+use crate::driver::{Driver, Held, KernelName, Numbered, driver};
 use crate::error::CudaResult;
+use crate::library::Kernel;
 use crate::module::Module;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::ops::Range;
 
-/// A kernel of a module, which it borrows.
+/// A kernel of a [module](Module), which it borrows, or of a [library](crate::library) in one context, which it keeps loaded.
+///
+/// It cannot outlive its module:
+///
+/// ```compile_fail,E0505
+/// # let module = custack::module::Module::load_from_bytes(b"").unwrap();
+/// let kernel = module.get_function(c"kernel").unwrap();
+/// drop(module);
+/// kernel.as_raw();
+/// ```
 #[derive(Debug)]
 pub struct Function<'a> {
     inner: CUfunction,
-    module: &'a Module,
+    source: Source<'a>,
     name: KernelName,
-    /// The sizes of its parameters, where the driver tells them.
-    parameters: Option<&'a [usize]>,
+}
+
+/// What a function is of, and lives as long as.
+#[derive(Debug)]
+enum Source<'a> {
+    /// A module, with the sizes of the kernel's parameters, where the driver tells them.
+    Module { module: &'a Module, parameters: Option<&'a [usize]> },
+    /// A kernel of a library, in this context.
+    Kernel { kernel: Kernel, context: UnownedContext },
 }
 
 // SAFETY: the driver's functions may be called on any thread.
@@ -79,7 +102,11 @@ impl Module {
             // SAFETY: a function lives as long as its module.
             let function = unsafe { Held::new(inner) };
             let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function));
-            Ok(Function { inner, module: self, name: KernelName::new(name), parameters })
+            Ok(Function {
+                inner,
+                source: Source::Module { module: self, parameters },
+                name: KernelName::new(name),
+            })
         };
         self.inner().with(find).inspect_err(|error| {
             error.note_before(format_args!("to find the kernel {name:?}"));
@@ -87,11 +114,146 @@ impl Module {
     }
 }
 
+impl Module {
+    /// All kernels of the module, in no order (CUDA 12.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
+    ///
+    /// ```
+    /// # let _context = custack::quick_init()?;
+    /// # let ptx = b".version 7.0 .target sm_70 .address_size 64
+    /// #     .visible .entry a() { ret; } .visible .entry b() { ret; }";
+    /// let module = custack::module::Module::load_from_bytes(ptx)?;
+    /// for kernel in module.functions()? {
+    ///     println!("{:?} of {}", kernel.name()?, module.function_count()?);
+    /// }
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuModuleEnumerateFunctions", "cuFuncGetName"))]
+    pub fn functions(&self) -> CudaResult<Vec<Function<'_>>> {
+        self.inner().with(|driver, module| {
+            let count = driver.module_get_function_count(module)?;
+            let found = driver.module_enumerate_functions(module, count)?;
+            let described = found.into_iter().map(|inner| {
+                // SAFETY: a function lives as long as its module.
+                let function = unsafe { Held::new(inner) };
+                let name = KernelName::new(&driver.func_get_name(function)?);
+                let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function));
+                Ok(Function { inner, source: Source::Module { module: self, parameters }, name })
+            });
+            described.collect()
+        })
+    }
+}
+
 impl Function<'_> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>) -> CudaResult<R> {
-        // SAFETY: a function lives as long as its module, which is borrowed and alive in the call.
-        self.module.inner().with(|driver, _| f(driver, unsafe { Held::new(self.inner) }))
+        // SAFETY: a function lives as long as its module, or as its library and its context, which are kept or borrowed,
+        // and alive in the call.
+        let call = |driver: &Driver| f(driver, unsafe { Held::new(self.inner) });
+        match &self.source {
+            Source::Module { module, .. } => module.inner().with(|driver, _| call(driver)),
+            Source::Kernel { context, .. } => {
+                let driver = driver()?;
+                context.lease(|_| call(driver))?
+            }
+        }
+    }
+
+    /// The context that it is of.
+    pub fn context(&self) -> &UnownedContext {
+        match &self.source {
+            Source::Module { module, .. } => module.context(),
+            Source::Kernel { context, .. } => context,
+        }
+    }
+
+    /// The kernel of a library that it is of; `None` for a module's.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        match &self.source {
+            Source::Module { .. } => None,
+            Source::Kernel { kernel, .. } => Some(kernel),
+        }
+    }
+
+    /// The sizes of its parameters, in bytes, where the driver tells them.
+    #[inline]
+    fn parameter_sizes(&self) -> Option<&[usize]> {
+        match &self.source {
+            Source::Module { parameters, .. } => *parameters,
+            Source::Kernel { kernel, .. } => kernel.parameter_sizes(),
+        }
+    }
+
+    /// Its name (CUDA 12.3 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
+    #[doc(alias = "cuFuncGetName")]
+    pub fn name(&self) -> CudaResult<CString> {
+        self.with(Driver::func_get_name)
+    }
+
+    /// Where each parameter lies among all, in bytes; `None` if the driver is too old to tell (before CUDA 12.4).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # let _context = custack::quick_init()?;
+    /// # let ptx = b".version 7.0 .target sm_70 .address_size 64
+    /// #     .visible .entry k(.param .u32 a, .param .u64 b) { ret; }";
+    /// # let module = custack::module::Module::load_from_bytes(ptx)?;
+    /// // .visible .entry k(.param .u32 a, .param .u64 b)
+    /// let kernel = module.get_function(c"k")?;
+    /// if let Some(parameters) = kernel.parameters()? {
+    ///     assert_eq!(parameters, [0..4, 8..16]);
+    /// }
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuFuncGetParamInfo")]
+    pub fn parameters(&self) -> CudaResult<Option<Vec<Range<usize>>>> {
+        self.with(Driver::func_get_parameters)
+    }
+
+    /// Whether its code is on the device yet (CUDA 12.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
+    #[doc(alias = "cuFuncIsLoaded")]
+    pub fn is_loaded(&self) -> CudaResult<bool> {
+        self.with(Driver::func_is_loaded)
+    }
+
+    /// Puts its code on the device, so that the first launch need not (CUDA 12.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
+    #[doc(alias = "cuFuncLoad")]
+    pub fn load(&self) -> CudaResult<()> {
+        self.with(Driver::func_load)
+    }
+
+    /// The driver's handle of the module that it is of.
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver) before CUDA 11.0.
+    #[doc(alias = "cuFuncGetModule")]
+    pub fn as_raw_module(&self) -> CudaResult<CUmodule> {
+        self.with(Driver::func_get_module)
     }
 
     /// The context that the kernel's module is of.
@@ -121,7 +283,7 @@ impl Function<'_> {
         self.with(|driver, function| driver.func_set_shared_mem_config(function, number))
     }
 
-    /// The driver's handle, good as long as the module.
+    /// The driver's handle, good as long as the module or library, and the context.
     pub fn as_raw(&self) -> CUfunction {
         self.inner
     }

@@ -27,8 +27,7 @@ impl Function<'_> {
         dynamic_shared_bytes: usize,
     ) -> CudaResult<u32> {
         let BlockSize { x, y, z } = block_size.into();
-        let threads = [x, y, z].iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
-        let threads = i32::try_from(threads).unwrap_or(i32::MAX);
+        let threads = threads([x, y, z]);
         let blocks = self.with(|driver, function| {
             driver.occupancy_max_active_blocks_per_multiprocessor(function, threads, dynamic_shared_bytes)
         });
@@ -39,4 +38,10 @@ impl Function<'_> {
             _ => error,
         })
     }
+}
+
+/// As many threads as a number of the driver's holds.
+pub(super) fn threads(block: [u32; 3]) -> i32 {
+    let threads = block.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
+    i32::try_from(threads).unwrap_or(i32::MAX)
 }

@@ -3,7 +3,7 @@
 use super::{Argument, Function};
 use crate::device::DeviceAttribute;
 use crate::driver::ffi::CUfunction;
-use crate::driver::{Driver, Held, Shape};
+use crate::driver::{Driver, Held, More, Shape};
 use crate::error::{CudaError, CudaResult, keep_note};
 use std::fmt;
 
@@ -11,13 +11,15 @@ use std::fmt;
 const MAX_THREADS_PER_BLOCK: u32 = 0;
 const SHARED_SIZE_BYTES: u32 = 1;
 const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 = 8;
+const CLUSTER_SIZE_MUST_BE_SET: u32 = 10;
+const REQUIRED_CLUSTER_WIDTH: u32 = 11;
 
 impl Function<'_> {
     /// Refuses a launch with other arguments than the kernel has parameters, where the driver tells what they are.
     #[inline]
     pub(super) fn refuse_other_arguments(&self, arguments: &[Argument]) -> CudaResult<()> {
         self.refuse_another_count(arguments.len())?;
-        let Some(wanted) = self.parameters else { return Ok(()) };
+        let Some(wanted) = self.parameter_sizes() else { return Ok(()) };
         match arguments.iter().zip(wanted).position(|(argument, size)| !argument.fits(*size)) {
             Some(at) => Err(self.does_not_fit(at, arguments[at], wanted[at])),
             None => Ok(()),
@@ -27,7 +29,7 @@ impl Function<'_> {
     /// Refuses another number of arguments than the kernel has parameters.
     #[inline]
     pub(crate) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
-        match self.parameters {
+        match self.parameter_sizes() {
             Some(wanted) if wanted.len() != given => Err(self.another_count(given, wanted.len())),
             _ => Ok(()),
         }
@@ -63,6 +65,7 @@ impl Function<'_> {
         let wrong = match error {
             CudaError::InvalidValue | CudaError::LaunchOutOfResources => outside(driver, function, shape),
             CudaError::CooperativeLaunchTooLarge => too_many_at_once(driver, function, shape),
+            CudaError::InvalidClusterSize => cluster(driver, function, shape),
             _ => None,
         };
         drop(kept);
@@ -134,4 +137,34 @@ fn too_many_at_once(driver: &Driver, function: Held<'_, CUfunction>, shape: Shap
     let processors = driver.device_get_attribute(DeviceAttribute::MultiprocessorCount as u32, device).ok()?;
     let (blocks, most) = (threads(shape.grid), i64::from(each) * i64::from(processors));
     Some(format!("{blocks} blocks, of which {most} run at once on this device"))
+}
+
+/// What is wrong about the clusters of a launch.
+fn cluster(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> Option<String> {
+    let of_kernel = |attribute| driver.func_get_attribute(function, attribute).ok();
+    let [ox, oy, oz] = [
+        of_kernel(REQUIRED_CLUSTER_WIDTH)?,
+        of_kernel(REQUIRED_CLUSTER_WIDTH + 1)?,
+        of_kernel(REQUIRED_CLUSTER_WIDTH + 2)?,
+    ];
+    let has_own = [ox, oy, oz] != [0; 3];
+    let given = shape.more.cluster.filter(|cluster| *cluster != [0; 3]);
+    let Some(given) = given else {
+        if has_own {
+            let [gx, gy, gz] = shape.grid;
+            return Some(format!("clusters of {ox} x {oy} x {oz} do not divide {gx} x {gy} x {gz} blocks"));
+        }
+        let must = of_kernel(CLUSTER_SIZE_MUST_BE_SET)? != 0;
+        return must.then(|| {
+            "the kernel needs a size of clusters, and the launch says no size of its clusters".to_owned()
+        });
+    };
+    let [x, y, z] = given;
+    if has_own && given != [ox, oy, oz].map(i32::unsigned_abs) {
+        return Some(format!("clusters of {x} x {y} x {z}, and the kernel's are {ox} x {oy} x {oz}"));
+    }
+    let plain = Shape { more: More::default(), ..shape };
+    let most = driver.occupancy_max_potential_cluster_size(function, plain).ok()?;
+    let blocks = threads(given);
+    (blocks > most as u64).then(|| format!("a cluster has {blocks} blocks, and may have {most}"))
 }

@@ -22,7 +22,7 @@ const ROOM: usize = 64;
 /// # Errors
 ///
 /// [`InvalidImage`](CudaError::InvalidImage), with a note that says what is wrong.
-pub(super) fn checked(image: &[u8]) -> CudaResult<Vec<u8>> {
+pub(crate) fn checked(image: &[u8]) -> CudaResult<Vec<u8>> {
     let length = image.len();
     let kept = kept(image).map_err(|why| {
         CudaError::InvalidImage.note(format_args!("to load an image of {length} bytes: {why}"))

@@ -17,12 +17,20 @@
 #![allow(unsafe_code)]
 
 mod image;
+mod jit;
+mod linker;
+mod load;
 mod parameters;
 mod patterns;
 
+pub(crate) use image::checked;
+pub use jit::{CacheMode, Fallback, JitError, JitLog, JitOptions};
+pub use linker::{LinkInput, Linker};
+pub use load::LoadingMode;
+
 use crate::context::{Resource, UnownedContext};
-use crate::driver::Driver;
 use crate::driver::ffi::CUmodule;
+use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
 use crate::sealed::Sealed;
@@ -33,6 +41,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Device code that is loaded; see the [module](self).
 ///
@@ -107,14 +116,7 @@ impl Module {
         let (address, size) = found.inspect_err(|error| {
             error.note_before(format_args!("to find the variable {name:?}"));
         })?;
-        let wanted = mem::size_of::<T>();
-        if size != wanted {
-            return Err(CudaError::InvalidValue
-                .note(format_args!("to use the variable {name:?} of {size} bytes as one of {wanted}")));
-        }
-        // SAFETY: an address of the device's.
-        let ptr = unsafe { DevicePointer::wrap(address as *mut T) };
-        Ok(Symbol { ptr, module: self, value: PhantomData })
+        Symbol::of((address, size), self.context().clone(), name, None)
     }
 
     /// The context that the module is loaded in.
@@ -221,7 +223,10 @@ fn path(name: &CStr) -> io::Result<PathBuf> {
     name.to_str().map(PathBuf::from).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// A variable of a module, which it borrows.
+/// What a variable keeps alive.
+pub(crate) trait Kept: fmt::Debug + Send + Sync {}
+
+/// A variable of a module, which it borrows, or of a [library](crate::library) in one context.
 ///
 /// It can be read as a type that has a value for every pattern of bytes, as the device may have any: numbers, pointers of
 /// the device, arrays and tuples of them, and structs of them with `#[derive(DeviceCopy)]`. With `bool`, `char`, a
@@ -237,8 +242,39 @@ fn path(name: &CStr) -> io::Result<PathBuf> {
 #[derive(Debug)]
 pub struct Symbol<'a, T: DeviceCopy> {
     ptr: DevicePointer<T>,
-    module: &'a Module,
-    value: PhantomData<T>,
+    context: UnownedContext,
+    /// What keeps the variable, if no module that is borrowed does.
+    #[allow(dead_code, reason = "it only lives")]
+    kept: Option<Arc<dyn Kept + 'a>>,
+    value: PhantomData<(&'a Module, T)>,
+}
+
+impl<'a, T: DeviceCopy> Symbol<'a, T> {
+    /// A variable of so many bytes at this address, in memory of this context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) if its size is not that of `T`.
+    pub(crate) fn of(
+        (address, size): (u64, usize),
+        context: UnownedContext,
+        name: &CStr,
+        kept: Option<Arc<dyn Kept + 'a>>,
+    ) -> CudaResult<Symbol<'a, T>> {
+        let wanted = mem::size_of::<T>();
+        if size != wanted {
+            return Err(CudaError::InvalidValue
+                .note(format_args!("to use the variable {name:?} of {size} bytes as one of {wanted}")));
+        }
+        // SAFETY: an address of the device's.
+        let ptr = unsafe { DevicePointer::wrap(address as *mut T) };
+        Ok(Symbol { ptr, context, kept, value: PhantomData })
+    }
+
+    /// The context that the variable is in.
+    pub fn context(&self) -> &UnownedContext {
+        &self.context
+    }
 }
 
 // SAFETY: an address on the device and a module that any thread may use.
@@ -258,8 +294,9 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
-        // SAFETY: the variable is as large as the value, which `get_global` has seen.
-        self.module.inner.with(|driver, _| unsafe { driver.copy_to_device(to, from, size, None) })
+        let driver = driver()?;
+        // SAFETY: the variable is as large as the value, which `of` has seen.
+        self.context.lease(|_| unsafe { driver.copy_to_device(to, from, size, None) })?
     }
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
@@ -271,7 +308,8 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         }
         let (from, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let to = std::ptr::from_mut(dest).cast();
+        let driver = driver()?;
         // SAFETY: as above, and any bytes are a value, as was asserted.
-        self.module.inner.with(|driver, _| unsafe { driver.copy_to_host(to, from, size, None) })
+        self.context.lease(|_| unsafe { driver.copy_to_host(to, from, size, None) })?
     }
 }

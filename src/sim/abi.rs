@@ -140,6 +140,14 @@ pub(super) fn wait_for_work(context: Handle) {
     }
 }
 
+/// Waits, without a lock, for the work of all contexts.
+pub(super) fn wait_for_all_work() {
+    if !in_host_function() {
+        let work = lock().all_work();
+        work.iter().for_each(|queue| queue.wait());
+    }
+}
+
 pub(super) fn wait_for_current_work() {
     let current = lock().stack().last().copied();
     wait_for_work(current.unwrap_or(0));

@@ -3,6 +3,7 @@
 use super::context::Ctx;
 use super::device::Dev;
 use super::graph::Graphs;
+use super::module::CompilerLog;
 pub(super) use super::objects::{Object, Objects};
 use super::stream::{Captures, Queue};
 use super::thread_end;
@@ -71,7 +72,7 @@ pub(super) struct Thread {
     pub(super) log: VecDeque<String>,
     /// The last refusal, until somebody asks for its reason.
     refusal: Option<(CUresult, String)>,
-    pub(super) compiler_log: String,
+    pub(super) compiler_log: CompilerLog,
 }
 
 lazy_static! {
@@ -266,6 +267,14 @@ impl Machine {
             self.contexts[index] = None;
             self.freed.push(index);
         }
+    }
+
+    /// The contexts that may have work to be waited for.
+    pub(super) fn contexts_with_work(&self) -> Vec<Handle> {
+        let alive = |(index, context): (usize, &Option<Box<Ctx>>)| {
+            context.as_ref().filter(|context| context.alive).map(|_| FIRST_HANDLE + index * HANDLE_STEP)
+        };
+        self.contexts.iter().enumerate().filter_map(alive).collect()
     }
 
     pub(super) fn contexts_alive(&self) -> usize {

@@ -34,7 +34,13 @@
 //! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
 //!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. Loading a module with an
 //!   unsupported instruction fails with `NotSupported`, and the log names the instruction. A kernel that accesses
-//!   invalid addresses, is misaligned, or traps leaves its context in the error that the device would leave.
+//!   invalid addresses, is misaligned, or traps leaves its context in the error that the device would leave. What a kernel
+//!   says of the size of its blocks and clusters is enforced.
+//! * Libraries, which are of no context: modules in each context that uses them, managed variables in common, attributes of
+//!   kernels on each device. Code that does not compile loads, and its first use returns the error, as on an H200.
+//! * Linking of PTX. The image is one text again; names that are defined twice or nowhere are refused where an H200
+//!   refuses them.
+//! * Options of the compiler are checked; of what they ask for, only the logs are written.
 //!
 //! # What is not modelled, and why
 //!
@@ -62,6 +68,10 @@
 //!   and host functions that were pending in other streams when a kernel failed are called; neither is so here. The other
 //!   attributes of streams are refused.
 //! * Other processes: the handle of an event for them can be had, but no handle can be opened.
+//! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a second
+//!   definition; functions of one text that another calls.
+//! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and the
+//!   kernel runs as without them.
 //! * Notifications: they can be registered, but none is ever sent.
 //! * The end of a thread, on Windows: its stack is released while the program's thread-locals are being destroyed, in
 //!   their order. The NVIDIA driver releases it after the last of them, and so does this one on Unix.
@@ -79,6 +89,7 @@ mod event;
 mod function;
 mod graph;
 mod init;
+mod library;
 mod memory;
 mod module;
 mod stream;
@@ -93,6 +104,7 @@ mod functions {
     pub(super) use super::function::abi::*;
     pub(super) use super::graph::abi::*;
     pub(super) use super::init::abi::*;
+    pub(super) use super::library::abi::*;
     pub(super) use super::memory::abi::*;
     pub(super) use super::module::abi::*;
     pub(super) use super::stream::abi::*;

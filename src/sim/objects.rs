@@ -2,9 +2,10 @@
 
 use super::event::Event;
 use super::function::Function;
+use super::library::{Kernel, Library};
 use super::machine::Handle;
 use super::memory::Array;
-use super::module::Module;
+use super::module::{Linker, Module};
 use super::stream::Stream;
 use std::collections::BTreeMap;
 
@@ -18,7 +19,13 @@ pub(super) enum Object {
     Module(Module),
     Function(Function),
     Array(Array),
+    Linker(Linker),
+    Library(Library),
+    Kernel(Kernel),
 }
+
+/// Stands for the context of what is of none, and stays when contexts go.
+pub(super) const OF_NO_CONTEXT: Handle = 1;
 
 impl Object {
     fn context(&mut self) -> &mut Handle {
@@ -28,6 +35,9 @@ impl Object {
             Object::Module(module) => &mut module.context,
             Object::Function(function) => &mut function.context,
             Object::Array(array) => &mut array.context,
+            Object::Linker(linker) => &mut linker.context,
+            Object::Library(library) => &mut library.context,
+            Object::Kernel(kernel) => &mut kernel.context,
         }
     }
 }
@@ -76,11 +86,17 @@ impl Objects {
         }
     }
 
-    /// How many there are that a context has; functions go with their modules.
+    /// How many there are that a context has, and libraries; functions go with their modules, and the modules and kernels of
+    /// libraries with those.
     pub(super) fn count(&mut self) -> usize {
         let mut counted = 0;
         for object in self.by_handle.values_mut() {
-            counted += usize::from(!matches!(object, Object::Function(_)) && *object.context() != 0);
+            let goes_along = match object {
+                Object::Function(_) | Object::Kernel(_) => true,
+                Object::Module(module) => module.of_library,
+                _ => false,
+            };
+            counted += usize::from(!goes_along && *object.context() != 0);
         }
         counted
     }

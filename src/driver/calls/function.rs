@@ -3,21 +3,86 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
+use super::library::{parameters, text_at};
 use super::{ask, ask_briefly};
 use crate::driver::ffi::*;
 use crate::driver::last_kernel::{self, KernelName};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult};
+use std::ffi::CString;
+use std::ops::Range;
 use std::os::raw::c_void;
 use std::ptr;
 
 /// How a kernel is launched.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
+    /// What few launches ask for.
+    pub(crate) more: More,
+}
+
+/// What a launch can ask for beside its sizes; by default nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct More {
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) scheduling: Option<u32>,
+    pub(crate) priority: Option<i32>,
+    pub(crate) programmatic: bool,
+    pub(crate) carveout: Option<u32>,
+}
+
+const MOST_ATTRIBUTES: usize = 6;
+
+impl Shape {
+    pub(crate) fn plain(grid: [u32; 3], block: [u32; 3], shared: u32) -> Shape {
+        Shape { grid, block, shared, cooperative: false, more: More::default() }
+    }
+
+    /// The attributes for a launch, and how many they are.
+    fn attributes(&self) -> ([CUlaunchAttribute; MOST_ATTRIBUTES], usize) {
+        let none = CUlaunchAttribute { id: 0, pad: [0; 4], value: [0; 16] };
+        let (mut attributes, mut count) = ([none; MOST_ATTRIBUTES], 0);
+        let mut add = |id, value: Option<[u32; 3]>| {
+            if let Some(value) = value {
+                attributes[count].id = id;
+                attributes[count].value[..3].copy_from_slice(&value);
+                count += 1;
+            }
+        };
+        let (cooperative, more) = (self.cooperative.then_some([1, 0, 0]), self.more);
+        add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative);
+        add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, more.cluster);
+        let scheduling = more.scheduling.map(|policy| [policy, 0, 0]);
+        add(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, scheduling);
+        add(CU_LAUNCH_ATTRIBUTE_PRIORITY, more.priority.map(|priority| [priority as u32, 0, 0]));
+        let programmatic = more.programmatic.then_some([1, 0, 0]);
+        add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, programmatic);
+        let carveout = more.carveout.map(|percent| [percent, 0, 0]);
+        add(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout);
+        (attributes, count)
+    }
+
+    /// Calls `f` with the driver's form of this.
+    fn config<R>(&self, stream: CUstream, f: impl FnOnce(&CUlaunchConfig) -> R) -> R {
+        let (mut attributes, count) = self.attributes();
+        let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, .. } = *self;
+        f(&CUlaunchConfig {
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: bx,
+            blockDimY: by,
+            blockDimZ: bz,
+            sharedMemBytes: shared,
+            hStream: stream,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: count as u32,
+        })
+    }
 }
 
 impl Driver {
@@ -74,6 +139,72 @@ impl Driver {
         }
     }
 
+    /// Where each parameter of a kernel lies among all, in bytes; `None` if the driver is too old to tell.
+    pub(crate) fn func_get_parameters(
+        &self,
+        function: Held<'_, CUfunction>,
+    ) -> CudaResult<Option<Vec<Range<usize>>>> {
+        parameters(|index, offset, size| ask!(self.cuFuncGetParamInfo(function.raw(), index, offset, size)))
+    }
+
+    pub(crate) fn func_get_name(&self, function: Held<'_, CUfunction>) -> CudaResult<CString> {
+        let mut name = ptr::null();
+        ask!(self.cuFuncGetName(&mut name, function.raw()))?;
+        // SAFETY: the driver wrote where the name is, which is the module's.
+        Ok(unsafe { text_at(name) })
+    }
+
+    pub(crate) fn func_get_module(&self, function: Held<'_, CUfunction>) -> CudaResult<CUmodule> {
+        let mut module = ptr::null_mut();
+        ask!(self.cuFuncGetModule(&mut module, function.raw()))?;
+        Ok(module)
+    }
+
+    pub(crate) fn func_is_loaded(&self, function: Held<'_, CUfunction>) -> CudaResult<bool> {
+        let mut state = 0;
+        ask!(self.cuFuncIsLoaded(&mut state, function.raw()))?;
+        Ok(state != 0)
+    }
+
+    pub(crate) fn func_load(&self, function: Held<'_, CUfunction>) -> CudaResult<()> {
+        ask!(self.cuFuncLoad(function.raw()))
+    }
+
+    pub(crate) fn occupancy_available_dynamic_smem_per_block(
+        &self,
+        function: Held<'_, CUfunction>,
+        blocks: i32,
+        block_size: i32,
+    ) -> CudaResult<usize> {
+        let mut bytes = 0;
+        ask!(self.cuOccupancyAvailableDynamicSMemPerBlock(&mut bytes, function.raw(), blocks, block_size))?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn occupancy_max_active_clusters(
+        &self,
+        function: Held<'_, CUfunction>,
+        shape: Shape,
+    ) -> CudaResult<i32> {
+        let mut clusters = 0;
+        shape.config(ptr::null_mut(), |config| {
+            ask!(self.cuOccupancyMaxActiveClusters(&mut clusters, function.raw(), config))
+        })?;
+        Ok(clusters)
+    }
+
+    pub(crate) fn occupancy_max_potential_cluster_size(
+        &self,
+        function: Held<'_, CUfunction>,
+        shape: Shape,
+    ) -> CudaResult<i32> {
+        let mut size = 0;
+        shape.config(ptr::null_mut(), |config| {
+            ask!(self.cuOccupancyMaxPotentialClusterSize(&mut size, function.raw(), config))
+        })?;
+        Ok(size)
+    }
+
     pub(crate) fn occupancy_max_active_blocks_per_multiprocessor(
         &self,
         function: Held<'_, CUfunction>,
@@ -102,10 +233,14 @@ impl Driver {
         stream: Held<'_, CUstream>,
         parameters: &[*mut c_void],
     ) -> CudaResult<()> {
-        let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative } = shape;
+        let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative, more } = shape;
         let (function, stream) = (function.raw(), stream.raw());
         let parameters = parameters.as_ptr().cast_mut();
-        if cooperative {
+        if more != More::default() {
+            shape.config(stream, |config| {
+                ask!(self.cuLaunchKernelEx(config, function, parameters, ptr::null_mut()))
+            })?;
+        } else if cooperative {
             ask!(
                 self.cuLaunchCooperativeKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters)
             )?;

@@ -8,13 +8,15 @@ mod event;
 mod function;
 mod graph;
 mod init;
+mod library;
 mod memory;
 mod module;
 mod stream;
 
-pub(crate) use function::Shape;
+pub(crate) use function::{More, Shape};
 pub(crate) use graph::{After, Edge};
 pub(crate) use memory::{Fill, Order};
+pub(crate) use module::{Jit, Told};
 pub(crate) use stream::RELAXED;
 
 /// Calls one function of the table.

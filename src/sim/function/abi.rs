@@ -5,10 +5,10 @@
 
 use super::launch::Asked;
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give_first, put};
+use crate::sim::abi::{c_abi, call, give, give_first, put};
 use crate::sim::graph::Parameters;
 use crate::sim::machine::*;
-use std::os::raw::{c_int, c_uint, c_void};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 /// The values of a kernel's parameters, at their offsets.
 ///
@@ -65,18 +65,116 @@ c_abi! {
             if !extra.is_null() {
                 return m.refuse(NOT_SUPPORTED, "the simulated driver takes parameters one by one");
             }
-            let parameters = gather(m, function.addr(), parameters)?;
+            let function = m.function_to_launch(function.addr(), stream.addr())?;
+            let parameters = gather(m, function, parameters)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-            let (function, shared) = (function.addr(), shared as usize);
-            m.launch(&Asked { function, grid, block, shared, cooperative: false }, stream.addr(), parameters)
+            let (shared, stream) = (shared as usize, stream.addr());
+            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None }, stream, parameters)
         })
     }
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
         call(|m| {
-            let parameters = gather(m, function.addr(), parameters)?;
+            let function = m.function_to_launch(function.addr(), stream.addr())?;
+            let parameters = gather(m, function, parameters)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-            let (function, shared) = (function.addr(), shared as usize);
-            m.launch(&Asked { function, grid, block, shared, cooperative: true }, stream.addr(), parameters)
+            let (shared, stream) = (shared as usize, stream.addr());
+            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None }, stream, parameters)
         })
     }
+    fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
+        call(|m| {
+            let mut asked = asked(m, function, config)?;
+            if !extra.is_null() {
+                return m.refuse(NOT_SUPPORTED, "the simulated driver takes parameters one by one");
+            }
+            let stream = (*config).hStream.addr();
+            asked.function = m.function_to_launch(asked.function, stream)?;
+            let parameters = gather(m, asked.function, parameters)?;
+            m.launch(&asked, stream, parameters)
+        })
+    }
+    fn cuFuncGetName(name: *mut *const c_char, function: CUfunction) {
+        call(|m| {
+            if function.is_null() {
+                return m.refuse(INVALID_VALUE, "the function is NULL");
+            }
+            let found = m.function_name(function.addr())?;
+            if name.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
+            }
+            name.write(found.as_ptr());
+            Ok(())
+        })
+    }
+    fn cuFuncGetModule(module: *mut CUmodule, function: CUfunction) {
+        call(|m| {
+            if function.is_null() || module.is_null() {
+                return m.refuse(INVALID_VALUE, "the function or the pointer for the result is NULL");
+            }
+            module.write(m.module_of(function.addr())? as CUmodule);
+            Ok(())
+        })
+    }
+    fn cuFuncIsLoaded(state: *mut c_uint, function: CUfunction) {
+        give(state, |m| m.is_loaded(function.addr()).map(c_uint::from))
+    }
+    fn cuFuncLoad(function: CUfunction) { call(|m| m.load_function(function.addr())) }
+    fn cuOccupancyAvailableDynamicSMemPerBlock(bytes: *mut usize, function: CUfunction, blocks: c_int, block_size: c_int) {
+        give(bytes, |m| {
+            let answer = m.available_shared(function.addr(), blocks, block_size)?;
+            if bytes.is_null() {
+                return m.misuse(INVALID_VALUE, "the pointer for the bytes is NULL");
+            }
+            Ok(answer)
+        })
+    }
+    fn cuOccupancyMaxActiveClusters(clusters: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
+        give_first(clusters, |m| {
+            if function.is_null() {
+                return m.refuse(INVALID_VALUE, "the function is NULL");
+            }
+            let asked = asked(m, function, config)?;
+            m.max_active_clusters(&asked)
+        })
+    }
+    fn cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
+        give_first(size, |m| {
+            let asked = asked(m, function, config)?;
+            m.max_potential_cluster_size(&asked)
+        })
+    }
+}
+
+/// What a configuration asks for.
+///
+/// # Safety
+///
+/// `config` is NULL, or has as many attributes as it says.
+unsafe fn asked(machine: &mut Machine, function: CUfunction, config: *const CUlaunchConfig) -> Answer<Asked> {
+    if config.is_null() {
+        return machine.refuse(INVALID_VALUE, "the configuration is NULL");
+    }
+    // SAFETY: not NULL, and the caller guarantees the rest.
+    let config = unsafe { config.read() };
+    let mut asked = Asked {
+        function: function.addr(),
+        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+        shared: config.sharedMemBytes as usize,
+        cooperative: false,
+        cluster: None,
+    };
+    if config.attrs.is_null() && config.numAttrs > 0 {
+        return machine.refuse(INVALID_VALUE, "there are attributes, and the pointer for them is NULL");
+    }
+    for at in 0..config.numAttrs as usize {
+        // SAFETY: the caller guarantees as many.
+        let attribute = unsafe { config.attrs.add(at).read() };
+        let [x, y, z, ..] = attribute.value;
+        if !asked.add(attribute.id, [x, y, z]) {
+            let why = format!("attribute {} of a launch cannot be {x}, or there is none", attribute.id);
+            return machine.refuse(INVALID_VALUE, why);
+        }
+    }
+    Ok(asked)
 }

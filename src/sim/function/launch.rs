@@ -1,10 +1,12 @@
 //! Launches: what they ask for, and whether the device has it.
 
-use super::MOST_THREADS;
+use super::cluster::{self, INVALID_CLUSTER_SIZE};
+use super::{MOST_THREADS, Settings};
 use crate::driver::ffi::CUresult;
 use crate::sim::device::SM_COUNT;
 use crate::sim::graph::{Kernel, Operation, Parameters};
 use crate::sim::machine::*;
+use crate::sim::ptx::Entry;
 use std::sync::Arc;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
@@ -16,6 +18,30 @@ pub(in crate::sim) struct Asked {
     pub(in crate::sim) block: [u32; 3],
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) cooperative: bool,
+    pub(in crate::sim) cluster: Option<[u32; 3]>,
+}
+
+const COOPERATIVE: u32 = 2;
+const CLUSTER_DIMENSION: u32 = 4;
+const CLUSTER_SCHEDULING: u32 = 5;
+const MEM_SYNC_DOMAIN: u32 = 10;
+const PREFERRED_CARVEOUT: u32 = 14;
+/// The numbers of attributes that a launch may have and that change nothing here.
+const WITHOUT_EFFECT: [u32; 10] = [0, 1, 6, 7, 8, 9, 11, 12, 13, 16];
+
+impl Asked {
+    /// Adds an attribute of a launch, given by its number and value; false for one that there is not.
+    pub(super) fn add(&mut self, id: u32, value: [u32; 3]) -> bool {
+        match id {
+            COOPERATIVE => self.cooperative = value[0] != 0,
+            CLUSTER_DIMENSION => self.cluster = Some(value),
+            CLUSTER_SCHEDULING => return value[0] <= 2,
+            PREFERRED_CARVEOUT => return value[0] <= 100,
+            MEM_SYNC_DOMAIN => return value[0] <= 1,
+            _ => return WITHOUT_EFFECT.contains(&id),
+        }
+        true
+    }
 }
 
 impl Machine {
@@ -43,7 +69,8 @@ impl Machine {
     /// What a launch asks for, to be launched.
     pub(in crate::sim) fn kernel(&mut self, asked: &Asked, parameters: Parameters) -> Answer<Kernel> {
         let (program, variables, entry) = self.program_of(asked.function)?;
-        self.check_size(asked, program.entries[entry].body.shared)?;
+        self.check_size(asked, &program.entries[entry])?;
+        self.check_cluster(asked)?;
         Ok(Kernel {
             function: asked.function,
             context: self.function(asked.function)?.context,
@@ -58,7 +85,8 @@ impl Machine {
         })
     }
 
-    fn check_size(&mut self, asked: &Asked, fixed: usize) -> Answer<()> {
+    fn check_size(&mut self, asked: &Asked, entry: &Entry) -> Answer<()> {
+        let fixed = entry.body.shared;
         // Three sizes of 32 bits have a product that 64 bits cannot hold.
         let count = |sizes: [u32; 3]| sizes.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let (grid, block) = (asked.grid, asked.block);
@@ -68,7 +96,12 @@ impl Machine {
             return self
                 .refuse(INVALID_VALUE, format_args!("a grid of {grid:?} blocks of {block:?} threads"));
         }
-        let limit = self.function(asked.function)?.dynamic_limit;
+        let most = Settings::most_threads(entry);
+        if count(block) > most || entry.directives.block.is_some_and(|wanted| wanted != block) {
+            let why = format!("blocks of {block:?} threads, where the kernel says how many there are");
+            return self.refuse(INVALID_VALUE, why);
+        }
+        let limit = self.function(asked.function)?.settings.dynamic_limit;
         if asked.shared > limit {
             let shared = asked.shared;
             return self
@@ -80,6 +113,30 @@ impl Machine {
                 let why = format!("{} blocks do not run at once", count(grid));
                 return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
             }
+        }
+        Ok(())
+    }
+
+    /// A size of nothing at all is as none.
+    fn check_cluster(&mut self, asked: &Asked) -> Answer<()> {
+        let settings = self.function(asked.function)?.settings;
+        let own = settings.cluster.map(|size| size as u32);
+        let cluster = match asked.cluster.filter(|cluster| *cluster != [0; 3]) {
+            Some(cluster) => cluster,
+            None if settings.must_have_cluster() => {
+                return self.refuse(INVALID_CLUSTER_SIZE, "the kernel needs the size of its clusters");
+            }
+            None if own == [0; 3] => return Ok(()),
+            None => own,
+        };
+        let grid = asked.grid;
+        let divides = cluster.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0);
+        let most = cluster::most_blocks(&settings);
+        if !divides || own != [0; 3] && cluster != own || cluster::blocks(cluster) > most {
+            let why = format!(
+                "clusters of {cluster:?} in a grid of {grid:?}; the kernel's are {own:?}, of {most} blocks at most"
+            );
+            return self.refuse(INVALID_CLUSTER_SIZE, why);
         }
         Ok(())
     }

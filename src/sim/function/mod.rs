@@ -1,27 +1,40 @@
 //! Functions: the kernels of a module, and their attributes.
 
 pub(super) mod abi;
+mod cluster;
 mod launch;
+mod settings;
+
+pub(super) use settings::Settings;
 
 pub(super) use launch::Asked;
 
-use super::device::SHARED_PER_BLOCK;
 use super::machine::*;
 use super::module::NOT_FOUND;
 use super::ptx::Program;
+use std::ffi::CString;
 use std::sync::Arc;
 
 const MOST_THREADS: u64 = 1024;
-const MOST_SHARED: usize = 232_448;
+pub(super) const MOST_SHARED: usize = 232_448;
 const SHARED_PER_PROCESSOR: usize = 233_472;
+/// Bytes of each block's shared memory that are the system's.
+const SYSTEM_SHARED: usize = 1024;
+/// Shared memory is given out in so many bytes.
+const SHARED_UNIT: usize = 128;
+const THREADS_PER_PROCESSOR: usize = 2048;
+const MOST_BLOCKS: usize = 32;
+const WARP: usize = 32;
 
 pub(super) struct Function {
     pub(super) context: Handle,
     pub(super) module: usize,
-    entry: usize,
-    /// The most dynamic shared memory that a launch may ask for.
-    dynamic_limit: usize,
-    cache_config: u32,
+    pub(super) entry: usize,
+    pub(super) settings: Settings,
+    /// Which attributes were set here, as bits: a kernel's are not taken over any more.
+    pub(super) own: u32,
+    /// Its name with a NUL, which the driver gives out.
+    pub(super) name: Arc<CString>,
 }
 
 impl Machine {
@@ -34,8 +47,9 @@ impl Machine {
         if let Some(handle) = found.functions.get(&entry) {
             return Ok(*handle);
         }
-        let dynamic_limit = SHARED_PER_BLOCK.saturating_sub(found.program.entries[entry].body.shared);
-        let function = Function { context, module, entry, dynamic_limit, cache_config: 0 };
+        let settings = Settings::of(&found.program.entries[entry]);
+        let name = Arc::new(CString::new(name).unwrap_or_default());
+        let function = Function { context, module, entry, settings, own: 0, name };
         let handle = self.objects.add(Object::Function(function));
         self.module(module)?.functions.insert(entry, handle);
         Ok(handle)
@@ -43,6 +57,9 @@ impl Machine {
 
     fn function(&mut self, handle: usize) -> Answer<&mut Function> {
         self.ready()?;
+        if matches!(self.objects.get(handle), Some(Object::Kernel(_))) {
+            return self.refuse(INVALID_HANDLE, "a kernel of a library is no function");
+        }
         if handle == 0 {
             return self.refuse(INVALID_HANDLE, "the function is NULL");
         }
@@ -64,44 +81,35 @@ impl Machine {
         Ok((Arc::clone(&module.program), Arc::clone(&module.variables), entry))
     }
 
-    /// What the interpreter can tell; registers and constants are a compiler's, and made up.
     pub(super) fn function_attribute(&mut self, function: usize, attribute: u32) -> Answer<i32> {
         let (program, _, entry) = self.program_of(function)?;
-        let body = &program.entries[entry].body;
-        let constants: usize =
-            program.variables.iter().filter(|variable| variable.constant).map(|variable| variable.size).sum();
-        let found = self.function(function)?;
-        Ok(match attribute {
-            0 => MOST_THREADS as i32,
-            1 => body.shared as i32,
-            2 => constants as i32,
-            3 => body.local as i32,
-            4 => 16,
-            5 => program.version as i32,
-            6 => 90,
-            7 => 0,
-            8 => found.dynamic_limit as i32,
-            9 => -1,
-            10..=15 => 0,
-            _ => {
-                return self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a function"));
-            }
-        })
+        let settings = self.function(function)?.settings;
+        match settings.attribute(&program, entry, attribute) {
+            Some(value) => Ok(value),
+            None => self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a function")),
+        }
     }
 
     /// How many blocks of so many threads run at once on a multiprocessor, by threads, shared memory and the number of
     /// blocks that one can have. Registers are a compiler's, and are not counted.
     pub(super) fn occupancy(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
+        let function = self.of_kernel(function)?;
         let (program, _, entry) = self.program_of(function)?;
         let fixed = program.entries[entry].body.shared;
         let Some(threads) = usize::try_from(block_size).ok().filter(|size| *size > 0) else {
             return self.refuse(INVALID_VALUE, format_args!("a block of {block_size} threads"));
         };
-        let by_threads =
-            if threads > MOST_THREADS as usize { 0 } else { 2048 / threads.next_multiple_of(32) };
-        // A kilobyte of each block's shared memory is the system's.
-        let by_shared = SHARED_PER_PROCESSOR / (fixed + shared + 1024);
-        Ok(by_threads.min(by_shared).min(32) as i32)
+        // The driver does not look at what the kernel says of its blocks, but does at what its launches may ask for.
+        if shared > self.function(function)?.settings.dynamic_limit {
+            return Ok(0);
+        }
+        let by_threads = if threads > MOST_THREADS as usize {
+            0
+        } else {
+            THREADS_PER_PROCESSOR / threads.next_multiple_of(WARP)
+        };
+        let by_shared = SHARED_PER_PROCESSOR / (fixed + shared + SYSTEM_SHARED);
+        Ok(by_threads.min(by_shared).min(MOST_BLOCKS) as i32)
     }
 
     pub(super) fn set_function_attribute(
@@ -110,16 +118,12 @@ impl Machine {
         attribute: u32,
         value: i32,
     ) -> Answer<()> {
-        self.function(function)?;
-        match attribute {
-            8 if (0..=MOST_SHARED as i32).contains(&value) => {
-                self.function(function)?.dynamic_limit = value as usize;
-                Ok(())
-            }
-            9 if (-1..=100).contains(&value) => Ok(()),
-            _ => self
-                .refuse(INVALID_VALUE, format_args!("attribute {attribute} of a function cannot be {value}")),
+        let found = self.function(function)?;
+        if found.settings.set(attribute, value) {
+            found.own |= 1 << attribute;
+            return Ok(());
         }
+        self.refuse(INVALID_VALUE, format_args!("attribute {attribute} of a function cannot be {value}"))
     }
 
     pub(super) fn set_function_cache(&mut self, function: usize, config: u32) -> Answer<()> {
@@ -127,7 +131,7 @@ impl Machine {
         if config > 3 {
             return self.refuse(INVALID_VALUE, format_args!("{config} is no cache configuration"));
         }
-        self.function(function)?.cache_config = config;
+        self.function(function)?.settings.cache_config = config;
         Ok(())
     }
 
@@ -137,5 +141,51 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("{config} is no shared-memory configuration"));
         }
         Ok(())
+    }
+
+    /// What the driver compiles itself it has loaded at once, whatever its mode.
+    pub(super) fn is_loaded(&mut self, function: usize) -> Answer<bool> {
+        self.function(function).map(|_| true)
+    }
+
+    pub(super) fn load_function(&mut self, function: usize) -> Answer<()> {
+        self.function(function).map(|_| ())
+    }
+
+    pub(super) fn function_name(&mut self, function: usize) -> Answer<Arc<CString>> {
+        self.function(function).map(|found| Arc::clone(&found.name))
+    }
+
+    pub(super) fn module_of(&mut self, function: usize) -> Answer<usize> {
+        self.function(function).map(|found| found.module)
+    }
+
+    /// How much dynamic shared memory a block may have so that so many run at once on a multiprocessor.
+    pub(super) fn available_shared(
+        &mut self,
+        function: usize,
+        blocks: i32,
+        block_size: i32,
+    ) -> Answer<usize> {
+        let (program, _, entry) = self.program_of(function)?;
+        let fixed = program.entries[entry].body.shared;
+        let blocks = usize::try_from(blocks).unwrap_or(0);
+        let threads = usize::try_from(block_size).unwrap_or(0);
+        let fits = (1..=MOST_THREADS as usize).contains(&threads)
+            && (1..=MOST_BLOCKS).contains(&blocks)
+            && blocks * threads.next_multiple_of(WARP) <= THREADS_PER_PROCESSOR;
+        if !fits {
+            return self
+                .refuse(INVALID_VALUE, format_args!("{blocks} blocks of {block_size} threads at once"));
+        }
+        // As the driver answers it, which leaves no room for what is the system's.
+        let each = SHARED_PER_PROCESSOR / blocks / SHARED_UNIT * SHARED_UNIT;
+        let limit = self.function(function)?.settings.dynamic_limit;
+        match each.checked_sub(fixed) {
+            Some(bytes) => Ok(bytes.min(limit)),
+            None => {
+                self.refuse(INVALID_VALUE, format_args!("{blocks} blocks have no room for {fixed} bytes"))
+            }
+        }
     }
 }

@@ -13,6 +13,8 @@ pub(in crate::sim) enum Kind {
     Device,
     /// A variable of a module.
     Variable,
+    /// A variable of a module that the host can use.
+    ManagedVariable,
     Managed,
     Locked,
     /// What a launch of a graph has allocated.
@@ -26,7 +28,7 @@ pub(in crate::sim) enum Kind {
 impl Kind {
     /// Whether its addresses are the host's.
     pub(super) fn is_hosts(self) -> bool {
-        matches!(self, Kind::Managed | Kind::Locked | Kind::Registered)
+        matches!(self, Kind::Managed | Kind::ManagedVariable | Kind::Locked | Kind::Registered)
     }
 }
 

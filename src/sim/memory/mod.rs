@@ -147,7 +147,8 @@ impl Memory {
 
     /// How many allocations the program has made and not freed.
     pub(super) fn count(&self) -> usize {
-        let own = |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::Pool);
+        let own =
+            |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool);
         self.by_address.values().filter(own).count() + self.count_pieces()
     }
 

@@ -3,37 +3,116 @@
 // C functions that read and write through the pointers they are given.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
+use super::CompilerLog;
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give_first, name, put, put_text, wait_for_current_work};
+use crate::sim::abi::{c_abi, call, give, give_first, name, put, put_text, wait_for_current_work};
 use crate::sim::machine::*;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
+use std::ptr;
 
-/// Writes the compiler's log where the options of a load want it, and how long it is.
+/// The options of a load or a linking, where the program has them: the addresses of their numbers and values.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::sim) struct Options {
+    count: usize,
+    options: usize,
+    values: usize,
+}
+
+const WALL_TIME: c_uint = 2;
+const INFO_LOG_BUFFER: c_uint = 3;
+const INFO_LOG_BUFFER_SIZE_BYTES: c_uint = 4;
+const ERROR_LOG_BUFFER: c_uint = 5;
+const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
+const LOG_VERBOSE: c_uint = 12;
+
+impl Options {
+    pub(in crate::sim) fn new(count: c_uint, options: *mut c_uint, values: *mut *mut c_void) -> Options {
+        Options {
+            count: count as usize,
+            options: options.expose_provenance(),
+            values: values.expose_provenance(),
+        }
+    }
+
+    fn value_at(&self, at: usize) -> *mut *mut c_void {
+        ptr::with_exposed_provenance_mut::<*mut c_void>(self.values).wrapping_add(at)
+    }
+
+    /// Each option with its value, if the driver knows them.
+    ///
+    /// # Safety
+    ///
+    /// The pointers are NULL, or there are as many as there should be.
+    pub(in crate::sim) unsafe fn check(&self, machine: &mut Machine) -> Answer<Vec<(u32, usize)>> {
+        if self.count > 0 && (self.options == 0 || self.values == 0) {
+            return machine.refuse(INVALID_VALUE, "there are options, and the pointer for them is NULL");
+        }
+        let numbers = ptr::with_exposed_provenance::<c_uint>(self.options);
+        let pairs: Vec<_> = (0..self.count)
+            // SAFETY: the caller guarantees the pointers.
+            .map(|at| unsafe { (*numbers.wrapping_add(at), (*self.value_at(at)).expose_provenance()) })
+            .collect();
+        machine.check_options(&pairs)?;
+        Ok(pairs)
+    }
+
+    /// Writes what the compiler said where the program wants it.
+    ///
+    /// # Safety
+    ///
+    /// [`check`](Self::check) was content with them, and the value of a log is a buffer of the size that another says.
+    pub(in crate::sim) unsafe fn answer(&self, pairs: &[(u32, usize)], log: &CompilerLog) {
+        let find = |option| pairs.iter().position(|pair| pair.0 == option);
+        let asked = find(LOG_VERBOSE).is_some_and(|at| pairs[at].1 as u32 != 0);
+        let info = if asked { &*log.info } else { "" };
+        let logs = [
+            (INFO_LOG_BUFFER, INFO_LOG_BUFFER_SIZE_BYTES, info),
+            (ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE_BYTES, &*log.error),
+        ];
+        for (buffer, size, text) in logs {
+            let (Some(buffer), Some(size)) = (find(buffer), find(size)) else { continue };
+            let (buffer, room) = (pairs[buffer].1, pairs[size].1);
+            if buffer == 0 {
+                continue;
+            }
+            let written = match room {
+                0 | 1 => 0,
+                _ => text.len().min(room),
+            };
+            // SAFETY: the buffer has that much room, and a byte where it is said to have none: the NVIDIA driver writes its
+            // NUL there too. The values are where they were.
+            unsafe {
+                put_text(ptr::with_exposed_provenance_mut(buffer), room.max(1), text);
+                self.value_at(size).write(ptr::without_provenance_mut(written));
+            }
+        }
+        if let Some(at) = find(WALL_TIME) {
+            let milliseconds = 1.0f32;
+            // SAFETY: as above.
+            unsafe { self.value_at(at).write(ptr::without_provenance_mut(milliseconds.to_bits() as usize)) }
+        }
+    }
+}
+
+/// Does with the options what `f` does without, and writes what the compiler said.
 ///
 /// # Safety
 ///
-/// `options` and `values` are NULL or have `count` elements; the value of a log is NULL or a buffer of the size that another
-/// of them says.
-unsafe fn write_log(log: &str, count: usize, options: *mut c_uint, values: *mut *mut c_void) {
-    const ERROR_LOG_BUFFER: c_uint = 5;
-    const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
-    if options.is_null() || values.is_null() {
-        return;
-    }
-    // SAFETY: not NULL, so of `count` elements.
-    let place =
-        |option| unsafe { (0..count).find(|at| *options.add(*at) == option).map(|at| values.add(at)) };
-    let (Some(buffer), Some(size)) = (place(ERROR_LOG_BUFFER), place(ERROR_LOG_BUFFER_SIZE_BYTES)) else {
-        return;
-    };
-    // SAFETY: elements of `values`; the buffer has that size, which is not 0 where it is written.
-    unsafe {
-        if !(*buffer).is_null() && (*size).addr() > 0 {
-            put_text((*buffer).cast(), (*size).addr(), log);
-            *size = std::ptr::without_provenance_mut(log.len());
-        }
-    }
+/// As [`Options::check`] and [`Options::answer`].
+pub(in crate::sim) unsafe fn with_options<T>(
+    machine: &mut Machine,
+    options: Options,
+    f: impl FnOnce(&mut Machine) -> Answer<T>,
+) -> Answer<T> {
+    // SAFETY: the caller's promise.
+    let pairs = unsafe { options.check(machine) }?;
+    machine.compiler_log();
+    let answer = f(machine);
+    let log = machine.compiler_log();
+    // SAFETY: as above.
+    unsafe { options.answer(&pairs, &log) };
+    answer
 }
 
 c_abi! {
@@ -53,10 +132,14 @@ c_abi! {
         })
     }
     fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
-        let status = cuModuleLoadData(module, image);
-        let log = lock().compiler_log();
-        write_log(&log, count as usize, options, values);
-        status
+        give_first(module, |m| {
+            if image.is_null() {
+                return m.refuse(INVALID_VALUE, "the image is NULL");
+            }
+            let image = CStr::from_ptr(image.cast()).to_bytes();
+            let options = Options::new(count, options, values);
+            with_options(m, options, |m| m.load_module(image)).map(|handle| handle as CUmodule)
+        })
     }
     fn cuModuleUnload(module: CUmodule) {
         wait_for_current_work();
@@ -77,4 +160,90 @@ c_abi! {
             Ok(())
         })
     }
+    fn cuModuleGetLoadingMode(mode: *mut c_uint) {
+        const LAZY: c_uint = 2;
+        give(mode, |m| {
+            m.ready()?;
+            if mode.is_null() {
+                return m.misuse(INVALID_VALUE, "the pointer for the mode is NULL");
+            }
+            Ok(LAZY)
+        })
+    }
+    fn cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) {
+        give(count, |m| m.kernels_of_module(module.addr()).map(|found| found.len() as c_uint))
+    }
+    fn cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule) {
+        call(|m| {
+            let found = m.kernels_of_module(module.addr())?;
+            if functions.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
+            }
+            for (at, name) in found.iter().take(count as usize).enumerate() {
+                let function = m.function_named(module.addr(), name)?;
+                functions.add(at).write(function as CUfunction);
+            }
+            Ok(())
+        })
+    }
+    fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut *mut c_void, state: *mut CUlinkState) {
+        give_first(state, |m| {
+            let options = Options::new(count, options, values);
+            m.healthy_current()?;
+            let pairs = options.check(m)?;
+            m.create_linker((options, pairs)).map(|handle| handle as CUlinkState)
+        })
+    }
+    fn cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *mut c_void, size: usize, file: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
+        call(|m| {
+            m.linker(state.addr())?;
+            if data.is_null() || size == 0 {
+                return m.refuse(INVALID_VALUE, "there is no data to link");
+            }
+            Options::new(count, options, values).check(m)?;
+            let file = if file.is_null() { "<unnamed>".to_owned() } else { name(m, file)? };
+            let data = std::slice::from_raw_parts(data.cast::<u8>(), size);
+            telling(m, state, |m| m.add_to_linker(state.addr(), kind, data, &file))
+        })
+    }
+    fn cuLinkAddFile_v2(state: CUlinkState, kind: c_uint, path: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
+        call(|m| {
+            m.linker(state.addr())?;
+            let path = name(m, path)?;
+            Options::new(count, options, values).check(m)?;
+            telling(m, state, |m| m.add_file_to_linker(state.addr(), kind, &path))
+        })
+    }
+    fn cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, size: *mut usize) {
+        call(|m| {
+            m.linker(state.addr())?;
+            if cubin.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the image is NULL");
+            }
+            let image = telling(m, state, |m| m.complete_linker(state.addr()))?;
+            put(cubin, image.as_ptr().cast_mut().cast());
+            put(size, image.len());
+            Ok(())
+        })
+    }
+    fn cuLinkDestroy(state: CUlinkState) { call(|m| m.destroy_linker(state.addr())) }
+}
+
+/// Does something with a linker, and writes what it said where its options have it.
+///
+/// # Safety
+///
+/// The options are where they were when it was made.
+unsafe fn telling<T>(
+    machine: &mut Machine,
+    state: CUlinkState,
+    f: impl FnOnce(&mut Machine) -> Answer<T>,
+) -> Answer<T> {
+    machine.compiler_log();
+    let answer = f(machine);
+    let log = machine.compiler_log();
+    let (options, pairs) = machine.linker(state.addr())?.options.clone();
+    // SAFETY: the caller's promise.
+    unsafe { options.answer(&pairs, &log) };
+    answer
 }

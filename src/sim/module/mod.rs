@@ -1,6 +1,12 @@
 //! Modules: programs that are loaded, with their variables.
 
 pub(super) mod abi;
+mod jit;
+mod link;
+
+pub(super) use abi::{Options, with_options};
+pub(super) use jit::CompilerLog;
+pub(super) use link::Linker;
 
 use super::machine::*;
 use super::memory::{self, Kind};
@@ -9,9 +15,9 @@ use crate::driver::ffi::CUresult;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const NO_BINARY_FOR_GPU: CUresult = 209;
+pub(super) const NO_BINARY_FOR_GPU: CUresult = 209;
 pub(super) const NOT_FOUND: CUresult = 500;
-const FILE_NOT_FOUND: CUresult = 301;
+pub(super) const FILE_NOT_FOUND: CUresult = 301;
 
 pub(super) struct Module {
     pub(super) context: Handle,
@@ -19,46 +25,81 @@ pub(super) struct Module {
     pub(super) variables: Arc<Vec<u64>>,
     /// The handle of each kernel that was asked for: the driver gives the same one each time.
     pub(super) functions: BTreeMap<usize, usize>,
+    /// Whether a library has it, which then unloads it.
+    pub(super) of_library: bool,
 }
 
 impl Machine {
     pub(super) fn load_module(&mut self, image: &[u8]) -> Answer<usize> {
-        self.thread().compiler_log.clear();
+        self.thread().compiler_log = CompilerLog::default();
         let context = self.healthy_current()?;
+        let program = self.compile(image)?;
+        let variables = self.place(&program, context, &BTreeMap::new())?;
+        let (program, variables) = (Arc::new(program), Arc::new(variables));
+        let functions = BTreeMap::new();
+        let module = Module { context, program, variables, functions, of_library: false };
+        Ok(self.objects.add(Object::Module(module)))
+    }
+
+    /// Reads a program, and leaves what is wrong with it in the compiler's log.
+    pub(super) fn compile(&mut self, image: &[u8]) -> Answer<Program> {
+        let text = self.text_of(image)?;
+        match read(text) {
+            Ok(program) => {
+                self.thread().compiler_log = CompilerLog::of(&program);
+                Ok(program)
+            }
+            Err(refusal) => {
+                self.thread().compiler_log = CompilerLog::refused(&refusal);
+                self.refuse(refusal.status, refusal)
+            }
+        }
+    }
+
+    /// The text that an image is.
+    pub(super) fn text_of<'a>(&mut self, image: &'a [u8]) -> Answer<&'a str> {
         if image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba]) {
             return self
                 .refuse(NO_BINARY_FOR_GPU, "the simulated device runs PTX, and the image is machine code");
         }
-        let Ok(text) = std::str::from_utf8(image) else {
-            return self.refuse(INVALID_IMAGE, "the image is neither a text nor machine code");
-        };
-        let program = match read(text) {
-            Ok(program) => program,
-            Err(refusal) => {
-                self.thread().compiler_log = refusal.compiler_log();
-                return self.refuse(refusal.status, refusal);
+        match std::str::from_utf8(image) {
+            Ok(text) => Ok(text),
+            Err(_) => self.refuse(INVALID_IMAGE, "the image is neither a text nor machine code"),
+        }
+    }
+
+    /// Finds room for the variables of a program, and writes what they begin with. Those that have an address already have
+    /// it from `known`.
+    pub(super) fn place(
+        &mut self,
+        program: &Program,
+        context: Handle,
+        known: &BTreeMap<usize, u64>,
+    ) -> Answer<Vec<u64>> {
+        let (mut variables, mut new) = (Vec::new(), Vec::new());
+        for (at, variable) in program.variables.iter().enumerate() {
+            if let Some(address) = known.get(&at) {
+                variables.push(*address);
+                continue;
             }
-        };
-        let mut variables = Vec::new();
-        for variable in &program.variables {
             let mut memory = memory::lock();
-            let address = memory.allocate(Kind::Variable, context, variable.size);
+            let kind = if variable.managed { Kind::ManagedVariable } else { Kind::Variable };
+            let address = memory.allocate(kind, context, variable.size);
             let written = address.map(|address| memory.write(address, &variable.contents));
             let (Some(address), Some(Ok(()))) = (address, written) else {
-                variables.iter().chain(&address).for_each(|address| memory.free(*address));
+                new.iter().chain(&address).for_each(|address| memory.free(*address));
                 drop(memory);
                 return self
                     .refuse(OUT_OF_MEMORY, format_args!("no memory for the variable {}", variable.name));
             };
+            new.push(address);
             variables.push(address);
         }
-        let (program, variables) = (Arc::new(program), Arc::new(variables));
-        let module = Module { context, program, variables, functions: BTreeMap::new() };
-        Ok(self.objects.add(Object::Module(module)))
+        Ok(variables)
     }
 
-    /// What the compiler said about the last program that it refused on this thread; told once.
-    pub(super) fn compiler_log(&mut self) -> String {
+    /// What the compiler said about this thread's last program; told once.
+    pub(super) fn compiler_log(&mut self) -> CompilerLog {
         std::mem::take(&mut self.thread().compiler_log)
     }
 
@@ -84,6 +125,9 @@ impl Machine {
     }
 
     pub(super) fn unload_module(&mut self, handle: usize) -> Answer<()> {
+        if self.module(handle)?.of_library {
+            return self.refuse(NOT_PERMITTED, "the module is a library's, which unloads it");
+        }
         let module = self.module(handle)?;
         let variables = Arc::clone(&module.variables);
         for function in std::mem::take(&mut module.functions).into_values() {
@@ -101,5 +145,14 @@ impl Machine {
             Some(variable) => Ok(variable),
             None => self.refuse(NOT_FOUND, format_args!("the module has no variable {name}")),
         }
+    }
+
+    /// The names of the kernels of a module.
+    pub(super) fn kernels_of_module(&mut self, module: usize) -> Answer<Vec<String>> {
+        if module == 0 {
+            return self.refuse(INVALID_HANDLE, "the module is NULL");
+        }
+        let program = Arc::clone(&self.module(module)?.program);
+        Ok(program.entries.iter().map(|entry| entry.name.clone()).collect())
     }
 }

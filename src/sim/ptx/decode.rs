@@ -112,7 +112,7 @@ pub(super) struct Inst {
 }
 
 /// What a kernel does.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::sim) struct Body {
     pub(super) code: Vec<Inst>,
     /// The line and the opcode that each instruction was written with.

@@ -8,16 +8,17 @@
 //! An instruction that is not in the table makes loading fail with `CUDA_ERROR_NOT_SUPPORTED`, and the log names it.
 
 mod decode;
+mod directives;
 mod instructions;
+mod link;
 mod read;
 mod run;
 mod tokens;
 mod values;
 
-pub(super) use read::{Program, read};
+pub(super) use link::{INVALID_SOURCE, Links};
+pub(super) use read::{Entry, Program, read};
 pub(super) use run::Launch;
-
-use read::Entry;
 
 use super::machine::NOT_SUPPORTED;
 use crate::driver::ffi::CUresult;
@@ -48,7 +49,14 @@ impl Refusal {
     pub(super) fn compiler_log(&self) -> String {
         let line = self.line.map_or_else(String::new, |line| format!("application ptx input, line {line}; "));
         let text = &self.why;
-        format!("ptxas {line}error   : {text}\nptxas fatal   : Ptx assembly aborted due to errors\n")
+        format!("ptxas {line}error   : {text}\nptxas fatal   : Ptx assembly aborted due to errors")
+    }
+}
+
+impl Refusal {
+    /// In the words of the linker in the NVIDIA driver.
+    pub(super) fn linker_log(&self) -> String {
+        format!("error   : {}", self.why)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finds the entries and the variables of a PTX text.
 
 use super::decode::{Body, decode};
+use super::directives::{Directives, directives};
 use super::tokens::{Token, tokens};
 use super::values::Type;
 use super::{INVALID_IMAGE, Refusal, unknown, wrong};
@@ -17,7 +18,7 @@ const MOST_CONSTANTS: usize = 1 << 16;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
 /// What a text has.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::sim) struct Program {
     pub(in crate::sim) version: u32,
     pub(in crate::sim) entries: Vec<Entry>,
@@ -32,6 +33,10 @@ pub(in crate::sim) struct Variable {
     /// What it begins with; zeros follow.
     pub(in crate::sim) contents: Vec<u8>,
     pub(in crate::sim) constant: bool,
+    /// In memory that the host can use too.
+    pub(in crate::sim) managed: bool,
+    /// Declared, and to be found in another text that this one is linked with.
+    pub(super) external: bool,
 }
 
 /// A parameter of a kernel, and its offset among them.
@@ -42,10 +47,11 @@ pub(in crate::sim) struct Parameter {
     pub(in crate::sim) size: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::sim) struct Entry {
     pub(in crate::sim) name: String,
     pub(in crate::sim) parameters: Vec<Parameter>,
+    pub(in crate::sim) directives: Directives,
     pub(in crate::sim) body: Body,
 }
 
@@ -55,6 +61,7 @@ pub(super) struct Declared {
     pub(super) align: usize,
     pub(super) size: usize,
     pub(super) contents: Vec<u8>,
+    pub(super) managed: bool,
 }
 
 pub(super) struct Reader<'a> {
@@ -136,9 +143,13 @@ impl<'a> Reader<'a> {
 
     /// `[.align N] .type name[N] = {...};` after the word for its space.
     pub(super) fn declared(&mut self) -> Result<Declared, Refusal> {
-        let (mut align, mut ty) = (None, None);
+        let (mut align, mut ty, mut managed) = (None, None, false);
         let name = loop {
             match self.word()? {
+                ".attribute" => {
+                    self.expect('(')?;
+                    managed |= self.until(')')?.iter().any(|token| token.word() == Some(".managed"));
+                }
                 ".align" => align = Some(self.int()? as usize),
                 ".ptr" | ".volatile" => {}
                 word if word.starts_with('.') => match Type::named(word) {
@@ -188,28 +199,37 @@ impl<'a> Reader<'a> {
         if !align.is_power_of_two() || align > 4096 {
             return Err(wrong(format!("the variable {name} is aligned to {align}")));
         }
-        Ok(Declared { name, align: align.max(ty.size()), size, contents })
+        Ok(Declared { name, align: align.max(ty.size()), size, contents, managed })
     }
 }
 
 /// Reads a text; one that is not PTX at all is no image.
 pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
+    let mut program = Program::default();
+    add(&mut program, text)?;
+    match program.variables.iter().find(|variable| variable.external) {
+        Some(variable) => Err(wrong(format!("{} is declared, and defined nowhere", variable.name))),
+        None => Ok(program),
+    }
+}
+
+/// Adds what a text has to a program.
+pub(super) fn add(program: &mut Program, text: &str) -> Result<(), Refusal> {
     if !text.contains(".version") {
         let why = "the image is no PTX: it has no .version".to_owned();
         return Err(Refusal { status: INVALID_IMAGE, line: None, why });
     }
     let (tokens, lines) = tokens(text)?;
     let mut reader = Reader::new(&tokens, &lines);
-    program(&mut reader).map_err(|refusal| refusal.at(reader.line()))
+    items(program, &mut reader).map_err(|refusal| refusal.at(reader.line()))
 }
 
-fn program(reader: &mut Reader<'_>) -> Result<Program, Refusal> {
-    let mut program = Program { version: 0, entries: Vec::new(), variables: Vec::new() };
+fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> {
     let mut headers = Vec::new();
-    let mut constants = 0;
+    let mut external = false;
     while reader.peek().is_some() {
         match reader.word()? {
-            ".version" => program.version = version(reader.next()?)?,
+            ".version" => program.version = version(reader.next()?)?.max(program.version),
             ".target" => {
                 reader.word()?;
                 while reader.takes(',') {
@@ -221,23 +241,27 @@ fn program(reader: &mut Reader<'_>) -> Result<Program, Refusal> {
                     return Err(wrong("addresses have 64 bits"));
                 }
             }
-            ".visible" | ".extern" | ".weak" | ".default_stream" => {}
+            ".extern" => external = true,
+            ".visible" | ".weak" | ".default_stream" => {}
             ".global" | ".const" => {
                 let constant = reader.tokens[reader.at - 1].word() == Some(".const");
-                let Declared { name, size, contents, .. } = reader.declared()?;
+                let Declared { name, size, contents, managed, .. } = reader.declared()?;
                 let size = size.max(1);
-                constants += if constant { size } else { 0 };
-                if constants > MOST_CONSTANTS {
-                    return Err(wrong(format!("more than {MOST_CONSTANTS} bytes of constants")));
-                }
-                program.variables.push(Variable { name, size, contents, constant });
+                let external = std::mem::take(&mut external);
+                program.add(Variable { name, size, contents, constant, managed, external })?;
             }
-            ".shared" => headers.push(reader.declared()?),
+            ".shared" => {
+                headers.push(reader.declared()?);
+                external = false;
+            }
             ".entry" => {
-                let (name, parameters, body) = entry(reader, program.version)?;
+                let (name, parameters, directives, body) = entry(reader, program.version)?;
                 let body = decode(body, &parameters, &program.variables, &headers)
                     .map_err(|refusal| refusal.within(format_args!("kernel {name}")))?;
-                program.entries.push(Entry { name, parameters, body });
+                if program.entries.iter().any(|entry| entry.name == name) {
+                    return Err(wrong(format!("the kernel {name} is defined twice")));
+                }
+                program.entries.push(Entry { name, parameters, directives, body });
             }
             ".pragma" => {
                 reader.until(';')?;
@@ -245,7 +269,24 @@ fn program(reader: &mut Reader<'_>) -> Result<Program, Refusal> {
             other => return Err(unknown(format!("the directive {other}"))),
         }
     }
-    Ok(program)
+    Ok(())
+}
+
+impl Program {
+    /// Adds a variable, or makes one that was declared the one that is defined.
+    fn add(&mut self, new: Variable) -> Result<(), Refusal> {
+        let constants: usize = self.variables.iter().filter(|it| it.constant).map(|it| it.size).sum();
+        if new.constant && constants + new.size > MOST_CONSTANTS {
+            return Err(wrong(format!("more than {MOST_CONSTANTS} bytes of constants")));
+        }
+        match self.variables.iter_mut().find(|known| known.name == new.name) {
+            None => self.variables.push(new),
+            Some(known) if known.external => *known = new,
+            Some(_) if new.external => {}
+            Some(_) => return Err(wrong(format!("the variable {} is defined twice", new.name))),
+        }
+        Ok(())
+    }
 }
 
 fn version(token: &Token) -> Result<u32, Refusal> {
@@ -260,7 +301,7 @@ fn version(token: &Token) -> Result<u32, Refusal> {
     Ok((value * 10.0).round() as u32)
 }
 
-type Head<'a> = (String, Vec<Parameter>, Reader<'a>);
+type Head<'a> = (String, Vec<Parameter>, Directives, Reader<'a>);
 
 fn entry<'a>(reader: &mut Reader<'a>, version: u32) -> Result<Head<'a>, Refusal> {
     let name = reader.word()?.to_owned();
@@ -285,9 +326,8 @@ fn entry<'a>(reader: &mut Reader<'a>, version: u32) -> Result<Head<'a>, Refusal>
         }
         reader.expect(')')?;
     }
-    // What stands here, such as .maxntid, helps a compiler.
-    reader.until('{')?;
-    Ok((name, parameters, reader.block()?))
+    let directives = directives(reader)?;
+    Ok((name, parameters, directives, reader.block()?))
 }
 
 fn parameter(reader: &mut Reader<'_>) -> Result<(Parameter, usize), Refusal> {

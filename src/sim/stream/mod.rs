@@ -152,6 +152,12 @@ impl Machine {
         queues
     }
 
+    /// All work of all contexts.
+    pub(super) fn all_work(&mut self) -> Vec<Arc<Queue>> {
+        let contexts = self.contexts_with_work();
+        contexts.into_iter().flat_map(|context| self.work_of(context)).collect()
+    }
+
     /// Work in streams that wait for the default one, and it for them.
     pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
         let streams = self.objects.streams().filter(|stream| stream.context == context && stream.flags == 0);

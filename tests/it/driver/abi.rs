@@ -19,6 +19,7 @@ const TABLE: &str = include_str!("../../../src/driver/table.rs");
 const FFI: &str = concat!(
     include_str!("../../../src/driver/ffi.rs"),
     include_str!("../../../src/driver/ffi/graph.rs"),
+    include_str!("../../../src/driver/ffi/library.rs"),
     include_str!("../../../src/driver/ffi/memory.rs"),
 );
 const HEADER: &str = include_str!("abi/cuda.txt");
@@ -163,6 +164,9 @@ fn numbers_are_as_wide_as_the_header_has_them() {
         ("CUgraphNode", size_of::<ffi::CUgraphNode>()),
         ("CUgraphExec", size_of::<ffi::CUgraphExec>()),
         ("CUuserObject", size_of::<ffi::CUuserObject>()),
+        ("CUlibrary", size_of::<ffi::CUlibrary>()),
+        ("CUkernel", size_of::<ffi::CUkernel>()),
+        ("CUlinkState", size_of::<ffi::CUlinkState>()),
         ("CUgreenCtx", size_of::<ffi::CUgreenCtx>()),
         ("CUasyncCallbackHandle", size_of::<ffi::CUasyncCallbackHandle>()),
     ];
@@ -266,6 +270,12 @@ fn layouts() -> Vec<Layout> {
         CUDA_GRAPH_INSTANTIATE_PARAMS {
             flags = "flags", hUploadStream = "hUploadStream", hErrNode_out = "hErrNode_out",
             result_out = "result_out",
+        }
+        CUlaunchAttribute { id = "id", pad = "pad", value = "value" }
+        CUlaunchConfig {
+            gridDimX = "gridDimX", gridDimY = "gridDimY", gridDimZ = "gridDimZ",
+            blockDimX = "blockDimX", blockDimY = "blockDimY", blockDimZ = "blockDimZ",
+            sharedMemBytes = "sharedMemBytes", hStream = "hStream", attrs = "attrs", numAttrs = "numAttrs",
         }
         CUuuid { bytes = "bytes" }
         CUdevprop {

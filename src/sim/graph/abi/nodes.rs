@@ -70,7 +70,14 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
     let parameters: Parameters = unsafe { gather(m, function, params.kernelParams)? };
     let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
     let block = [params.blockDimX, params.blockDimY, params.blockDimZ];
-    let asked = Asked { function, grid, block, shared: params.sharedMemBytes as usize, cooperative: false };
+    let asked = Asked {
+        function,
+        grid,
+        block,
+        shared: params.sharedMemBytes as usize,
+        cooperative: false,
+        cluster: None,
+    };
     m.kernel(&asked, parameters).map(Operation::Kernel)
 }
 

@@ -3,35 +3,21 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
+mod jit;
+mod link;
+
+pub(crate) use jit::{Jit, Told};
+
 use super::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held};
-use crate::error::CudaResult;
+use crate::error::{CudaError, CudaResult};
 use std::ffi::CStr;
 use std::os::raw::c_void;
 use std::ptr;
 
 /// Room for what the driver's compiler says about PTX that it refuses.
 const LOG_SIZE: usize = 4096;
-
-/// What is wrong with which line, from the compiler's log; `None` for an empty one.
-fn compiler_says(log: &[u8]) -> Option<String> {
-    let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
-    let log = String::from_utf8_lossy(&log[..end]);
-    let says_nothing = ["Ptx assembly aborted due to errors", "Binary format for key="];
-    let lines = log.lines().filter(|line| !says_nothing.iter().any(|text| line.contains(text)));
-    let lines = lines.map(|line| {
-        let line = line.trim_start_matches("ptxas").trim_start().trim_start_matches("application ptx input,");
-        line.split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .replace(" : ", ": ")
-            .replace("; error: ", ": ")
-            .replace("; fatal: ", ": ")
-    });
-    let text = lines.filter(|line| !line.is_empty()).take(5).collect::<Vec<_>>().join("; ");
-    (!text.is_empty()).then_some(text)
-}
 
 impl Driver {
     /// # Safety
@@ -51,10 +37,27 @@ impl Driver {
             options.as_mut_ptr(),
             values.as_mut_ptr()
         ));
-        made!(self, loaded, module, module_unload).map_err(|error| match compiler_says(&log) {
+        made!(self, loaded, module, module_unload).map_err(|error| match jit::complaint(&log) {
             Some(text) => error.note(format_args!("to call cuModuleLoadDataEx: {text}")),
             None => error,
         })
+    }
+
+    /// As [`module_load_data`](Self::module_load_data), with options, into which is written what the compiler tells.
+    ///
+    /// # Safety
+    ///
+    /// The image is a text with a final NUL, or machine code that is as long as it says.
+    pub(crate) unsafe fn module_load_data_with(
+        &self,
+        image: *const c_void,
+        jit: &mut Jit,
+    ) -> CudaResult<CUmodule> {
+        let mut module = ptr::null_mut();
+        let (count, options, values) = (jit.count(), jit.options(), jit.values());
+        let loaded = ask!(self.cuModuleLoadDataEx(&mut module, image, count, options, values));
+        made!(self, loaded, module, module_unload)
+            .map_err(|error| complained("cuModuleLoadDataEx", error, jit))
     }
 
     pub(crate) fn module_unload(&self, module: Held<'_, CUmodule>) -> CudaResult<()> {
@@ -79,5 +82,38 @@ impl Driver {
         let (mut address, mut size) = (0, 0);
         ask!(self.cuModuleGetGlobal_v2(&mut address, &mut size, module.raw(), name.as_ptr()))?;
         Ok((address, size))
+    }
+
+    pub(crate) fn module_get_loading_mode(&self) -> CudaResult<u32> {
+        let mut mode = 0;
+        ask!(self.cuModuleGetLoadingMode(&mut mode))?;
+        Ok(mode)
+    }
+
+    pub(crate) fn module_get_function_count(&self, module: Held<'_, CUmodule>) -> CudaResult<u32> {
+        let mut count = 0;
+        ask!(self.cuModuleGetFunctionCount(&mut count, module.raw()))?;
+        Ok(count)
+    }
+
+    /// As many of the module's functions as asked for, or as there are.
+    pub(crate) fn module_enumerate_functions(
+        &self,
+        module: Held<'_, CUmodule>,
+        count: u32,
+    ) -> CudaResult<Vec<CUfunction>> {
+        let mut functions = vec![ptr::null_mut(); count as usize];
+        ask!(self.cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, module.raw()))?;
+        functions.retain(|function| !function.is_null());
+        Ok(functions)
+    }
+}
+
+/// An error of the compiler's, with what it says is wrong.
+#[cold]
+pub(super) fn complained(function: &str, error: CudaError, jit: &Jit) -> CudaError {
+    match jit.complaint() {
+        Some(text) => error.note(format_args!("to call {function}: {text}")),
+        None => error,
     }
 }

@@ -1,0 +1,130 @@
+//! How large a block, or a cluster, is best, and how much shared memory there is for it.
+
+use super::{BlockSize, Function, FunctionAttribute, LaunchConfig};
+use crate::device::DeviceAttribute;
+use crate::error::{CudaError, CudaResult};
+
+/// The block size with which most threads run at once, as
+/// [`max_potential_block_size`](Function::max_potential_block_size) finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct BestBlock {
+    /// Threads to a block.
+    pub block_size: u32,
+    /// The fewest blocks that fill the device.
+    pub min_grid_size: u32,
+}
+
+impl Function<'_> {
+    /// The block size, in threads, with which most threads run at once on a multiprocessor; of two that are as good the
+    /// larger. `shared_bytes` tells how much dynamic shared memory a block of so many threads has, in bytes; `limit` is the
+    /// most threads that a block may have, 0 for as many as the kernel allows.
+    ///
+    /// custack searches itself, by asking how many blocks of each size run at once.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) if no block runs;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # let _context = custack::quick_init()?;
+    /// # let ptx = b".version 7.0 .target sm_70 .address_size 64 .visible .entry nothing() { ret; }";
+    /// # let module = custack::module::Module::load_from_bytes(ptx)?;
+    /// let kernel = module.get_function(c"nothing")?;
+    /// let best = kernel.max_potential_block_size(|threads| threads as usize * 4, 0)?;
+    /// assert_eq!(best.block_size % 32, 0);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxActiveBlocksPerMultiprocessor"))]
+    pub fn max_potential_block_size(
+        &self,
+        shared_bytes: impl Fn(u32) -> usize,
+        limit: u32,
+    ) -> CudaResult<BestBlock> {
+        let device = self.context().device()?;
+        let of_device = |attribute| device.get_attribute(attribute).map(i32::unsigned_abs);
+        let (warp, processors) =
+            (of_device(DeviceAttribute::WarpSize)?.max(1), of_device(DeviceAttribute::MultiprocessorCount)?);
+        let full = of_device(DeviceAttribute::MaxThreadsPerMultiprocessor)?;
+        let most = self.get_attribute(FunctionAttribute::MaxThreadsPerBlock)?.unsigned_abs();
+        let most = if limit == 0 { most } else { most.min(limit) };
+        let mut best = (0, BestBlock { block_size: 0, min_grid_size: 0 });
+        let mut aligned = most.next_multiple_of(warp);
+        while aligned > 0 {
+            let block_size = aligned.min(most);
+            let blocks = self.max_active_blocks_per_multiprocessor(block_size, shared_bytes(block_size))?;
+            let threads = blocks * block_size;
+            if threads > best.0 {
+                best = (threads, BestBlock { block_size, min_grid_size: blocks * processors });
+            }
+            if threads >= full {
+                break;
+            }
+            aligned -= warp;
+        }
+        if best.0 == 0 {
+            let kernel = self.name;
+            return Err(CudaError::InvalidValue
+                .note(format_args!("to find a block size for {kernel}, of which no block fits")));
+        }
+        Ok(best.1)
+    }
+
+    /// How many bytes of dynamic shared memory a block may have, so that so many blocks of this size run at once on each
+    /// multiprocessor (CUDA 10.2 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) for a number of blocks or threads that does not run at once;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias = "cuOccupancyAvailableDynamicSMemPerBlock")]
+    pub fn available_dynamic_shared_bytes<B: Into<BlockSize>>(
+        &self,
+        blocks: u32,
+        block_size: B,
+    ) -> CudaResult<usize> {
+        let BlockSize { x, y, z } = block_size.into();
+        let threads = super::occupancy::threads([x, y, z]);
+        let count = i32::try_from(blocks).unwrap_or(i32::MAX);
+        let bytes = self.with(|driver, function| {
+            driver.occupancy_available_dynamic_smem_per_block(function, count, threads)
+        });
+        bytes.inspect_err(|error| {
+            error.note_before(format_args!(
+                "to run {blocks} blocks of {x} x {y} x {z} threads of {}",
+                self.name
+            ));
+        })
+    }
+
+    /// How many clusters of such a launch run at once on the device (CUDA 11.8 and later). The launch has a
+    /// [cluster size](LaunchConfig::cluster); without one the answer is 0.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidClusterSize`](CudaError::InvalidClusterSize) for a cluster that is too large;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias = "cuOccupancyMaxActiveClusters")]
+    pub fn max_active_clusters(&self, config: &LaunchConfig) -> CudaResult<u32> {
+        let shape = config.shape();
+        let clusters = self.with(|driver, function| driver.occupancy_max_active_clusters(function, shape));
+        clusters.map(i32::unsigned_abs).inspect_err(|error| {
+            error.note_before(format_args!("to count the clusters of {}", self.name));
+        })
+    }
+
+    /// How many blocks the largest cluster has that such a launch can ask for (CUDA 11.8 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers for sizes that cannot be.
+    #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
+    pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> CudaResult<u32> {
+        let shape = config.shape();
+        let size = self.with(|driver, function| driver.occupancy_max_potential_cluster_size(function, shape));
+        size.map(i32::unsigned_abs).inspect_err(|error| {
+            error.note_before(format_args!("to find the largest cluster of {}", self.name));
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! Kernels of libraries.
+
+// Vouches for the handle that it holds; see the `SAFETY` lines.
+#![allow(unsafe_code)]
+
+use super::Library;
+use super::loaded::Loaded;
+use crate::context::UnownedContext;
+use crate::driver::ffi::{CUfunction, CUkernel};
+use crate::driver::{Driver, Held};
+use crate::error::CudaResult;
+use std::ffi::{CStr, CString};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// A kernel of a [`Library`], which it keeps loaded. Clones are of the same kernel.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    found: Arc<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    raw: CUkernel,
+    name: CString,
+    library: Library,
+    /// Of each context that it was asked for in, and that was alive then.
+    functions: RwLock<Vec<InContext>>,
+    parameters: OnceLock<Option<Box<[usize]>>>,
+}
+
+#[derive(Debug)]
+struct InContext {
+    context: UnownedContext,
+    function: CUfunction,
+}
+
+// SAFETY: the driver's functions may be called on any thread, with the handles of any thread.
+unsafe impl Send for Found {}
+// SAFETY: as above; on several at once, too.
+unsafe impl Sync for Found {}
+
+impl Library {
+    /// A kernel of the library.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::error::CudaError::NotFound); what is wrong with the code, if the driver compiles it only now.
+    #[doc(alias = "cuLibraryGetKernel")]
+    pub fn kernel(&self, name: &CStr) -> CudaResult<Kernel> {
+        let raw = self.loaded.first_use(|driver, library| driver.library_get_kernel(library, name));
+        let raw = raw.inspect_err(|error| {
+            error.note_before(format_args!("to find the kernel {name:?}"));
+        })?;
+        Ok(Kernel::of(raw, name.to_owned(), self))
+    }
+
+    /// All kernels of the library, in no order (CUDA 12.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver); what is wrong with the code, if the
+    /// driver compiles it only now.
+    #[doc(alias("cuLibraryEnumerateKernels", "cuKernelGetName"))]
+    pub fn kernels(&self) -> CudaResult<Vec<Kernel>> {
+        self.loaded.with(|driver, library| {
+            let count = driver.library_get_kernel_count(library)?;
+            let found = driver.library_enumerate_kernels(library, count)?;
+            let named = found.into_iter().map(|raw| {
+                // SAFETY: a kernel lives as long as its library, which is borrowed.
+                let name = driver.kernel_get_name(unsafe { Held::new(raw) })?;
+                Ok(Kernel::of(raw, name, self))
+            });
+            named.collect()
+        })
+    }
+}
+
+impl Kernel {
+    fn of(raw: CUkernel, name: CString, library: &Library) -> Kernel {
+        let (functions, parameters) = (RwLock::default(), OnceLock::new());
+        Kernel { found: Arc::new(Found { raw, name, library: library.clone(), functions, parameters }) }
+    }
+
+    /// Its name.
+    #[doc(alias = "cuKernelGetName")]
+    pub fn name(&self) -> &CStr {
+        &self.found.name
+    }
+
+    /// The library that it is of.
+    #[doc(alias = "cuKernelGetLibrary")]
+    pub fn library(&self) -> &Library {
+        &self.found.library
+    }
+
+    /// The driver's handle, good as long as the code is loaded.
+    pub fn as_raw(&self) -> CUkernel {
+        self.found.raw
+    }
+
+    pub(crate) fn loaded(&self) -> &Arc<Loaded> {
+        &self.found.library.loaded
+    }
+
+    pub(crate) fn with<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, CUkernel>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        // SAFETY: a kernel lives as long as its library, which this keeps.
+        self.loaded().with(|driver, _| f(driver, unsafe { Held::new(self.found.raw) }))
+    }
+
+    /// Where each parameter lies among all, in bytes; `None` if the driver is too old to tell (before CUDA 12.4). The driver
+    /// tells in a context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
+    #[doc(alias = "cuKernelGetParamInfo")]
+    pub fn parameters(&self) -> CudaResult<Option<Vec<Range<usize>>>> {
+        self.with(|driver, kernel| driver.kernel_get_parameters(kernel))
+    }
+
+    /// The sizes of its parameters, in bytes, if they are known, which they are once it has a function somewhere.
+    pub(crate) fn parameter_sizes(&self) -> Option<&[usize]> {
+        self.found.parameters.get()?.as_deref()
+    }
+
+    /// Its function in this context, of which the first question is kept.
+    pub(crate) fn raw_function_in(&self, context: &UnownedContext) -> CudaResult<CUfunction> {
+        context.usable()?;
+        if let Some(function) = self.kept(context) {
+            return Ok(function);
+        }
+        let asked = context.inside(|driver| {
+            let function = self.with(Driver::kernel_get_function)?;
+            if self.found.parameters.get().is_none() {
+                // SAFETY: a function lives as long as its library and its context, which are held.
+                let sizes = driver.func_get_param_sizes(unsafe { Held::new(function) });
+                let _ = self.found.parameters.set(sizes);
+            }
+            Ok(function)
+        });
+        let function = asked.inspect_err(|error| {
+            error.note_before(format_args!("to use the kernel {:?} in {context}", self.name()));
+        })?;
+        self.keep(context, function);
+        Ok(function)
+    }
+
+    fn kept(&self, context: &UnownedContext) -> Option<CUfunction> {
+        let functions = self.found.functions.read().unwrap_or_else(PoisonError::into_inner);
+        functions.iter().find(|known| known.context == *context).map(|known| known.function)
+    }
+
+    /// Contexts that are gone make room.
+    fn keep(&self, context: &UnownedContext, function: CUfunction) {
+        let mut functions = self.found.functions.write().unwrap_or_else(PoisonError::into_inner);
+        functions.retain(|known| known.context.is_alive() && known.context != *context);
+        functions.push(InContext { context: context.clone(), function });
+    }
+}

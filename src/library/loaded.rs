@@ -1,0 +1,137 @@
+//! The code that libraries, kernels, functions and variables keep loaded.
+
+// Vouches for the handle that it holds; see the `SAFETY` lines.
+#![allow(unsafe_code)]
+
+use crate::context::{is_gone, must_retire};
+use crate::driver::ffi::CUlibrary;
+use crate::driver::{Driver, Held, Jit, RELAXED, driver};
+use crate::error::{CudaError, CudaResult};
+use crate::liveness::retire;
+use crate::module::Kept;
+use crate::report;
+
+/// Code that is loaded, and unloaded when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    raw: CUlibrary,
+    /// The driver has where these are, and does not say for how long it writes there.
+    jit: Box<Jit>,
+    /// What the compiler said was wrong.
+    complaint: Option<String>,
+    /// Unloading failed, and may have taken effect.
+    spent: bool,
+}
+
+// SAFETY: the driver's functions may be called on any thread, with the handles of any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above; on several at once, too.
+unsafe impl Sync for Loaded {}
+
+impl Kept for Loaded {}
+
+impl Loaded {
+    /// # Safety
+    ///
+    /// The handle is good, and nothing else will unload it; `jit` is what it was loaded with.
+    pub(super) unsafe fn new(raw: CUlibrary, jit: Jit) -> Loaded {
+        Loaded { raw, complaint: jit.complaint(), jit: Box::new(jit), spent: false }
+    }
+
+    pub(super) fn raw(&self) -> CUlibrary {
+        self.raw
+    }
+
+    /// Calls `f` with the handle. A call that needs a context makes it current.
+    pub(super) fn with<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, CUlibrary>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        let driver = driver()?;
+        if self.spent {
+            return Err(CudaError::InvalidHandle
+                .note(format_args!("to use a library that could not be unloaded, and may be all the same")));
+        }
+        // SAFETY: this value owns the handle, and is borrowed.
+        f(driver, unsafe { Held::new(self.raw) })
+    }
+
+    /// As [`with`](Self::with); an error of the compiler's, which the driver kept for the first use, says what is wrong.
+    pub(super) fn first_use<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, CUlibrary>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        self.with(f).map_err(|error| match error {
+            CudaError::InvalidPtx | CudaError::UnsupportedPtxVersion | CudaError::NotSupported => {
+                match &self.complaint {
+                    Some(text) => error.note(format_args!("to compile the library: {text}")),
+                    None => error,
+                }
+            }
+            _ => error,
+        })
+    }
+
+    /// Unloads; on failure the error, and the value. It is spent then, because the call may have done its work, except where
+    /// the driver refuses every call.
+    pub(super) fn unload(mut self) -> Result<(), (CudaError, Loaded)> {
+        match self.unload_now() {
+            Ok(()) => {
+                self.spent = true;
+                Ok(())
+            }
+            Err(error) => {
+                self.spent = error != CudaError::NotPermitted;
+                Err((error, self))
+            }
+        }
+    }
+
+    fn unload_now(&self) -> CudaResult<()> {
+        if self.spent {
+            return Ok(());
+        }
+        let driver = driver()?;
+        // A capture of a stream is broken by unloading, unless this thread says that it knows what it does. An old driver
+        // that has no such mode has no libraries either.
+        let before = driver.thread_exchange_stream_capture_mode(RELAXED);
+        // SAFETY: this value owns the handle.
+        let unloaded = driver.library_unload(unsafe { Held::new(self.raw) });
+        if let Ok(mode) = before {
+            let restore = || driver.thread_exchange_stream_capture_mode(mode);
+            if let Err(error) = restore().or_else(|_| restore()) {
+                report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
+            }
+        }
+        match unloaded {
+            Err(error) if !is_gone(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn report(error: CudaError) {
+        report::warn(format_args!("a library could not be unloaded: {error}"));
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if self.spent {
+            return;
+        }
+        match if must_retire() { Err(CudaError::NotPermitted) } else { self.unload_now() } {
+            Ok(()) => {}
+            Err(CudaError::NotPermitted) => {
+                let jit = std::mem::take(&mut self.jit);
+                let other = Loaded { raw: self.raw, jit, complaint: None, spent: false };
+                retire(move || {
+                    if let Err((error, other)) = other.unload() {
+                        Loaded::report(error);
+                        std::mem::forget(other);
+                    }
+                });
+            }
+            Err(error) => Loaded::report(error),
+        }
+    }
+}

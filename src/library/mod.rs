@@ -1,0 +1,151 @@
+//! Libraries: device code that is of no context, and its kernels.
+//!
+//! A library is loaded once, needs no context for that, and its kernels run in every context of every device (CUDA 12.0 and
+//! later). The driver loads the code into a context when it is first needed there, and takes it out again with the context.
+//!
+//! ```
+//! use custack::device::Device;
+//! use custack::launch;
+//! use custack::library::Library;
+//! use custack::memory::{CopyDestination, DeviceBuffer};
+//! use custack::module::JitOptions;
+//! use custack::prelude::*;
+//!
+//! custack::init(CudaFlags::empty())?;
+//! let ptx = b".version 7.0 .target sm_70 .address_size 64
+//!     .visible .entry seven(.param .u64 to) {
+//!         .reg .b64 %rd<3>;
+//!         ld.param.u64 %rd1, [to];
+//!         cvta.to.global.u64 %rd2, %rd1;
+//!         st.global.u32 [%rd2], 7;
+//!         ret;
+//!     }";
+//! let seven = Library::load(ptx, &JitOptions::new())?.kernel(c"seven")?;
+//! for _ in 0..2 {
+//!     let context = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+//!     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+//!     let mut number = DeviceBuffer::from_slice(&[0u32])?;
+//!     let function = seven.function_in(&context)?;
+//!     // SAFETY: the kernel takes one address, and writes one number there.
+//!     unsafe { launch!(function<<<1, 1, 0, stream>>>(number.as_device_ptr())) }?;
+//!     stream.synchronize()?;
+//!     let mut back = [0];
+//!     number.copy_to(&mut back)?;
+//!     assert_eq!(back, [7]);
+//! }
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+//!
+//! # What keeps what
+//!
+//! The code is unloaded when the last of what stands for it is dropped: the [`Library`] and its clones, each [`Kernel`], each
+//! function and variable that came of them. Unloading waits for the kernels that run, in every context. A function and a
+//! variable are of one context too; once that is destroyed, they answer
+//! [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), and the kernel goes on in others.
+
+// Vouches for the handles that it holds; see the `SAFETY` lines.
+#![allow(unsafe_code)]
+
+mod kernel;
+mod loaded;
+mod variable;
+
+pub use kernel::Kernel;
+pub use variable::ManagedVariable;
+
+use crate::driver::driver;
+use crate::driver::ffi::CUlibrary;
+use crate::error::{CudaError, CudaResult, DropResult};
+use crate::module::{JitError, JitLog, JitOptions, checked};
+use loaded::Loaded;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Device code that is of no context; see the [module](self). Clones are of the same code.
+#[derive(Debug, Clone)]
+pub struct Library {
+    loaded: Arc<Loaded>,
+}
+
+impl Library {
+    /// Loads PTX, a cubin or a fatbin from bytes. PTX may end with a NUL, and need not. No context is needed.
+    ///
+    /// What is wrong with code that does not compile the driver answers when a kernel or a variable is asked for; the error
+    /// log of [`load_with_log`](Self::load_with_log) may have it already.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidImage`](CudaError::InvalidImage), before the driver is asked, for what begins as neither text nor machine
+    /// code, and for machine code of which a part is said to lie where the image is not;
+    /// [`InvalidValue`](CudaError::InvalidValue) for an option that the driver does not know;
+    /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) before CUDA 12.0.
+    #[doc(alias = "cuLibraryLoadData")]
+    pub fn load(image: &[u8], options: &JitOptions) -> CudaResult<Library> {
+        let loaded = Library::load_with_log(image, options).map_err(|refused| refused.error)?;
+        Ok(loaded.0)
+    }
+
+    /// As [`load`](Self::load), and gives what the compiler told, also where loading succeeds and the code does not compile.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load).
+    #[doc(alias = "cuLibraryLoadData")]
+    pub fn load_with_log(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
+        let image = checked(image)?;
+        let (driver, mut jit) = (driver()?, options.to_driver()?);
+        // SAFETY: `checked` gave the image: a text with its NUL, or machine code that is as long as it says. The options are
+        // kept as long as the library.
+        match unsafe { driver.library_load_data(image.as_ptr().cast(), &mut jit) } {
+            Ok(raw) => {
+                let log = JitLog::of(jit.told());
+                // SAFETY: loaded a moment ago, and for nobody else.
+                Ok((Library { loaded: Arc::new(unsafe { Loaded::new(raw, jit) }) }, log))
+            }
+            Err(error) => Err(JitError { error, log: JitLog::of(jit.told()) }),
+        }
+    }
+
+    /// Loads PTX, a cubin or a fatbin from a file, which is read here.
+    ///
+    /// # Errors
+    ///
+    /// [`FileNotFound`](CudaError::FileNotFound), for a file that cannot be read too, with the reason; those of
+    /// [`load`](Self::load).
+    #[doc(alias("cuLibraryLoadFromFile", "cuLibraryLoadData"))]
+    pub fn load_file(path: impl AsRef<Path>, options: &JitOptions) -> CudaResult<Library> {
+        let path = path.as_ref();
+        let image = std::fs::read(path).map_err(|reason| {
+            CudaError::FileNotFound.note(format_args!("to read {}: {reason}", path.display()))
+        })?;
+        Library::load(&image, options)
+    }
+
+    /// How many kernels the code has (CUDA 12.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver).
+    #[doc(alias = "cuLibraryGetKernelCount")]
+    pub fn kernel_count(&self) -> CudaResult<u32> {
+        self.loaded.with(|driver, library| driver.library_get_kernel_count(library))
+    }
+
+    /// The driver's handle, good as long as the code is loaded.
+    pub fn as_raw(&self) -> CUlibrary {
+        self.loaded.raw()
+    }
+
+    /// Unloads the code, if nothing else stands for it, and gives the library back with the error if that fails. Otherwise the
+    /// last of what stands for it unloads it.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers. The library that comes back refuses every call, because the driver may have unloaded it all
+    /// the same; only after [`NotPermitted`](CudaError::NotPermitted) is it as it was.
+    #[doc(alias = "cuLibraryUnload")]
+    pub fn drop(library: Library) -> DropResult<Library> {
+        let Some(loaded) = Arc::into_inner(library.loaded) else { return Ok(()) };
+        loaded.unload().map_err(|(error, loaded)| (error, Library { loaded: Arc::new(loaded) }))
+    }
+}

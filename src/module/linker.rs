@@ -1,0 +1,168 @@
+//! Linking device code.
+
+// Vouches for the linker that it holds.
+#![allow(unsafe_code)]
+
+use super::{JitError, JitLog, JitOptions, image};
+use crate::context::{Resource, UnownedContext, must_retire};
+use crate::driver::ffi::CUlinkState;
+use crate::driver::{Driver, Held, Jit, numbered};
+use crate::error::{CudaError, CudaResult};
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
+use std::mem;
+use std::path::Path;
+
+numbered! {
+    /// What is given to a [`Linker`].
+    #[non_exhaustive]
+    pub enum LinkInput {
+        /// Machine code for the device.
+        Cubin = 0,
+        /// PTX.
+        Ptx = 1,
+        /// A fatbin.
+        Fatbin = 2,
+        /// A host object with device code in it.
+        Object = 3,
+        /// An archive of host objects with device code in them.
+        Library = 4,
+    }
+}
+
+/// Links device code into one image, in the context that is current when it is made.
+///
+/// ```
+/// use custack::module::{JitOptions, LinkInput, Linker, Module};
+///
+/// const HEAD: &str = ".version 7.0 .target sm_70 .address_size 64";
+/// let _context = custack::quick_init()?;
+/// let mut linker = Linker::new(&JitOptions::new())?;
+/// let variable = format!("{HEAD} .visible .global .u32 seven = 7;");
+/// linker.add(LinkInput::Ptx, variable.as_bytes(), c"variable")?;
+/// let kernel = format!("{HEAD} .extern .global .u32 seven; .visible .entry reads() {{ ret; }}");
+/// linker.add(LinkInput::Ptx, kernel.as_bytes(), c"kernel")?;
+/// let (image, _log) = linker.complete()?;
+/// let module = Module::load_from_bytes(&image)?;
+/// module.get_function(c"reads")?;
+/// module.get_global::<u32>(c"seven")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Linker {
+    inner: Resource<CUlinkState>,
+    /// The driver writes into it until the linker is destroyed.
+    jit: Option<Jit>,
+}
+
+impl Linker {
+    /// A linker in the current context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current; [`InvalidValue`](CudaError::InvalidValue) for
+    /// an option that the driver does not know or a value that it does not have.
+    #[doc(alias("cuLinkCreate", "cuLinkCreate_v2"))]
+    pub fn new(options: &JitOptions) -> CudaResult<Linker> {
+        let mut jit = options.to_driver()?;
+        // SAFETY: the options lie in buffers of their own, and stay until the linker is destroyed: see `drop`.
+        let make = |driver: &Driver| unsafe { driver.link_create(&mut jit) };
+        let inner = Resource::make(make, Driver::link_destroy)?;
+        Ok(Linker { inner, jit: Some(jit) })
+    }
+
+    /// The context that it links in.
+    pub fn context(&self) -> &UnownedContext {
+        self.inner.context()
+    }
+
+    /// Adds code. PTX may end with a NUL, and need not. The name is for messages.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidImage`](CudaError::InvalidImage) for what is not of this kind, and, before the driver is asked, for machine
+    /// code of which a part is said to lie where the image is not; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does
+    /// not compile; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias("cuLinkAddData", "cuLinkAddData_v2"))]
+    pub fn add(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
+        let about = |error: &CudaError| {
+            error.note_before(format_args!("to link {name:?}"));
+        };
+        let data = code(kind, data).inspect_err(about)?;
+        let jit = self.jit.as_ref();
+        let add = |driver: &Driver, state: Held<'_, CUlinkState>| match jit {
+            Some(jit) => driver.link_add_data(state, kind as u32, &data, name, jit),
+            None => Err(CudaError::InvalidHandle),
+        };
+        self.inner.with_current(add).inspect_err(about)
+    }
+
+    /// Adds the code of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`FileNotFound`](CudaError::FileNotFound); [`InvalidValue`](CudaError::InvalidValue) for a path with a NUL in it; those
+    /// of [`add`](Self::add).
+    #[doc(alias("cuLinkAddFile", "cuLinkAddFile_v2"))]
+    pub fn add_file(&mut self, kind: LinkInput, path: impl AsRef<Path>) -> CudaResult<()> {
+        let path = path.as_ref();
+        let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| {
+            CudaError::InvalidValue.note(format_args!("to link {}, which has a NUL in it", path.display()))
+        })?;
+        let jit = self.jit.as_ref();
+        let add = |driver: &Driver, state: Held<'_, CUlinkState>| match jit {
+            Some(jit) => driver.link_add_file(state, kind as u32, &name, jit),
+            None => Err(CudaError::InvalidHandle),
+        };
+        self.inner.with_current(add).inspect_err(|error| {
+            error.note_before(format_args!("to link {}", path.display()));
+        })
+    }
+
+    /// Links what was added, and gives the image, for [`Module::load_from_bytes`](super::Module::load_from_bytes) or a
+    /// [`Library`](crate::library::Library), and what the linker told.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers for names that are defined twice or nowhere, with what the linker told;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[doc(alias = "cuLinkComplete")]
+    pub fn complete(self) -> Result<(Vec<u8>, JitLog), JitError> {
+        let Some(jit) = self.jit.as_ref() else { return Err(CudaError::InvalidHandle.into()) };
+        let image = self.inner.with_current(|driver, state| driver.link_complete(state, jit));
+        let log = JitLog::of(jit.told());
+        match image {
+            Ok(image) => Ok((image, log)),
+            Err(error) => Err(JitError { error, log }),
+        }
+    }
+}
+
+/// What may be given to the driver as code of this kind.
+fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
+    let begins = |with: &[u8]| data.starts_with(with);
+    match kind {
+        LinkInput::Ptx => {
+            let text = data.split(|byte| *byte == 0).next().unwrap_or_default();
+            let mut checked = image::checked_text(text)?;
+            checked.truncate(text.len() + 1);
+            Ok(checked.into())
+        }
+        LinkInput::Cubin | LinkInput::Fatbin if begins(b"\x7fELF") || begins(&[0x50, 0xed, 0x55, 0xba]) => {
+            image::checked(data).map(|_| data.into())
+        }
+        LinkInput::Object | LinkInput::Library if !data.is_empty() => Ok(data.into()),
+        _ => Err(CudaError::InvalidImage
+            .note(format_args!("to take {} bytes for code of the kind {kind:?}", data.len()))),
+    }
+}
+
+impl Drop for Linker {
+    #[doc(alias = "cuLinkDestroy")]
+    fn drop(&mut self) {
+        // Where the linker is destroyed later, by another thread, the driver has the buffers until then.
+        if must_retire() {
+            mem::forget(self.jit.take());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Loading with options, and what the driver loads when.
+
+// Loads what was looked at.
+#![allow(unsafe_code)]
+
+use super::{JitError, JitLog, JitOptions, Module, image};
+use crate::context::{Resource, UnownedContext};
+use crate::driver::{Driver, Numbered, driver, numbered};
+use crate::error::CudaResult;
+
+numbered! {
+    /// When the driver loads the code of a kernel.
+    #[non_exhaustive]
+    pub enum LoadingMode {
+        /// With its module or library.
+        Eager = 1,
+        /// When it is first used.
+        Lazy = 2,
+    }
+}
+
+impl LoadingMode {
+    /// What the driver does; the environment variable `CUDA_MODULE_LOADING` changes it (CUDA 11.7 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver);
+    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for an answer without a name.
+    ///
+    /// ```
+    /// use custack::module::LoadingMode;
+    ///
+    /// custack::init(custack::CudaFlags::empty())?;
+    /// println!("kernels are loaded: {:?}", LoadingMode::of_driver()?);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuModuleGetLoadingMode")]
+    pub fn of_driver() -> CudaResult<LoadingMode> {
+        let answer = driver()?.module_get_loading_mode()?;
+        LoadingMode::named("cuModuleGetLoadingMode", answer)
+    }
+}
+
+impl Module {
+    /// Loads PTX, a cubin or a fatbin from bytes, into the current context, as the options say; gives besides what the
+    /// compiler told.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load_from_bytes`](Self::load_from_bytes), with what the compiler told;
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an option that the driver does not know or a value that it does not have.
+    ///
+    /// ```
+    /// use custack::error::CudaError;
+    /// use custack::module::{JitOptions, Module};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let wrong = b".version 7.0 .target sm_70 .address_size 64 .visible .entry k() { bra nowhere; }";
+    /// let refused = Module::load_with_options(wrong, &JitOptions::new()).unwrap_err();
+    /// assert_eq!(refused.error, CudaError::InvalidPtx);
+    /// assert!(refused.log.error.contains("nowhere"));
+    /// # Ok::<(), CudaError>(())
+    /// ```
+    #[doc(alias = "cuModuleLoadDataEx")]
+    pub fn load_with_options(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
+        let image = image::checked(image)?;
+        let mut jit = options.to_driver()?;
+        // SAFETY: `image::checked` gave it: a text with its NUL, or machine code that is as long as it says.
+        let make = |driver: &Driver| unsafe { driver.module_load_data_with(image.as_ptr().cast(), &mut jit) };
+        let made = Resource::make(make, Driver::module_unload);
+        let log = JitLog::of(jit.told());
+        match made {
+            Ok(inner) => Ok((Module::of(inner), log)),
+            Err(error) => Err(JitError { error, log }),
+        }
+    }
+
+    /// How many kernels the module has (CUDA 12.4 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
+    #[doc(alias = "cuModuleGetFunctionCount")]
+    pub fn function_count(&self) -> CudaResult<u32> {
+        self.inner().with(|driver, module| driver.module_get_function_count(module))
+    }
+}
+
+impl UnownedContext {
+    /// As [`Module::load_with_options`], into this context, whatever is current.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Module::load_with_options`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call.
+    #[doc(alias = "cuModuleLoadDataEx")]
+    pub fn load_module_with_options(
+        &self,
+        image: &[u8],
+        options: &JitOptions,
+    ) -> Result<(Module, JitLog), JitError> {
+        let _current = self.enter()?;
+        Module::load_with_options(image, options)
+    }
+}

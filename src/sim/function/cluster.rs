@@ -1,0 +1,59 @@
+//! Clusters: which a launch may have, and how many run at once.
+
+use super::Settings;
+use super::launch::Asked;
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::*;
+
+pub(super) const INVALID_CLUSTER_SIZE: CUresult = 912;
+/// Blocks of a cluster that each device of the compute capability can have, and that this one can.
+pub(super) const PORTABLE: u32 = 8;
+const MOST: u32 = 16;
+/// Multiprocessors of the parts of the device; a cluster lies in one. This is how an H200's numbers come out.
+const PARTS: [u32; 12] = [16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2];
+/// So many blocks of clusters run at once on a multiprocessor.
+const MOST_OF_PROCESSOR: u32 = 8;
+
+/// How many blocks a cluster has.
+pub(super) fn blocks(cluster: [u32; 3]) -> u32 {
+    cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size))
+}
+
+/// How many blocks the largest cluster has that the kernel may have.
+pub(super) fn most_blocks(settings: &Settings) -> u32 {
+    let most = if settings.non_portable { MOST } else { PORTABLE };
+    settings.most_blocks_of_cluster.map_or(most, |own| most.min(own))
+}
+
+impl Machine {
+    /// How many clusters of a launch run at once.
+    pub(super) fn max_active_clusters(&mut self, asked: &Asked) -> Answer<i32> {
+        let Some(cluster) = asked.cluster else { return Ok(0) };
+        let settings = self.function(asked.function)?.settings;
+        if blocks(cluster) == 0 || blocks(cluster) > most_blocks(&settings) {
+            return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {cluster:?}"));
+        }
+        self.active_clusters(asked, blocks(cluster))
+    }
+
+    /// How many blocks the largest cluster has that such a launch can have.
+    pub(super) fn max_potential_cluster_size(&mut self, asked: &Asked) -> Answer<i32> {
+        let mut size = most_blocks(&self.function(asked.function)?.settings);
+        if asked.cluster.is_some_and(|cluster| !(1..=size).contains(&blocks(cluster))) {
+            return self.refuse(INVALID_CLUSTER_SIZE, "the clusters of the configuration cannot be");
+        }
+        while size > 0 && self.active_clusters(asked, size)? == 0 {
+            size -= 1;
+        }
+        Ok(size as i32)
+    }
+
+    fn active_clusters(&mut self, asked: &Asked, blocks: u32) -> Answer<i32> {
+        let threads = asked.block.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
+        let threads = i32::try_from(threads).unwrap_or(i32::MAX);
+        let each = u32::try_from(self.occupancy(asked.function, threads, asked.shared)?).unwrap_or(0);
+        let each = each.min(MOST_OF_PROCESSOR);
+        let large_enough = PARTS.iter().filter(|processors| **processors >= blocks);
+        Ok(large_enough.map(|processors| processors * each / blocks).sum::<u32>() as i32)
+    }
+}

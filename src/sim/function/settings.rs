@@ -1,0 +1,88 @@
+//! What can be asked of a kernel and set, of a function and of a library's kernel on each device.
+
+use super::{MOST_SHARED, MOST_THREADS};
+use crate::sim::device::SHARED_PER_BLOCK;
+use crate::sim::ptx::{Entry, Program};
+
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct Settings {
+    /// The most dynamic shared memory that a launch may ask for.
+    pub(in crate::sim) dynamic_limit: usize,
+    /// Static shared memory, which the dynamic one lies beside.
+    fixed: usize,
+    carveout: i32,
+    must_have_cluster: bool,
+    /// The size that each cluster has, if it is said.
+    pub(in crate::sim) cluster: [i32; 3],
+    cluster_is_fixed: bool,
+    pub(in crate::sim) non_portable: bool,
+    scheduling: i32,
+    pub(in crate::sim) cache_config: u32,
+    /// The most blocks of a cluster, if the kernel says it.
+    pub(in crate::sim) most_blocks_of_cluster: Option<u32>,
+}
+
+impl Settings {
+    pub(in crate::sim) fn of(entry: &Entry) -> Settings {
+        let directives = &entry.directives;
+        Settings {
+            dynamic_limit: SHARED_PER_BLOCK.saturating_sub(entry.body.shared),
+            fixed: entry.body.shared,
+            carveout: -1,
+            must_have_cluster: directives.explicit_cluster,
+            cluster: directives.cluster.map_or([0; 3], |cluster| cluster.map(|size| size as i32)),
+            cluster_is_fixed: directives.cluster.is_some(),
+            non_portable: false,
+            scheduling: 0,
+            cache_config: 0,
+            most_blocks_of_cluster: directives.most_blocks_of_cluster,
+        }
+    }
+
+    pub(in crate::sim) fn most_threads(entry: &Entry) -> u64 {
+        entry.directives.most_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS)
+    }
+
+    /// Whether a launch must say how large a cluster is.
+    pub(in crate::sim) fn must_have_cluster(&self) -> bool {
+        self.must_have_cluster && self.cluster == [0; 3]
+    }
+
+    /// What the interpreter can tell; registers and constants are a compiler's, and made up.
+    pub(in crate::sim) fn attribute(&self, program: &Program, entry: usize, attribute: u32) -> Option<i32> {
+        let constants = || program.variables.iter().filter(|it| it.constant).map(|it| it.size).sum::<usize>();
+        let entry = &program.entries[entry];
+        Some(match attribute {
+            0 => Settings::most_threads(entry) as i32,
+            1 => entry.body.shared as i32,
+            2 => constants() as i32,
+            3 => entry.body.local as i32,
+            4 => 16,
+            5 => program.version as i32,
+            6 => 90,
+            7 => 0,
+            8 => self.dynamic_limit as i32,
+            9 => self.carveout,
+            10 => self.must_have_cluster.into(),
+            11..=13 => self.cluster[attribute as usize - 11],
+            14 => self.non_portable.into(),
+            15 => self.scheduling,
+            _ => return None,
+        })
+    }
+
+    /// Sets an attribute, if it can be set to this.
+    pub(in crate::sim) fn set(&mut self, attribute: u32, value: i32) -> bool {
+        match attribute {
+            8 if value >= 0 && value as usize + self.fixed <= MOST_SHARED => {
+                self.dynamic_limit = value as usize
+            }
+            9 if (-1..=100).contains(&value) => self.carveout = value,
+            11..=13 if !self.cluster_is_fixed && value >= 0 => self.cluster[attribute as usize - 11] = value,
+            14 if (0..=1).contains(&value) => self.non_portable = value != 0,
+            15 if (0..=2).contains(&value) => self.scheduling = value,
+            _ => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,75 @@
+//! What the compiler tells, and which options it knows.
+
+use crate::sim::machine::*;
+use crate::sim::ptx::{Program, Refusal};
+use std::fmt::Write;
+
+/// What the compiler said about a program.
+#[derive(Debug, Clone, Default)]
+pub(in crate::sim) struct CompilerLog {
+    /// What it says if it is asked to say much.
+    pub(in crate::sim) info: String,
+    pub(in crate::sim) error: String,
+}
+
+impl CompilerLog {
+    /// In the words of the compiler in the NVIDIA driver; registers are its business, and made up.
+    pub(in crate::sim) fn of(program: &Program) -> CompilerLog {
+        let bytes: usize = program.variables.iter().filter(|it| !it.constant).map(|it| it.size).sum();
+        let mut info = format!("ptxas info    : {bytes} bytes gmem");
+        for entry in &program.entries {
+            let name = &entry.name;
+            let shared = entry.body.shared;
+            let _ = write!(
+                info,
+                "\nptxas info    : Compiling entry function '{name}' for 'sm_90a'\
+                 \nptxas info    : Function properties for {name}\
+                 \nptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\
+                 \nptxas info    : Used 16 registers, used 0 barriers, {shared} bytes smem"
+            );
+        }
+        CompilerLog { info, error: String::new() }
+    }
+
+    pub(in crate::sim) fn refused(refusal: &Refusal) -> CompilerLog {
+        CompilerLog { info: String::new(), error: refusal.compiler_log() }
+    }
+}
+
+const MAX_REGISTERS: u32 = 0;
+const THREADS_PER_BLOCK: u32 = 1;
+/// The numbers of a log's buffer and of its size, which go together.
+const LOGS: [(u32, u32); 2] = [(3, 4), (5, 6)];
+const OPTIMIZATION_LEVEL: u32 = 7;
+const TARGET: u32 = 9;
+/// The newest option that the driver for CUDA 13.0 knows.
+const LAST: u32 = 34;
+
+impl Machine {
+    pub(in crate::sim) fn check_options(&mut self, options: &[(u32, usize)]) -> Answer<()> {
+        let find = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|it| it.1);
+        for (buffer, size) in LOGS {
+            let lonely = find(buffer).is_some() != find(size).is_some();
+            if lonely || find(buffer) == Some(0) && find(size) != Some(0) {
+                return self.refuse(INVALID_VALUE, "a log has a buffer and its size");
+            }
+        }
+        for (option, value) in options {
+            let value = *value as u32;
+            let known = match *option {
+                MAX_REGISTERS => value > 0,
+                THREADS_PER_BLOCK if value == 0 => {
+                    return self.misuse(INVALID_VALUE, "the compiler divides by a block of no threads");
+                }
+                OPTIMIZATION_LEVEL => value <= 4,
+                TARGET => (50..=121).contains(&(value & 0xffff)),
+                option => option <= LAST,
+            };
+            if !known {
+                let why = format!("{option} is no option of the compiler, or cannot be {value}");
+                return self.refuse(INVALID_VALUE, why);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! What stands between a kernel's parameters and its body, and how it may be launched by that.
+
+use super::Refusal;
+use super::read::Reader;
+
+/// The sizes that a kernel says it has, or at most has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::sim) struct Directives {
+    /// `.maxntid`, of which the product counts.
+    pub(in crate::sim) most_threads: Option<u64>,
+    /// `.reqntid`.
+    pub(in crate::sim) block: Option<[u32; 3]>,
+    /// `.reqnctapercluster`.
+    pub(in crate::sim) cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`: a launch must say how large a cluster is, if the kernel does not.
+    pub(in crate::sim) explicit_cluster: bool,
+    /// `.maxclusterrank`.
+    pub(in crate::sim) most_blocks_of_cluster: Option<u32>,
+}
+
+/// Reads up to the body, whose brace is taken too.
+pub(super) fn directives(reader: &mut Reader<'_>) -> Result<Directives, Refusal> {
+    let mut found = Directives::default();
+    while !reader.takes('{') {
+        match reader.next()?.word() {
+            Some(".maxntid") => {
+                found.most_threads =
+                    Some(sizes(reader)?.iter().fold(1, |all: u64, size| all.saturating_mul((*size).into())))
+            }
+            Some(".reqntid") => found.block = Some(sizes(reader)?),
+            Some(".reqnctapercluster") => found.cluster = Some(sizes(reader)?),
+            Some(".explicitcluster") => found.explicit_cluster = true,
+            Some(".maxclusterrank") => found.most_blocks_of_cluster = u32::try_from(reader.int()?).ok(),
+            // The others help a compiler.
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// One, two or three sizes.
+fn sizes(reader: &mut Reader<'_>) -> Result<[u32; 3], Refusal> {
+    let mut sizes = [1; 3];
+    for size in &mut sizes {
+        *size = u32::try_from(reader.int()?).unwrap_or(u32::MAX);
+        if !reader.takes(',') {
+            break;
+        }
+    }
+    Ok(sizes)
+}

@@ -1,0 +1,48 @@
+//! Several texts as one.
+
+use super::Refusal;
+use super::read::{Program, add};
+use crate::driver::ffi::CUresult;
+
+/// Texts that are linked, and what they have together.
+#[derive(Debug, Default)]
+pub(in crate::sim) struct Links {
+    text: String,
+    program: Program,
+}
+
+/// What the linker answers for names that are defined twice, and for some that are not defined.
+pub(in crate::sim) const INVALID_SOURCE: CUresult = 300;
+const UNKNOWN: CUresult = 999;
+
+impl Links {
+    /// Adds a text, whose names are those of all.
+    pub(in crate::sim) fn add(&mut self, text: &str, name: &str) -> Result<(), Refusal> {
+        let mut own = Program::default();
+        add(&mut own, text)?;
+        let known = |entry: &str| {
+            self.program.entries.iter().any(|it| it.name == entry)
+                || self.program.variables.iter().any(|it| it.name == entry && !it.external)
+        };
+        let variables = own.variables.iter().filter(|it| !it.external).map(|it| &it.name);
+        if let Some(twice) = own.entries.iter().map(|it| &it.name).chain(variables).find(|it| known(it)) {
+            let why = format!("Multiple definition of '{twice}' in '{name}'");
+            return Err(Refusal { status: INVALID_SOURCE, line: None, why });
+        }
+        add(&mut self.program, text)?;
+        self.text.push_str(text);
+        self.text.push('\n');
+        Ok(())
+    }
+
+    /// The text of all, with a NUL, if what is declared is defined.
+    pub(in crate::sim) fn finish(&self) -> Result<String, Refusal> {
+        match self.program.variables.iter().find(|variable| variable.external) {
+            Some(variable) => {
+                let why = format!("Undefined reference to '{}'", variable.name);
+                Err(Refusal { status: UNKNOWN, line: None, why })
+            }
+            None => Ok(format!("{}\0", self.text)),
+        }
+    }
+}
