@@ -256,11 +256,6 @@ impl Function<'_> {
         self.with(Driver::func_get_module)
     }
 
-    /// The context that the kernel's module is of.
-    pub(crate) fn context(&self) -> &UnownedContext {
-        self.module.context()
-    }
-
     /// Sets how the kernel prefers to divide L1 cache and shared memory.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod error;
 mod event;
 mod function;
 mod graph;
+mod library;
 mod liveness;
 mod memory;
 mod module;

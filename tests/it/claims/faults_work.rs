@@ -11,11 +11,13 @@ use custack::device::Device;
 use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags, EventRecordFlags};
+use custack::function::LaunchConfig;
 use custack::graph::{Dependencies, DotFlags, EdgeData, FillParams, Graph, InstantiateFlags};
 use custack::launch;
+use custack::library::Library;
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::*;
-use custack::module::Module;
+use custack::module::{JitOptions, LinkInput, Linker, Module};
 use custack::sim;
 use custack::stream::{
     BorrowedStream, CaptureMode, LegacyStream, PerThreadStream, Stream, StreamFlags, StreamWaitEventFlags,
@@ -25,13 +27,17 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Code with few calls to sweep over.
+const SMALL: &str = ".version 7.0 .target sm_70 .address_size 64 .visible .const .u32 answer = 42;
+    .visible .entry takes(.param .u32 one) { ret; }";
+
 type Operation = fn() -> CudaResult<()>;
 
 fn stream() -> CudaResult<Stream> {
     Stream::new(StreamFlags::NON_BLOCKING, None)
 }
 
-const OPERATIONS: [(&str, Operation); 29] = [
+const OPERATIONS: [(&str, Operation); 33] = [
     ("a stream", || {
         let stream = stream()?;
         stream.add_callback(Box::new(|_| {}))?;
@@ -243,6 +249,38 @@ const OPERATIONS: [(&str, Operation); 29] = [
         exec.set_host_func(&mut graph, node, || {})?;
         exec.flags()?;
         exec.update(&mut graph).map_err(|refused| refused.error)
+    }),
+    ("a module with options", || {
+        let options = JitOptions::new().max_registers(64);
+        let module = Module::load_with_options(SMALL.as_bytes(), &options);
+        let module = module.map_err(|refused| refused.error)?.0;
+        let functions = module.functions()?;
+        functions[0].parameters().map(|_| ())
+    }),
+    ("a linker", || {
+        let mut linker = Linker::new(&JitOptions::new())?;
+        linker.add(LinkInput::Ptx, SMALL.as_bytes(), c"kernels")?;
+        linker.complete().map(|_| ()).map_err(|refused| refused.error)
+    }),
+    ("a library", || {
+        let library = Library::load(SMALL.as_bytes(), &JitOptions::new())?;
+        let (context, stream) = (CurrentContext::get_current()?, stream()?);
+        let kernels = library.kernels()?;
+        assert_eq!(kernels.len(), library.kernel_count()? as usize);
+        let function = library.kernel(c"takes")?.function_in(&context)?;
+        unsafe { launch!(function<<<1, 1, 0, stream>>>(1u32)) }?;
+        let mut answer = 0u32;
+        library.global_in::<u32>(&context, c"answer")?.copy_to(&mut answer)?;
+        stream.synchronize()
+    }),
+    ("a launch with a configuration", || {
+        let module = Module::load_from_bytes(SMALL.as_bytes())?;
+        let (function, stream) = (module.get_function(c"takes")?, stream()?);
+        let best = function.max_potential_block_size(|_| 0, 0)?;
+        function.available_dynamic_shared_bytes(1, best.block_size)?;
+        let config = LaunchConfig::new(2, 32).priority(-1);
+        unsafe { launch!(function<<<config, stream>>>(1u32)) }?;
+        stream.synchronize()
     }),
 ];
 

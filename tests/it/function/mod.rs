@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
+mod config;
 pub(crate) mod launch;
 mod occupancy;
 mod results;

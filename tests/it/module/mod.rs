@@ -4,6 +4,8 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod image;
+mod jit;
+mod linker;
 
 use crate::harness::{is_simulated, pushed, run};
 use custack::error::CudaError;

@@ -16,6 +16,7 @@ mod capture;
 mod destroyed;
 mod device;
 mod graph;
+mod library;
 mod limits;
 mod pool;
 mod primary;
