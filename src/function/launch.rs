@@ -220,8 +220,10 @@ fn shape(grid: &GridSize, block: &BlockSize, shared: u32) -> Shape {
 macro_rules! launch {
     ($function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
         {
+            #[allow(unused_imports)]
+            use $crate::function::{OfAny as _, OfInteger as _};
             $stream.launch_configured_with(&$function, $config,
-                &[ $( $crate::function::Argument::of(&$arg) ),* ])
+                &[ $( (&$crate::function::Passed::new(&$arg)).argument() ),* ])
         }
     };
     ($module:ident . $function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {

@@ -166,5 +166,5 @@ fn cluster(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> Opt
     let plain = Shape { more: More::default(), ..shape };
     let most = driver.occupancy_max_potential_cluster_size(function, plain).ok()?;
     let blocks = threads(given);
-    (blocks > most as u64).then(|| format!("a cluster has {blocks} blocks, and may have {most}"))
+    (blocks > most as u64).then(|| format!("a cluster has {blocks} blocks; this kernel takes at most {most}"))
 }

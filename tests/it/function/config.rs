@@ -127,7 +127,7 @@ fn a_kernel_that_says_how_large_its_blocks_are_is_launched_so_or_not_at_all() {
             assert_eq!(launched(name, block), Err(CudaError::InvalidValue), "{name:?} {block:?}");
         }
         let said = launched(c"at_most", (65, 1, 1)).unwrap_err().to_string();
-        assert!(said.contains("65 threads, and may have 64"), "{said}");
+        assert!(said.contains("65 threads; this kernel takes at most 64"), "{said}");
         stream.synchronize().unwrap();
     });
 }
@@ -180,7 +180,10 @@ fn clusters_divide_the_grid_and_are_as_large_as_the_kernel_allows() {
         }
         let refused = runs(&stream, &function, base.cluster(16)).unwrap_err();
         assert_eq!(refused, CudaError::InvalidClusterSize);
-        assert!(refused.to_string().contains("a cluster has 16 blocks, and may have 8"), "{refused}");
+        assert!(
+            refused.to_string().contains("a cluster has 16 blocks; this kernel takes at most 8"),
+            "{refused}"
+        );
         function.set(SettableAttribute::NonPortableClusterSizeAllowed, 1).unwrap();
         assert_eq!(runs(&stream, &function, base.cluster(16)), Ok(()));
         assert_eq!(runs(&stream, &function, LaunchConfig::new(64, 32).cluster(32)), invalid);

@@ -158,7 +158,7 @@ fn a_launch_with_other_arguments_than_the_kernel_has_is_refused() {
         let function = library().kernel(c"put").unwrap().function_in(&context).unwrap();
         let result = unsafe { launch!(function<<<1, 1, 0, stream>>>(1u64)) };
         assert_eq!(result, Err(CudaError::InvalidValue));
-        let result = unsafe { launch!(function<<<1, 1, 0, stream>>>(1u64, 2u64)) };
+        let result = unsafe { launch!(function<<<1, 1, 0, stream>>>(1u64, 2.0f64)) };
         assert!(result.unwrap_err().to_string().contains("8 bytes for its parameter 1"));
         let other = parked();
         let there = stream_in(&other);
