@@ -178,8 +178,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; what the driver answers, as for nodes that
-    /// allocate or free memory.
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; [`NotSupported`](CudaError::NotSupported) in a
+    /// graph that allocates or frees memory.
     #[doc(alias = "cuGraphDestroyNode")]
     pub fn destroy_node(&mut self, node: Node) -> CudaResult<()> {
         let raw = self.nodes.find(node)?;

@@ -79,7 +79,7 @@ impl Settings {
             }
             9 if (-1..=100).contains(&value) => self.carveout = value,
             11..=13 if !self.cluster_is_fixed && value >= 0 => self.cluster[attribute as usize - 11] = value,
-            14 if (0..=1).contains(&value) => self.non_portable = value != 0,
+            14 => self.non_portable = value != 0,
             15 if (0..=2).contains(&value) => self.scheduling = value,
             _ => return false,
         }

@@ -137,7 +137,10 @@ impl Machine {
             other => {
                 let context = other.context();
                 if context != 0 && !self.is_alive(context) {
-                    return self.refuse(INVALID_CONTEXT, "the context of a copy or a fill is destroyed");
+                    return self.misuse(
+                        INVALID_CONTEXT,
+                        "a graph is instantiated with a copy or a fill of a destroyed context",
+                    );
                 }
                 return Ok(());
             }

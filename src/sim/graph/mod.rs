@@ -214,8 +214,8 @@ impl Machine {
         if self.graph(graph)?.captured_into {
             return self.refuse(ILLEGAL_STATE, "a node of a graph that a stream captures into");
         }
-        if let Operation::Allocate(_) | Operation::Free(_) = self.operation(node)? {
-            return self.refuse(NOT_SUPPORTED, "nodes that allocate or free are not destroyed by themselves");
+        if self.has_memory_nodes(graph)? {
+            return self.refuse(NOT_SUPPORTED, "nodes of a graph that allocates or frees stay");
         }
         let found = self.graph(graph)?;
         let beside = |edge: &&Edge| edge.from == node || edge.to == node;

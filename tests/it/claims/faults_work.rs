@@ -219,12 +219,13 @@ const OPERATIONS: [(&str, Operation); 33] = [
         graph.set_event(third, &event)?;
         graph.add_event_wait(&[third], &event)?;
         graph.set_host_func(second, || {})?;
+        let extra = graph.add_empty(&[third])?;
+        graph.destroy_node(extra)?;
         let (allocation, address) = graph.add_allocation(&[third], 64)?;
         let fill = FillParams::elements(address, 1, 1, 64);
         let filled = unsafe { graph.add_fill(&[allocation], &fill, ()) }?;
         graph.add_free(&[filled], allocation)?;
         let _ = (graph.nodes()?, graph.edges()?, graph.kind(first)?, graph.to_dot(DotFlags::empty())?);
-        graph.destroy_node(first)?;
         let mut exec = graph.instantiate(InstantiateFlags::empty())?;
         exec.upload(&stream)?;
         stream.synchronize()
