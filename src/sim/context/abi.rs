@@ -113,8 +113,8 @@ c_abi! {
             Ok(CUexecAffinityParam { kind, sm_count: SM_COUNT })
         })
     }
-    fn cuCtxRecordEvent(context: CUcontext, event: CUevent) { call(|m| m.context_event(handle(context), event.addr())) }
-    fn cuCtxWaitEvent(context: CUcontext, event: CUevent) { call(|m| m.context_event(handle(context), event.addr())) }
+    fn cuCtxRecordEvent(context: CUcontext, event: CUevent) { call(|m| m.record_context(handle(context), event.addr())) }
+    fn cuCtxWaitEvent(context: CUcontext, event: CUevent) { call(|m| m.wait_in_context(handle(context), event.addr())) }
     fn cuCtxAttach(out: *mut CUcontext, flags: c_uint) { give(out, |m| m.attach(!out.is_null(), flags).map(context)) }
     fn cuCtxDetach(context: CUcontext) { call(|m| m.detach(handle(context))) }
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) { call(|m| m.enable_peer(handle(peer), flags)) }

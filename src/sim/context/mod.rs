@@ -274,17 +274,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Recording events in contexts, and waiting for them, is for green contexts: refused.
-    pub(super) fn context_event(&mut self, context: Handle, event: usize) -> Answer<()> {
-        self.ready()?;
-        if context == 0 {
-            return self.refuse(INVALID_CONTEXT, "the context of the event is NULL");
-        }
-        self.living(context)?;
-        self.may_wait_for(context)?;
-        self.refuse(INVALID_HANDLE, format_args!("the event {event:#x} cannot be used with a context"))
-    }
-
     /// The context is destroyed, and everything that it made.
     pub(super) fn end_work(&mut self, context: Handle) {
         self.uncapture_all(context);

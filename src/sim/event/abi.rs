@@ -4,7 +4,7 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, wait_then};
+use crate::sim::abi::{c_abi, call, give, wait_then};
 use std::os::raw::c_uint;
 
 c_abi! {
@@ -33,6 +33,6 @@ c_abi! {
         give(event, |m| m.open_ipc_event(handle.reserved).map(|handle| handle as CUevent))
     }
     fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent) {
-        give_first(millis, |m| m.elapsed(start.addr(), end.addr()))
+        give(millis, |m| m.elapsed(start.addr(), end.addr()))
     }
 }

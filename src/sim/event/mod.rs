@@ -6,7 +6,7 @@ mod ipc;
 use super::graph::Operation;
 use super::machine::*;
 use super::memory;
-use super::stream::{Captured, ILLEGAL_STATE, Moment, NOT_READY};
+use super::stream::{CAPTURED_EVENT, Captured, ILLEGAL_STATE, Moment, NOT_READY, Queue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,15 +66,16 @@ impl Machine {
 
     /// The moment comes when the stream gets to it.
     pub(super) fn record_event(&mut self, handle: usize, stream: usize, flags: u32) -> Answer<()> {
-        let event = self.event_of(handle)?;
         let to = self.stream_of(stream)?;
+        let captures = self.capturing(stream)?;
+        let event = self.event_of(handle)?;
         if to.context != event.context {
             return self.refuse(INVALID_HANDLE, "an event is recorded in streams of its own context");
         }
         if flags & !EXTERNAL != 0 {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a record"));
         }
-        match (self.capturing(stream)?, flags) {
+        match (captures, flags) {
             (true, EXTERNAL) => return self.record(stream, Operation::Record(handle)),
             (true, _) => {
                 let captured = self.captured_event(stream);
@@ -98,6 +99,54 @@ impl Machine {
             comes.comes();
         }));
         Ok(())
+    }
+
+    /// The moment comes when all that the context has been given is done.
+    pub(super) fn record_context(&mut self, context: Handle, handle: usize) -> Answer<()> {
+        self.named_and_living(context)?;
+        if handle == 0 {
+            return self.refuse(INVALID_HANDLE, "the event is NULL");
+        }
+        self.may_wait_for(context)?;
+        if self.event_of(handle)?.context != context {
+            return self.refuse(INVALID_HANDLE, "an event is recorded in its own context");
+        }
+        let moment = Arc::new(Moment::default());
+        self.set_moment(handle, Arc::clone(&moment));
+        let queues = self.work_of(context);
+        let before: Vec<_> = queues.iter().filter(|queue| !queue.is_idle()).map(Moment::behind).collect();
+        let all = Arc::new(Queue::default());
+        all.push(Box::new(move || {
+            before.iter().for_each(|moment| moment.wait());
+            moment.comes();
+        }));
+        self.leftovers.push((context, all));
+        Ok(())
+    }
+
+    /// All that the context is given from now on waits for the event.
+    pub(super) fn wait_in_context(&mut self, context: Handle, handle: usize) -> Answer<()> {
+        self.named_and_living(context)?;
+        self.may_wait_for(context)?;
+        let event = self.event_of(handle)?;
+        if let Some(captured) = &event.captured {
+            self.is_live(captured)?;
+            return self.refuse(CAPTURED_EVENT, "a context waits for no event of a capture");
+        }
+        let Some(moment) = event.moment.filter(|moment| moment.time().is_none()) else { return Ok(()) };
+        for queue in self.work_of(context) {
+            let moment = Arc::clone(&moment);
+            queue.push(Box::new(move || moment.wait()));
+        }
+        Ok(())
+    }
+
+    fn named_and_living(&mut self, context: Handle) -> Answer<()> {
+        self.ready()?;
+        if context == 0 {
+            return self.refuse(INVALID_CONTEXT, "the context of the event is NULL");
+        }
+        self.living(context).map(|_| ())
     }
 
     /// From now on the event stands for this moment.
@@ -126,11 +175,12 @@ impl Machine {
 
     pub(super) fn wait_event(&mut self, stream: usize, event: usize, flags: u32) -> Answer<()> {
         let to = self.stream_of(stream)?;
-        let found = self.event_of(event)?;
+        let captures = self.capturing(stream)?;
         if flags & !EXTERNAL != 0 {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a wait"));
         }
-        let captures = self.capturing(stream)?;
+        let found = self.event_of(event);
+        let found = self.breaks_capture(stream, found)?;
         if let (Some(captured), EXTERNAL) = (&found.captured, flags) {
             self.is_live(captured)?;
         }

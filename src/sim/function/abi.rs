@@ -46,6 +46,9 @@ c_abi! {
     }
     fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
         call(|m| {
+            if function.is_null() {
+                return m.refuse(INVALID_VALUE, "the function is NULL");
+            }
             let found = m.parameters(function.addr())?.get(index).copied();
             // The answer to whoever counts the parameters; nothing for the log.
             let Some((at, bytes)) = found else { return Err(INVALID_VALUE) };

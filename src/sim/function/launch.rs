@@ -7,6 +7,7 @@ use crate::sim::device::SM_COUNT;
 use crate::sim::graph::{Kernel, Operation, Parameters};
 use crate::sim::machine::*;
 use crate::sim::ptx::Entry;
+use crate::sim::stream::Stream;
 use std::sync::Arc;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
@@ -53,17 +54,21 @@ impl Machine {
 
     /// A launch is of the context that is current; one that is wrong invalidates the stream's capture.
     pub(super) fn launch(&mut self, asked: &Asked, stream: usize, parameters: Parameters) -> Answer<()> {
-        let current = self.healthy_current()?;
+        let to = self.can_launch_in(stream)?;
         self.program_of(asked.function)?;
-        let to = self.stream_of(stream)?;
-        self.capturing(stream)?;
-        if self.function(asked.function)?.context != current || to.context != current {
-            return self
-                .refuse(INVALID_HANDLE, "the function and the stream are of the context that is current");
+        if self.function(asked.function)?.context != to.context {
+            return self.refuse(INVALID_HANDLE, "the function and the stream are of one context");
         }
         let kernel = self.kernel(asked, parameters);
         let kernel = self.breaks_capture(stream, kernel)?;
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
+    }
+
+    /// The stream is looked at before the function.
+    pub(in crate::sim) fn can_launch_in(&mut self, stream: usize) -> Answer<Stream> {
+        let to = self.stream_of(stream)?;
+        self.capturing(stream)?;
+        Ok(to)
     }
 
     /// What a launch asks for, to be launched.

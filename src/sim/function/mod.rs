@@ -94,6 +94,7 @@ impl Machine {
     /// blocks that one can have. Registers are a compiler's, and are not counted.
     pub(super) fn occupancy(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
         let function = self.of_kernel(function)?;
+        self.healthy_current()?;
         let (program, _, entry) = self.program_of(function)?;
         let fixed = program.entries[entry].body.shared;
         let Some(threads) = usize::try_from(block_size).ok().filter(|size| *size > 0) else {

@@ -12,7 +12,7 @@ pub(in crate::sim) use nodes::*;
 use super::edges::Data;
 use super::{Edge, Host};
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, name};
+use crate::sim::abi::{c_abi, call, give, give_first, name, put};
 use crate::sim::machine::*;
 use std::os::raw::{c_char, c_uint, c_void};
 
@@ -67,13 +67,19 @@ unsafe fn give_data(
     if list && out.is_null() {
         return machine.check_lossless(edges);
     }
-    if out.is_null() || count.is_null() || !list {
+    if out.is_null() {
+        return Ok(());
+    }
+    if !list {
+        return machine.refuse(INVALID_VALUE, "what edges are like is told beside a list of them");
+    }
+    if count.is_null() {
         return Ok(());
     }
     // SAFETY: the caller guarantees as many places as it says.
     unsafe {
-        for (at, edge) in edges.iter().enumerate().take(count.read()) {
-            out.add(at).write(edge.data.into());
+        for at in 0..count.read() {
+            out.add(at).write(edges.get(at).map_or_else(Data::default, |edge| edge.data).into());
         }
     }
     Ok(())
@@ -130,8 +136,12 @@ c_abi! {
         give(clone, |m| m.clone_graph(!clone.is_null(), graph.addr()).map(|it| it as CUgraph))
     }
     fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph) {
-        give(node, |m| {
-            m.find_in_clone(!node.is_null(), original.addr(), clone.addr()).map(|it| it as CUgraphNode)
+        call(|m| {
+            m.node_type(original.addr())?;
+            m.nodes_of(clone.addr())?;
+            let found = m.find_in_clone(!node.is_null(), original.addr(), clone.addr());
+            put(node, found.unwrap_or(0) as CUgraphNode);
+            found.map(|_| ())
         })
     }
     fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_uint) { give_first(kind, |m| m.node_type(node.addr())) }
@@ -153,7 +163,7 @@ c_abi! {
     fn cuGraphGetEdges_v2(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
         call(|m| {
             let found = m.edges_of(graph.addr())?;
-            give_data(m, !from.is_null(), edges, count, &found)?;
+            give_data(m, !from.is_null() && !to.is_null(), edges, count, &found)?;
             give_list(m, [from, to], count, &found.iter().map(|edge| [edge.from, edge.to]).collect::<Vec<_>>())
         })
     }
@@ -163,7 +173,8 @@ c_abi! {
     fn cuGraphNodeGetDependencies_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
         call(|m| {
             let found = m.edges_to(node.addr())?;
-            give_data(m, !nodes.is_null(), edges, count, &found)?;
+            let told = if found.is_empty() && !nodes.is_null() { std::ptr::null_mut() } else { edges };
+            give_data(m, !nodes.is_null(), told, count, &found)?;
             give_list(m, [nodes], count, &found.iter().map(|edge| [edge.from]).collect::<Vec<_>>())
         })
     }
@@ -173,7 +184,8 @@ c_abi! {
     fn cuGraphNodeGetDependentNodes_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
         call(|m| {
             let found = m.edges_from(node.addr())?;
-            give_data(m, !nodes.is_null(), edges, count, &found)?;
+            let told = if found.is_empty() && !nodes.is_null() { std::ptr::null_mut() } else { edges };
+            give_data(m, !nodes.is_null(), told, count, &found)?;
             give_list(m, [nodes], count, &found.iter().map(|edge| [edge.to]).collect::<Vec<_>>())
         })
     }

@@ -166,7 +166,7 @@ impl Machine {
 
     pub(in crate::sim) fn remove_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
         self.graph(graph)?;
-        if !edges.is_empty() && self.has_memory_nodes(graph)? {
+        if self.has_memory_nodes(graph)? {
             return self.refuse(NOT_SUPPORTED, "edges of a graph that allocates or frees stay");
         }
         for edge in edges {

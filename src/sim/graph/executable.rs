@@ -22,7 +22,7 @@ const DEVICE_LAUNCH: u64 = 4;
 const NODE_PRIORITY: u64 = 8;
 
 /// Why no executable was made, as the driver numbers it.
-pub(super) const ERROR: u32 = 1;
+pub(in crate::sim) const ERROR: u32 = 1;
 const INVALID_STRUCTURE: u32 = 2;
 const UNSUPPORTED_OPERATION: u32 = 3;
 
@@ -33,6 +33,8 @@ pub(in crate::sim) struct Executable {
     pub(super) context: Handle,
     pub(super) flags: u64,
     pub(super) parts: Parts,
+    /// The graph was one that allocates, when it was made.
+    pub(super) allocates: bool,
     /// When its last launch is done.
     pub(super) last: Option<Arc<Moment>>,
 }
@@ -135,6 +137,9 @@ impl Machine {
             },
             Operation::Kernel(kernel) => self.objects.get(kernel.function).map(|_| kernel.context),
             other => {
+                if let Operation::Fill(fill) = other {
+                    self.check_fill(&fill.clone())?;
+                }
                 let context = other.context();
                 if context != 0 && !self.is_alive(context) {
                     return self.misuse(
@@ -155,12 +160,20 @@ impl Machine {
         self.get(context).is_some_and(|context| context.alive)
     }
 
-    pub(in crate::sim) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize, NotMade> {
-        let context = self.healthy_current()?;
+    /// What is looked at before the graph is: the flags, the current context, and whether a capture forbids it.
+    pub(in crate::sim) fn may_instantiate(&mut self, flags: u64) -> Answer<Handle> {
         let known = AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY;
         if flags & !known != 0 || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
-            self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an executable graph"))?;
+            return self
+                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an executable graph"));
         }
+        let context = self.healthy_current()?;
+        self.may_wait()?;
+        Ok(context)
+    }
+
+    pub(in crate::sim) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize, NotMade> {
+        let context = self.may_instantiate(flags)?;
         let embedded = self.graph(graph)?.embedded_in != 0;
         if embedded {
             self.refuse(NOT_SUPPORTED, "a child graph is instantiated with its parent")?;
@@ -170,13 +183,20 @@ impl Machine {
             self.can_be_launched_by_device(&parts)?;
         }
         let allocates = self.has_memory_nodes(graph)?;
-        if allocates && self.graphs.executables.values().any(|other| other.graph == graph) {
+        if allocates && self.is_made_with_memory(graph) {
             self.refuse(NOT_SUPPORTED, "a graph that allocates has one executable at a time")?;
         }
         let handle = self.graphs.next();
         let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
-        self.graphs.executables.insert(handle, Executable { graph, context, flags, parts, last: None });
+        self.graphs
+            .executables
+            .insert(handle, Executable { graph, context, flags, parts, allocates, last: None });
         Ok(handle)
+    }
+
+    /// Whether the graph has an executable that allocates.
+    pub(super) fn is_made_with_memory(&self, graph: usize) -> bool {
+        self.graphs.executables.values().any(|executable| executable.graph == graph && executable.allocates)
     }
 
     /// The device launches kernels, copies and fills, and graphs of them.
@@ -201,7 +221,6 @@ impl Machine {
 
     /// With flags of the function that has no place for more.
     pub(in crate::sim) fn instantiate_plain(&mut self, graph: usize, flags: u64) -> Answer<usize> {
-        self.graph(graph)?;
         if flags & UPLOAD != 0 {
             return self.refuse(INVALID_VALUE, "an upload needs a stream");
         }
@@ -246,12 +265,15 @@ impl Machine {
         &mut self,
         executable: usize,
         node: usize,
+        number: u32,
         operation: impl FnOnce(&mut Machine) -> Answer<Operation>,
     ) -> Answer<()> {
-        self.part(executable, node)?;
+        if self.part(executable, node)?.operation.number() != number {
+            return self.refuse(INVALID_VALUE, "parameters of another type than the node's");
+        }
         let operation = operation(self)?;
         let before = self.part(executable, node)?.operation.clone();
-        if before.number() != operation.number() || self.why_not(&before, &operation)? != 0 {
+        if self.why_not(&before, &operation)? != 0 {
             return self.refuse(INVALID_VALUE, "the node of the executable cannot be changed to this");
         }
         self.part(executable, node)?.operation = operation;
@@ -284,12 +306,16 @@ impl Machine {
         node: usize,
         child: usize,
     ) -> Answer<()> {
-        let is_child = matches!(self.part(executable, node)?.operation, Operation::Child(_));
-        let parts = self.parts(child).map_err(|not_made| not_made.status)?;
-        let before = self.part(executable, node)?.child.clone();
-        if !is_child {
-            return self.refuse(INVALID_VALUE, "the node has no child graph");
+        if self.has_memory_nodes(child)? {
+            return self.refuse(UPDATE_FAILURE, "a graph that allocates or frees is no child");
         }
+        let part = self.executable(executable)?.parts.find(node);
+        let before =
+            part.filter(|part| matches!(part.operation, Operation::Child(_))).map(|it| it.child.clone());
+        let parts = self.parts(child).map_err(|not_made| not_made.status)?;
+        let Some(before) = before else {
+            return self.refuse(INVALID_VALUE, "the executable graph has no child graph for this node");
+        };
         let Ok(pairs) = self.pairs(&before, &parts)? else {
             return self.refuse(UPDATE_FAILURE, "the child graph has other nodes or edges");
         };

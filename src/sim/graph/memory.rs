@@ -1,5 +1,6 @@
 //! Nodes that allocate and free: the address is there from the node's making, the memory from a launch to a free.
 
+use super::Edge;
 use super::Operation;
 use crate::driver::ffi::CUmemPoolProps;
 use crate::sim::device::TOTAL_MEMORY;
@@ -7,6 +8,7 @@ use crate::sim::machine::*;
 use crate::sim::memory;
 
 const PINNED: u32 = 1;
+const MANAGED: u32 = 2;
 const DEVICE: u32 = 1;
 
 /// Memory of a graph.
@@ -21,12 +23,23 @@ impl Machine {
     pub(super) fn has_memory_nodes(&mut self, graph: usize) -> Answer<bool> {
         let of_memory =
             |operation: &Operation| matches!(operation, Operation::Allocate(_) | Operation::Free(_));
-        Ok(self.graph(graph)?.nodes.iter().any(|node| of_memory(&node.operation)))
+        let graph = self.graph(graph)?;
+        Ok(graph.tried_memory || graph.nodes.iter().any(|node| of_memory(&node.operation)))
+    }
+
+    /// The driver takes a graph for one that allocates as soon as that was tried behind nodes of the graph.
+    pub(in crate::sim) fn note_memory(&mut self, graph: usize, after: &[Edge]) {
+        let mut of_graph = after.iter().map(|edge| self.graphs.nodes.get(&edge.from));
+        if of_graph.all(|of| of == Some(&graph)) {
+            if let Some(graph) = self.graphs.graphs.get_mut(&graph) {
+                graph.tried_memory = true;
+            }
+        }
     }
 
     pub(in crate::sim) fn check_allocation(&mut self, props: &PoolAsked) -> Answer<()> {
         let device = self.device(props.device).is_ok();
-        if props.kind != PINNED || props.place != DEVICE || !device || props.size == 0 {
+        if !matches!(props.kind, PINNED | MANAGED) || props.place != DEVICE || !device || props.size == 0 {
             return self
                 .refuse(INVALID_VALUE, "a graph allocates pinned memory of a device, and not nothing");
         }
@@ -48,6 +61,9 @@ impl Machine {
     /// A node that frees: memory of this graph that no other node of it frees, or of another.
     pub(in crate::sim) fn check_free(&mut self, graph: usize, address: u64) -> Answer<Operation> {
         let nodes = &self.graph(graph)?.nodes;
+        let own = nodes
+            .iter()
+            .any(|node| matches!(&node.operation, Operation::Allocate(it) if it.address == address));
         let freed = nodes.iter().any(|node| matches!(node.operation, Operation::Free(it) if it == address));
         let known = self
             .graphs
@@ -55,7 +71,9 @@ impl Machine {
             .values()
             .flat_map(|graph| &graph.nodes)
             .any(|node| matches!(node.operation, Operation::Allocate(it) if it.address == address));
-        if freed || !(known || memory::lock().is_of_graph(address)) {
+        // What is instantiated may be allocated, and is freed by other graphs or by streams.
+        let made = own && self.is_made_with_memory(graph);
+        if freed || made || !(known || memory::lock().is_of_graph(address)) {
             return self.refuse(
                 INVALID_VALUE,
                 format_args!("no graph allocates at {address:#x}, or it is freed already"),
@@ -115,6 +133,9 @@ impl Machine {
 
     /// In a capture: memory that the graph of the capture allocates, and from then on has not.
     pub(in crate::sim) fn captured_free(&mut self, stream: usize, address: u64) -> Answer<()> {
+        if address == 0 {
+            return Ok(());
+        }
         let Some(graph) = self.captured_graph(stream) else { return Err(INVALID_VALUE) };
         let operation = self.check_free(graph, address)?;
         self.record(stream, operation)

@@ -16,7 +16,7 @@ mod update;
 mod users;
 
 pub(super) use edges::Edge;
-pub(super) use executable::Executable;
+pub(super) use executable::{ERROR, Executable};
 pub(super) use operation::{Copy, Fill, Host, Kernel, Operation, Parameters, Side};
 pub(super) use users::run_destructors;
 
@@ -55,6 +55,8 @@ struct Graph {
     roots: Vec<usize>,
     /// The nodes that come before none, the latest first.
     leaves: Vec<usize>,
+    /// It was asked to allocate, whether a node came of it or not.
+    tried_memory: bool,
     /// A stream captures into it.
     captured_into: bool,
     /// What the driver's texts call it.
@@ -259,10 +261,6 @@ impl Machine {
         after: &[Edge],
         child: usize,
     ) -> Answer<usize> {
-        self.dependencies(graph, after)?;
-        if !has_out {
-            return self.refuse(INVALID_VALUE, "a node needs a pointer for its handle, and got NULL");
-        }
         let embedded = self.graph(child)?.embedded_in != 0;
         if graph == child {
             return self.misuse(INVALID_VALUE, "a graph as a child of its own");
@@ -272,6 +270,10 @@ impl Machine {
                 NOT_SUPPORTED,
                 "a graph that allocates or frees, or is a child already, is no child",
             );
+        }
+        self.dependencies(graph, after)?;
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "a node needs a pointer for its handle, and got NULL");
         }
         let copy = self.copy_graph(child)?;
         let node = self.add_node(graph, after, Operation::Child(copy))?;

@@ -87,13 +87,13 @@ impl Machine {
     pub(in crate::sim) fn set_operation(
         &mut self,
         node: usize,
+        number: u32,
         operation: impl FnOnce(&mut Machine) -> Answer<Operation>,
     ) -> Answer<()> {
-        let number = self.operation(node)?.number();
-        let operation = operation(self)?;
-        if operation.number() != number {
+        if self.operation(node)?.number() != number {
             return self.refuse(INVALID_VALUE, "parameters of another type than the node's");
         }
+        let operation = operation(self)?;
         *self.operation(node)? = operation;
         Ok(())
     }

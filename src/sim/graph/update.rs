@@ -37,13 +37,16 @@ impl Machine {
                 let why = format!("the graph differs from the executable: reason {}", difference.reason);
                 (self.refuse::<()>(UPDATE_FAILURE, why).err().unwrap_or(UPDATE_FAILURE), difference)
             }
-            Err(status) => (status, Difference { reason: super::executable::ERROR, ..Difference::default() }),
+            Err(status) => (status, Difference::default()),
         }
     }
 
     fn try_update(&mut self, executable: usize, graph: usize) -> Answer<Option<Difference>> {
         self.executable(executable)?;
         self.graph(graph)?;
+        if self.has_memory_nodes(graph)? && !self.executable(executable)?.allocates {
+            return self.refuse(NOT_SUPPORTED, "an executable does not become one that allocates");
+        }
         let parts = match self.parts(graph) {
             Ok(parts) => parts,
             Err(not_made) if not_made.node != 0 => {

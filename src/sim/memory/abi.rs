@@ -10,7 +10,20 @@ use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work};
 use crate::sim::device::TOTAL_MEMORY;
 use crate::sim::machine::*;
+use crate::sim::stream::in_host_function;
 use std::os::raw::{c_int, c_uint, c_void};
+
+/// What is not allocated is at no address.
+///
+/// # Safety
+///
+/// As `cuMemAlloc`'s: `out` is NULL or may be written.
+unsafe fn put_unless_host_function(out: *mut CUdeviceptr) {
+    if !in_host_function() {
+        // SAFETY: the caller guarantees it.
+        unsafe { put(out, 0) };
+    }
+}
 
 /// # Safety
 ///
@@ -18,7 +31,9 @@ use std::os::raw::{c_int, c_uint, c_void};
 unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -> CUresult {
     // SAFETY: the caller guarantees it.
     unsafe {
+        put_unless_host_function(out);
         give(out, |m| {
+            m.may_wait()?;
             let context = m.healthy_current()?;
             let flags_fit = if kind == Kind::Managed { (1..=2).contains(&flags) } else { flags == 0 };
             if out.is_null() || size == 0 || !flags_fit {
@@ -295,10 +310,12 @@ c_abi! {
         rows::fill_rows((to, pitch), &value.to_ne_bytes(), (width, height), Some(stream.addr()))
     }
     fn cuMemAllocAsync(address: *mut CUdeviceptr, size: usize, stream: CUstream) {
-        give_first(address, |m| m.allocate_in_order(size, None, stream.addr()))
+        put_unless_host_function(address);
+        give(address, |m| m.allocate_in_order(!address.is_null(), size, None, stream.addr()))
     }
     fn cuMemAllocFromPoolAsync(address: *mut CUdeviceptr, size: usize, pool: CUmemoryPool, stream: CUstream) {
-        give_first(address, |m| m.allocate_in_order(size, Some(pool.addr()), stream.addr()))
+        put_unless_host_function(address);
+        give(address, |m| m.allocate_in_order(!address.is_null(), size, Some(pool.addr()), stream.addr()))
     }
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) { call(|m| m.free_in_order(address, stream.addr())) }
     fn cuMemPoolCreate(pool: *mut CUmemoryPool, properties: *const CUmemPoolProps) {

@@ -9,7 +9,10 @@ use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
 const PINNED: u32 = 1;
+const MANAGED: u32 = 2;
+const FILE_DESCRIPTOR: u32 = 1;
 const ON_DEVICE: u32 = 1;
+const HOST: u32 = 2;
 const NO_ACCESS: u32 = 0;
 const READ: u32 = 1;
 const READ_WRITE: u32 = 3;
@@ -37,15 +40,23 @@ impl Machine {
 
     pub(super) fn allocate_in_order(
         &mut self,
+        has_out: bool,
         size: usize,
         pool: Option<usize>,
         stream: usize,
     ) -> Answer<u64> {
         let found = self.stream_of(stream)?;
-        if self.capturing(stream)? {
+        let captures = self.capturing(stream)?;
+        if !captures {
+            self.may_wait()?;
+        }
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "an allocation needs a pointer for its address, and got NULL");
+        }
+        if captures {
+            pool.map_or(Ok(()), |pool| self.check_pool(pool))?;
             return self.captured_allocation(stream, size);
         }
-        self.may_wait()?;
         let device = self.healthy(found.context)?.device;
         let pool = pool.unwrap_or_else(|| lock().current_pool(device));
         self.check_pool(pool)?;
@@ -107,11 +118,21 @@ impl Machine {
 
     pub(super) fn create_pool(&mut self, properties: &CUmemPoolProps) -> Answer<usize> {
         self.ready()?;
-        let unknown = properties.handleTypes != 0 || properties.usage != 0;
-        if properties.allocType != PINNED || unknown || properties.reserved.iter().any(|byte| *byte != 0) {
+        let unknown = properties.handleTypes & !FILE_DESCRIPTOR != 0;
+        if !matches!(properties.allocType, PINNED | MANAGED)
+            || unknown
+            || properties.reserved.iter().any(|byte| *byte != 0)
+        {
             return self.refuse(INVALID_VALUE, format_args!("a pool of {properties:?}"));
         }
-        let device = self.device_at(properties.location).map_err(|_| INVALID_VALUE)?;
+        let of_host = properties.location.kind == HOST;
+        let device =
+            self.device_at(properties.location).or(if of_host { Ok(0) } else { Err(INVALID_VALUE) })?;
+        let plain = properties.maxSize == 0 && properties.handleTypes == 0;
+        if (properties.allocType == MANAGED || of_host) && !plain {
+            return self
+                .refuse(INVALID_VALUE, "only a pool of a device's own memory has a most size or handles");
+        }
         if properties.maxSize > TOTAL_MEMORY {
             let why = format!("a pool of up to {} bytes, and there are {TOTAL_MEMORY}", properties.maxSize);
             return self.refuse(OUT_OF_MEMORY, why);

@@ -49,6 +49,8 @@ pub(super) fn fill_rows(
     let each = pattern.len();
     waiting(|m| {
         m.place_of(stream)?;
+        m.stream_of(stream.unwrap_or(0))?;
+        let captures = m.capturing(stream.unwrap_or(0))?;
         if width == 0 || height == 0 {
             return Ok(None);
         }
@@ -60,7 +62,10 @@ pub(super) fn fill_rows(
             return m.refuse(INVALID_VALUE, why);
         }
         let last = (height - 1).checked_mul(pitch).and_then(|last| last.checked_add(width));
-        m.check_span(to, last)?;
+        // What is captured is looked at when the graph is instantiated.
+        if !captures {
+            m.check_span(to, last)?;
+        }
         let rows = (0..height).map(|row| to + (row * pitch) as u64).collect();
         m.fill_parts(rows, pattern, width, stream)
     })

@@ -142,17 +142,32 @@ c_abi! {
         })
     }
     fn cuModuleUnload(module: CUmodule) {
+        if !module.is_null() {
+            let status = call(|m| m.may_wait());
+            if status != CUDA_SUCCESS {
+                return status;
+            }
+        }
         wait_for_current_work();
         call(|m| m.unload_module(module.addr()))
     }
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, wanted: *const c_char) {
-        give_first(function, |m| {
+        call(|m| {
+            m.module(module.addr())?;
+            if function.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the function is NULL");
+            }
             let wanted = name(m, wanted)?;
-            m.function_named(module.addr(), &wanted).map(|handle| handle as CUfunction)
+            let found = m.function_named(module.addr(), &wanted);
+            function.write(found.unwrap_or(0) as CUfunction);
+            found.map(|_| ())
         })
     }
     fn cuModuleGetGlobal_v2(address: *mut CUdeviceptr, size: *mut usize, module: CUmodule, wanted: *const c_char) {
         call(|m| {
+            put(address, 0);
+            put(size, 0);
+            m.module(module.addr())?;
             let wanted = name(m, wanted)?;
             let found = m.variable_named(module.addr(), &wanted)?;
             put(address, found.0);

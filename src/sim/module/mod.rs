@@ -113,6 +113,9 @@ impl Machine {
 
     pub(super) fn module(&mut self, handle: usize) -> Answer<&mut Module> {
         self.ready()?;
+        if handle == 0 {
+            return self.refuse(INVALID_HANDLE, "the module is NULL");
+        }
         let context = match self.objects.get(handle) {
             Some(Object::Module(module)) => module.context,
             _ => return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no module")),
@@ -143,6 +146,9 @@ impl Machine {
         let at = found.program.variables.iter().position(|variable| variable.name == name);
         match at.map(|at| (found.variables[at], found.program.variables[at].size)) {
             Some(variable) => Ok(variable),
+            None if found.program.entries.iter().any(|entry| entry.name == name) => {
+                self.refuse(INVALID_VALUE, format_args!("{name} is a kernel"))
+            }
             None => self.refuse(NOT_FOUND, format_args!("the module has no variable {name}")),
         }
     }

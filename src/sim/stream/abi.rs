@@ -43,7 +43,7 @@ c_abi! {
     }
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.not_captured(stream.addr()).map(|s| s.flags)) }
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
-        give(priority, |m| {
+        give_first(priority, |m| {
             m.capturing(stream.addr())?;
             m.stream_of(stream.addr()).map(|s| s.attributes.priority())
         })
@@ -55,11 +55,14 @@ c_abi! {
         })
     }
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
-        give(context, |m| m.stream_of(stream.addr()).map(|s| s.context as CUcontext))
+        give(context, |m| {
+            m.capturing(stream.addr())?;
+            m.stream_of(stream.addr()).map(|s| s.context as CUcontext)
+        })
     }
     fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
         give(device, |m| {
-            let context = m.stream_of(stream.addr())?.context;
+            let context = m.not_captured(stream.addr())?.context;
             m.context_device(context)
         })
     }
@@ -106,8 +109,9 @@ c_abi! {
     }
     fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void) {
         call(|m| {
-            let found = m.stream_of(stream.addr())?;
-            let operation = m.check_host(Host { function, data: user_data.addr() })?;
+            let operation = m.check_host(Host { function, data: user_data.addr() });
+            let found = m.stream_of(stream.addr());
+            let (operation, found) = (operation?, found?);
             m.record_or_enqueue(stream.addr(), &found, operation)
         })
     }

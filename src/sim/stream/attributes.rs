@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SYNCHRONIZATION_POLICY: u32 = 3;
 const PRIORITY: u32 = 8;
+const MEMORY_DOMAIN: u32 = 10;
 /// What is read of a policy that was never set.
 const NO_POLICY: u32 = u32::MAX;
 
@@ -12,6 +13,7 @@ const NO_POLICY: u32 = u32::MAX;
 struct Values {
     policy: u32,
     priority: i32,
+    domain: u32,
 }
 
 /// Shared by all who have the stream at hand.
@@ -20,7 +22,7 @@ pub(in crate::sim) struct Attributes(Arc<Mutex<Values>>);
 
 impl Attributes {
     pub(in crate::sim) fn new(priority: i32) -> Attributes {
-        Attributes(Arc::new(Mutex::new(Values { policy: NO_POLICY, priority })))
+        Attributes(Arc::new(Mutex::new(Values { policy: NO_POLICY, priority, domain: 0 })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Values> {
@@ -34,23 +36,29 @@ impl Attributes {
 
 impl Machine {
     pub(super) fn stream_attribute(&mut self, stream: usize, attribute: u32) -> Answer<u32> {
-        let values = *self.stream_of(stream)?.attributes.lock();
+        let found = self.stream_of(stream)?;
+        self.capturing(stream)?;
+        let values = *found.attributes.lock();
         match attribute {
             SYNCHRONIZATION_POLICY => Ok(values.policy),
             PRIORITY => Ok(values.priority as u32),
+            MEMORY_DOMAIN => Ok(values.domain),
             _ => self.no_attribute(attribute),
         }
     }
 
     /// A priority is moved into the range, as where a stream is made.
     pub(super) fn set_stream_attribute(&mut self, stream: usize, attribute: u32, value: u32) -> Answer<()> {
-        let stream = self.stream_of(stream)?;
+        let handle = stream;
+        let stream = self.stream_of(handle)?;
+        self.capturing(handle)?;
         match attribute {
             SYNCHRONIZATION_POLICY if (1..=4).contains(&value) => stream.attributes.lock().policy = value,
             SYNCHRONIZATION_POLICY => {
                 return self.refuse(INVALID_VALUE, format_args!("{value} is no synchronization policy"));
             }
             PRIORITY => stream.attributes.lock().priority = clamped(value as i32),
+            MEMORY_DOMAIN if value < 2 => stream.attributes.lock().domain = value,
             _ => return self.no_attribute(attribute),
         }
         Ok(())
@@ -61,7 +69,11 @@ impl Machine {
     }
 
     pub(super) fn copy_stream_attributes(&mut self, to: usize, from: usize) -> Answer<()> {
-        let (to, from) = (self.stream_of(to)?, self.stream_of(from)?);
+        let handles = (to, from);
+        let to = self.stream_of(to)?;
+        self.capturing(handles.0)?;
+        let from = self.stream_of(from)?;
+        self.capturing(handles.1)?;
         if to.context != from.context {
             return self.refuse(INVALID_VALUE, "attributes are copied between streams of one context");
         }

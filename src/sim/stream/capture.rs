@@ -142,10 +142,15 @@ impl Machine {
         self.captures.by_id.get(&member.id).map(|capture| capture.graph)
     }
 
-    fn may_begin(&mut self, stream: usize, mode: u32) -> Answer<()> {
+    fn known_mode(&mut self, mode: u32) -> Answer<()> {
         if mode > RELAXED {
             return self.refuse(INVALID_VALUE, format_args!("{mode} is no mode of a capture"));
         }
+        Ok(())
+    }
+
+    fn may_begin(&mut self, stream: usize, mode: u32) -> Answer<()> {
+        self.known_mode(mode)?;
         self.stream_of(stream)?;
         if matches!(which(stream), Some(Which::Legacy)) {
             return self.refuse(CAPTURE_UNSUPPORTED, "the legacy stream is not captured");
@@ -169,6 +174,8 @@ impl Machine {
         after: Vec<Edge>,
         mode: u32,
     ) -> Answer<()> {
+        self.known_mode(mode)?;
+        self.nodes_of(graph)?;
         self.may_begin(stream, mode)?;
         let after = self.tips(graph, &after)?;
         if self.captures.by_id.values().any(|capture| capture.graph == graph) {
@@ -185,7 +192,7 @@ impl Machine {
         let mut tips = Vec::new();
         union(&mut tips, after);
         self.dependencies(graph, &tips)?;
-        tips.iter().try_for_each(|edge| self.check_data(edge, None))?;
+        after.iter().try_for_each(|edge| self.check_data(edge, None))?;
         Ok(tips)
     }
 
@@ -380,6 +387,10 @@ impl Machine {
     pub(in crate::sim) fn wait_captured(&mut self, stream: usize, captured: &Captured) -> Answer<()> {
         let live = self.is_live(captured);
         self.breaks_capture(stream, live)?;
+        if matches!(which(stream), Some(Which::Legacy)) {
+            self.invalidate(captured.id);
+            return self.refuse(CAPTURE_IMPLICIT, "the legacy stream would be captured");
+        }
         self.join_capture(stream, captured.id)?;
         let Some(Member { key, id: own, .. }) = self.member(stream) else { return Err(ILLEGAL_STATE) };
         if own != captured.id {

@@ -11,7 +11,7 @@ mod forbidden;
 mod queue;
 
 pub(super) use attributes::Attributes;
-pub(super) use capture::{Captured, Captures, ILLEGAL_STATE, is_anything_captured};
+pub(super) use capture::{CAPTURED_EVENT, Captured, Captures, ILLEGAL_STATE, is_anything_captured};
 pub(super) use queue::{Moment, Queue};
 
 use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
@@ -53,11 +53,11 @@ pub(super) struct Stream {
 
 impl Machine {
     pub(super) fn create_stream(&mut self, has_out: bool, flags: u32, priority: i32) -> Answer<usize> {
-        let context = self.healthy_current()?;
         if !has_out || flags & !STREAM_FLAGS != 0 {
             return self
                 .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a stream, or no pointer"));
         }
+        let context = self.healthy_current()?;
         let (least, greatest) = self.stream_priority_range()?;
         let attributes = Attributes::new(priority.clamp(greatest, least));
         let id = self.next_id();
@@ -89,14 +89,7 @@ impl Machine {
             }
             _ => Vec::new(),
         };
-        let busy = others.into_iter().filter(|queue| !queue.is_idle());
-        busy.map(|queue| {
-            let moment = Arc::new(Moment::default());
-            let comes = Arc::clone(&moment);
-            queue.push(Box::new(move || comes.comes()));
-            moment
-        })
-        .collect()
+        others.iter().filter(|queue| !queue.is_idle()).map(Moment::behind).collect()
     }
 
     /// Adds work to a stream. Once the context is in error nothing more is done; what fails puts it there.

@@ -76,6 +76,14 @@ pub(in crate::sim) struct Moment {
 }
 
 impl Moment {
+    /// The moment at which a queue will have done what it has now.
+    pub(in crate::sim) fn behind(queue: &Arc<Queue>) -> Arc<Moment> {
+        let moment = Arc::new(Moment::default());
+        let comes = Arc::clone(&moment);
+        queue.push(Box::new(move || comes.comes()));
+        moment
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,20 +3,29 @@
 use super::nodes::{copy, fill, host, kernel};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give_first};
-use crate::sim::graph::Operation;
+use crate::sim::graph::{ERROR, Operation};
 use crate::sim::machine::*;
 use std::os::raw::{c_uint, c_ulonglong};
 
 c_abi! {
     fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
+        if executable.is_null() {
+            return call(|m| {
+                m.may_instantiate(flags)?;
+                m.refuse(INVALID_VALUE, "an executable graph needs a pointer for its handle, and got NULL")
+            });
+        }
         give_first(executable, |m| m.instantiate_plain(graph.addr(), flags).map(|it| it as CUgraphExec))
     }
     fn cuGraphInstantiateWithParams(executable: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
+        if let Some(params) = params.as_mut() {
+            params.result_out = ERROR;
+            params.hErrNode_out = std::ptr::null_mut();
+        }
         give_first(executable, |m| {
             let Some(params) = params.as_mut() else {
                 return m.refuse(INVALID_VALUE, "parameters are needed, and got NULL");
             };
-            m.nodes_of(graph.addr())?;
             let made = m.instantiate(graph.addr(), params.flags);
             let (reason, node) = made.as_ref().map_or_else(|not_made| (not_made.reason, not_made.node), |_| (0, 0));
             params.result_out = reason;
@@ -28,30 +37,30 @@ c_abi! {
         give_first(flags, |m| m.executable_flags(executable.addr()))
     }
     fn cuGraphExecKernelNodeSetParams_v2(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        call(|m| m.change(executable.addr(), node.addr(), |m| kernel(m, params)))
+        call(|m| m.change(executable.addr(), node.addr(), 0, |m| kernel(m, params)))
     }
     fn cuGraphExecMemcpyNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMCPY3D, context: CUcontext) {
-        call(|m| m.change(executable.addr(), node.addr(), |m| copy(m, params, context)))
+        call(|m| m.change(executable.addr(), node.addr(), 1, |m| copy(m, params, context)))
     }
     fn cuGraphExecMemsetNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext) {
-        call(|m| m.change(executable.addr(), node.addr(), |m| fill(m, params, context)))
+        call(|m| m.change(executable.addr(), node.addr(), 2, |m| fill(m, params, context)))
     }
     fn cuGraphExecHostNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
-        call(|m| m.change(executable.addr(), node.addr(), |m| host(m, params)))
+        call(|m| m.change(executable.addr(), node.addr(), 3, |m| host(m, params)))
     }
     fn cuGraphExecChildGraphNodeSetParams(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) {
         call(|m| m.change_child(executable.addr(), node.addr(), child.addr()))
     }
     fn cuGraphExecEventRecordNodeSetEvent(executable: CUgraphExec, node: CUgraphNode, event: CUevent) {
         call(|m| {
-            m.change(executable.addr(), node.addr(), |m| {
+            m.change(executable.addr(), node.addr(), 7, |m| {
                 m.check_event(event.addr()).map(|()| Operation::Record(event.addr()))
             })
         })
     }
     fn cuGraphExecEventWaitNodeSetEvent(executable: CUgraphExec, node: CUgraphNode, event: CUevent) {
         call(|m| {
-            m.change(executable.addr(), node.addr(), |m| m.check_event(event.addr()).map(|()| Operation::Wait(event.addr())))
+            m.change(executable.addr(), node.addr(), 6, |m| m.check_event(event.addr()).map(|()| Operation::Wait(event.addr())))
         })
     }
     fn cuGraphNodeSetEnabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) {

@@ -33,6 +33,21 @@ unsafe fn add(
     }
 }
 
+/// A node that allocates or frees is tried, which the graph remembers even if no node comes of it.
+///
+/// # Safety
+///
+/// `nodes` is NULL or has `count` places.
+unsafe fn note_memory(graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
+    call(|m| {
+        // SAFETY: the caller guarantees it.
+        if let Ok(after) = unsafe { after(m, nodes, null(), count) } {
+            m.note_memory(graph.addr(), &after);
+        }
+        Ok(())
+    });
+}
+
 /// What is behind a pointer to parameters.
 ///
 /// # Safety
@@ -201,7 +216,13 @@ c_abi! {
         add(node, graph, after, count, |_| Ok(Operation::Empty))
     }
     fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        add(node, graph, after, count, |m| kernel(m, params))
+        // What is wrong with the kernel is said before what is wrong with the graph.
+        let mut operation = None;
+        let status = call(|m| kernel(m, params).map(|found| operation = Some(found)));
+        match operation {
+            Some(operation) => add(node, graph, after, count, |_| Ok(operation)),
+            None => status,
+        }
     }
     fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS) {
         give_first(params, |m| {
@@ -224,7 +245,7 @@ c_abi! {
         })
     }
     fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        call(|m| m.set_operation(node.addr(), |m| kernel(m, params)))
+        call(|m| m.set_operation(node.addr(), 0, |m| kernel(m, params)))
     }
     fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext) {
         add(node, graph, after, count, |m| copy(m, params, context))
@@ -235,7 +256,7 @@ c_abi! {
     fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMCPY3D) {
         call(|m| {
             let context = context_of(m, node)?;
-            m.set_operation(node.addr(), |m| copy(m, params, context))
+            m.set_operation(node.addr(), 1, |m| copy(m, params, context))
         })
     }
     fn cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext) {
@@ -251,7 +272,7 @@ c_abi! {
     fn cuGraphMemsetNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS) {
         call(|m| {
             let context = context_of(m, node)?;
-            m.set_operation(node.addr(), |m| fill(m, params, context))
+            m.set_operation(node.addr(), 2, |m| fill(m, params, context))
         })
     }
     fn cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) {
@@ -264,7 +285,7 @@ c_abi! {
         })
     }
     fn cuGraphHostNodeSetParams(node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
-        call(|m| m.set_operation(node.addr(), |m| host(m, params)))
+        call(|m| m.set_operation(node.addr(), 3, |m| host(m, params)))
     }
     fn cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, child: CUgraph) {
         give(node, |m| {
@@ -280,7 +301,7 @@ c_abi! {
     }
     fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent) {
         call(|m| {
-            m.set_operation(node.addr(), |m| m.check_event(event.addr()).map(|()| Operation::Record(event.addr())))
+            m.set_operation(node.addr(), 7, |m| m.check_event(event.addr()).map(|()| Operation::Record(event.addr())))
         })
     }
     fn cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) {
@@ -290,10 +311,14 @@ c_abi! {
         give_first(event, |m| m.node_event(node.addr(), false).map(|it| it as CUevent))
     }
     fn cuGraphEventWaitNodeSetEvent(node: CUgraphNode, event: CUevent) {
-        call(|m| m.set_operation(node.addr(), |m| m.check_event(event.addr()).map(|()| Operation::Wait(event.addr()))))
+        call(|m| m.set_operation(node.addr(), 6, |m| m.check_event(event.addr()).map(|()| Operation::Wait(event.addr()))))
     }
     fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
         let mut address = 0;
+        let asked = params.as_ref().map(|it| PoolAsked::new(&it.poolProps, it.bytesize));
+        if asked.is_some_and(|asked| !node.is_null() && call(|m| m.check_allocation(&asked)) == CUDA_SUCCESS) {
+            note_memory(graph, after, count);
+        }
         let status = add(node, graph, after, count, |m| {
             let it = given(m, params.cast_const())?;
             m.check_allocation(&PoolAsked::new(&it.poolProps, it.bytesize))?;
@@ -326,6 +351,7 @@ c_abi! {
         })
     }
     fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, address: CUdeviceptr) {
+        note_memory(graph, after, count);
         add(node, graph, after, count, |m| m.check_free(graph.addr(), address))
     }
     fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, address: *mut CUdeviceptr) {

@@ -7,33 +7,7 @@
 
 use super::language::{Call, Ctx, PRIMARY, SLOTS, Step, Trace};
 use super::play::Outcome;
-
-/// A small random number generator (SplitMix64), so that a seed has the same meaning on every machine and in every
-/// version.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// True once in `n` times, on average.
-    fn once_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
+use super::random::Random;
 
 /// What the generator tracks to avoid crashes: which contexts live, and which stacks hold them.
 struct State {
@@ -210,7 +184,7 @@ pub(super) fn alive_after(trace: &Trace, outcomes: &[Outcome]) -> [bool; SLOTS] 
 
 /// A trace of `length` steps.
 pub(super) fn generate(seed: u64, length: usize) -> Trace {
-    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let threads = 1 + random.below(4);
     let mut state = State::new(threads);
     let mut steps = Vec::with_capacity(length);

@@ -7,14 +7,16 @@ mod corpus;
 mod generate;
 mod language;
 mod play;
+mod random;
 mod shrink;
+mod work;
 
 use crate::harness::{is_simulated, run_alone, start};
 use custack::driver::Table;
 use custack::sim;
 use generate::generate;
 use language::Trace;
-use play::{Outcome, play};
+use play::play;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
@@ -29,7 +31,7 @@ fn simulated() -> Table {
 }
 
 /// The first step at which two runs differ.
-fn divergence(one: &[Outcome], other: &[Outcome]) -> Option<usize> {
+fn divergence<O: PartialEq>(one: &[O], other: &[O]) -> Option<usize> {
     (0..one.len().max(other.len())).find(|at| one.get(*at) != other.get(*at))
 }
 
@@ -104,9 +106,20 @@ fn the_simulated_driver_answers_what_the_h200_answered() {
 #[test]
 #[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
 fn compare() {
-    let (first, processes) = (asked("CUSTACK_TRACE_SEED", 1000), asked("CUSTACK_TRACE_PROCESSES", 8));
-    let batches: Vec<_> =
-        (0..processes).map(|batch| std::thread::spawn(move || run_batch(first + 1000 * batch))).collect();
+    compare_in_processes(
+        "sim::trace::compare_batch",
+        "CUSTACK_TRACE_SEED",
+        asked("CUSTACK_TRACE_PROCESSES", 8),
+    );
+}
+
+/// Runs the processes of a comparison side by side, each a `test` with a seed of its own in the variable `seed`, and
+/// prints one line of totals.
+fn compare_in_processes(test: &'static str, seed: &'static str, processes: u64) {
+    let first = asked(seed, 1000);
+    let batches: Vec<_> = (0..processes)
+        .map(|batch| std::thread::spawn(move || run_batch(test, seed, first + 1000 * batch)))
+        .collect();
     let batches: Vec<_> = batches.into_iter().map(|batch| batch.join().unwrap()).collect();
     let total = |at: usize| batches.iter().flatten().map(|counts| counts[at]).sum::<u64>();
     let crashed = batches.iter().filter(|counts| counts.is_none()).count();
@@ -120,10 +133,10 @@ fn compare() {
 }
 
 /// Runs one process of the comparison and prints its output; returns its traces, calls and divergences.
-fn run_batch(seed: u64) -> Option<[u64; 3]> {
+fn run_batch(test: &str, variable: &str, seed: u64) -> Option<[u64; 3]> {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "sim::trace::compare_batch"])
-        .env("CUSTACK_TRACE_SEED", seed.to_string())
+        .args(["--ignored", "--exact", "--nocapture", test])
+        .env(variable, seed.to_string())
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -174,10 +187,13 @@ fn compare_batch() {
             if asked("CUSTACK_TRACE_SHRINK", 0) == 1 {
                 let mut start = trace.clone();
                 start.steps.truncate(at + 1);
-                let small = shrink::shrink(&start, |trace| {
+                let steps = shrink::shrink(&start.steps, |steps| {
+                    let trace = Trace { steps: steps.to_vec() };
                     Instant::now() < until
-                        && divergence(&play(trace, real), &play(trace, &simulated)).is_some()
+                        && generate::is_safe(&trace)
+                        && divergence(&play(&trace, real), &play(&trace, &simulated)).is_some()
                 });
+                let small = Trace { steps };
                 println!("shrunk to:\n{}", corpus::write("counter-example", &small, &play(&small, real)));
             }
         }

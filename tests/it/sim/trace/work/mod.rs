@@ -1,0 +1,403 @@
+//! Traces of work: streams, events, captures, graphs, memory in stream order, modules, libraries and launches.
+//!
+//! [`functions`] is the table from which the rest works, [`generate`] makes traces, [`play`] plays one, [`marshal`]
+//! hands arguments to the driver, and [`world`] keeps track of what lives.
+
+mod corpus;
+mod functions;
+mod generate;
+mod language;
+mod marshal;
+mod play;
+mod world;
+
+use super::shrink::shrink;
+use super::{asked, compare_in_processes, divergence, simulated};
+use crate::harness::{is_simulated, run_alone, start};
+use generate::generate;
+use language::{Step, Trace};
+use play::Player;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Finds what the NVIDIA driver has and the table has not.
+#[allow(unsafe_code)]
+fn symbol(name: &str) -> Option<usize> {
+    // SAFETY: the library is loaded already, and the symbol's address alone is taken.
+    unsafe {
+        let library = libloading::Library::new("libcuda.so.1").ok()?;
+        let found = library
+            .get::<*const ()>(name.as_bytes())
+            .ok()
+            .map(|symbol| symbol.try_as_raw_ptr().expect("an address").addr());
+        std::mem::forget(library);
+        found
+    }
+}
+
+#[test]
+fn a_trace_is_written_and_read_back() {
+    for seed in 0..200 {
+        let trace = generate(seed, 40);
+        assert_eq!(Trace::parse(&trace.to_string()), Some(trace));
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_each_time() {
+    assert_eq!(generate(7, 100), generate(7, 100));
+    assert_ne!(generate(7, 100), generate(8, 100));
+}
+
+#[test]
+fn the_generator_reaches_every_function_of_the_table() {
+    let mut unreached: Vec<_> = functions::FUNCTIONS.iter().map(|function| function.name).collect();
+    for seed in 0..200 {
+        let trace = generate(seed, 100);
+        unreached.retain(|name| !trace.steps.iter().any(|step| step.function().name == *name));
+    }
+    assert_eq!(unreached, Vec::<&str>::new());
+}
+
+#[test]
+fn generated_traces_repeat_on_the_simulated_driver() {
+    run_alone(|| {
+        let table = simulated();
+        let player = Player::new(&table, |_| None);
+        for seed in 0..asked("CUSTACK_WORK_COUNT", 60) {
+            let trace = generate(seed, 40);
+            let first = player.play(&trace, None, |_, _| {});
+            let again = player.play(&trace, None, |_, _| {});
+            // User objects are let go elsewhere, and only the second run waits for as many as the first has seen.
+            let without = |outcomes: &[String]| -> Vec<String> {
+                outcomes.iter().map(|it| it.split(" drops ").next().unwrap_or_default().to_owned()).collect()
+            };
+            if let Some(at) = divergence(&without(&first), &without(&again)) {
+                panic!("seed {seed}, {:?}: {:?}, {:?}", trace.steps.get(at), first.get(at), again.get(at));
+            }
+        }
+        player.end();
+    });
+}
+
+/// Plays recorded traces, the files of the folder `CUSTACK_WORK_FILES`, on the simulated driver, and says where it first
+/// answers otherwise in each: how often for which function and answers, the most frequent first, each with a few
+/// examples. `CUSTACK_WORK_ONLY` plays the traces whose name or first difference has that word in it, and shows them.
+#[test]
+#[ignore = "started by hand, on what `record` has written"]
+fn replay() {
+    let folder = std::env::var("CUSTACK_WORK_FILES").expect("CUSTACK_WORK_FILES names a folder");
+    let only = std::env::var("CUSTACK_WORK_ONLY").ok();
+    let table = simulated();
+    let player = Player::new(&table, |_| None);
+    let mut groups: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
+    let (mut traces, mut steps, mut differing, mut unfit) = (0, 0, 0, 0);
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let alive = watchdog();
+    for path in paths.iter().filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("out")) {
+        for recorded in corpus::read(&std::fs::read_to_string(path).unwrap()) {
+            if !recorded.whole {
+                unfit += 1;
+                continue;
+            }
+            alive.store(0, std::sync::atomic::Ordering::SeqCst);
+            *PLAYED.lock().unwrap() = format!("{}\n{}", recorded.name, recorded.trace);
+            let outcomes = player.play(&recorded.trace, Some(&recorded.outcomes), |_, _| {});
+            traces += 1;
+            let at = divergence(&outcomes, &recorded.outcomes);
+            steps += at.unwrap_or(outcomes.len());
+            let Some(at) = at else { continue };
+            differing += 1;
+            let function = recorded.trace.steps.get(at).map_or("end", |step| step.function().name);
+            let first = |outcome: Option<&String>| {
+                let outcome = outcome.map_or("", String::as_str);
+                if outcome.starts_with("left") {
+                    outcome.to_owned()
+                } else {
+                    outcome.split(' ').next().unwrap().to_owned()
+                }
+            };
+            let (was, is) = (first(recorded.outcomes.get(at)), first(outcomes.get(at)));
+            let group = if was == is {
+                format!("{function}: {was} with other values")
+            } else {
+                format!("{function}: recorded {was}, now {is}")
+            };
+            let shown = format!(
+                "{} of {}:\n{}",
+                recorded.name,
+                path.display(),
+                corpus::around(&recorded, &outcomes, at)
+            );
+            if only
+                .as_ref()
+                .is_some_and(|only| group.contains(only.as_str()) || recorded.name.contains(only.as_str()))
+            {
+                println!("{shown}");
+            }
+            groups.entry(group).or_default().push(shown);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, examples)| std::cmp::Reverse(examples.len()));
+    for (group, examples) in &groups {
+        let shortest = examples.iter().min_by_key(|text| text.lines().count()).unwrap();
+        println!("{:5} {group}\n        the shortest: {}", examples.len(), shortest.lines().next().unwrap());
+    }
+    println!("{traces} traces, {differing} differ; {steps} steps until they did; {unfit} not compared");
+    player.end();
+}
+
+/// Chooses traces for the corpus from the files of the folder `CUSTACK_WORK_FILES`: what was recorded on a real driver
+/// and is answered likewise by the simulated one, each of which shows what no earlier one does. The others are counted.
+#[test]
+#[ignore = "started by hand, on what `record` has written"]
+fn choose() {
+    let folder = std::env::var("CUSTACK_WORK_FILES").expect("CUSTACK_WORK_FILES names a folder");
+    let path = std::env::var("CUSTACK_WORK_FILE").expect("CUSTACK_WORK_FILE names the file to write");
+    let table = simulated();
+    let player = Player::new(&table, |_| None);
+    let mut seen = std::collections::HashSet::new();
+    let (mut text, mut chosen, mut differing) = (String::new(), 0, 0);
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths.iter().filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("out")) {
+        for recorded in corpus::read(&std::fs::read_to_string(path).unwrap()) {
+            let outcomes = player.play(&recorded.trace, Some(&recorded.outcomes), |_, _| {});
+            if !recorded.whole || divergence(&outcomes, &recorded.outcomes).is_some() {
+                differing += 1;
+                continue;
+            }
+            let mut new = false;
+            for (step, outcome) in recorded.trace.steps.iter().zip(&outcomes) {
+                let status = outcome.split(' ').next().unwrap_or_default().to_owned();
+                let capture = outcome.split(" k").nth(1).map(|text| text.chars().take(4).collect::<String>());
+                new |= !outcome.starts_with("left") && seen.insert((step.function().name, status, capture));
+            }
+            if new {
+                text.push_str(&corpus::write(&recorded.name, &recorded.trace, &outcomes));
+                chosen += 1;
+            }
+        }
+    }
+    std::fs::write(path, text).unwrap();
+    println!("{chosen} chosen, {differing} differ or were not repeated");
+    player.end();
+}
+
+#[test]
+fn the_simulated_driver_answers_what_the_h200_answered_to_work() {
+    run_alone(|| {
+        let table = simulated();
+        let player = Player::new(&table, |_| None);
+        let (mut traces, mut steps) = (0, 0);
+        let mut differing = Vec::new();
+        for recorded in corpus::read(H200) {
+            let outcomes = player.play(&recorded.trace, Some(&recorded.outcomes), |_, _| {});
+            if let Some(at) = divergence(&outcomes, &recorded.outcomes) {
+                differing.push(format!("{}:\n{}", recorded.name, corpus::around(&recorded, &outcomes, at)));
+            }
+            traces += 1;
+            steps += outcomes.len();
+        }
+        player.end();
+        assert!(differing.is_empty(), "{} of {traces} traces:\n{}", differing.len(), differing.join("\n"));
+        assert!(traces >= 200, "{traces} traces, {steps} steps");
+    });
+}
+
+/// What an H200 answered.
+const H200: &str = include_str!("h200.txt");
+
+/// What is being played, for the one who finds that it hangs.
+static PLAYED: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
+
+fn length(seed: u64) -> usize {
+    [8, 15, 25, 40][seed as usize % 4]
+}
+
+/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds, in several processes.
+#[test]
+#[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
+fn compare() {
+    compare_in_processes(
+        "sim::trace::work::compare_batch",
+        "CUSTACK_WORK_SEED",
+        asked("CUSTACK_WORK_PROCESSES", 8),
+    );
+}
+
+/// One process of [`compare`].
+#[test]
+#[ignore = "started by `compare`"]
+fn compare_batch() {
+    assert!(!is_simulated(), "set CUSTACK_DRIVER=cuda on a machine with a GPU");
+    let (first, count) = (asked("CUSTACK_WORK_SEED", 1), asked("CUSTACK_WORK_COUNT", 900));
+    let until = Instant::now() + Duration::from_secs(asked("CUSTACK_WORK_SECONDS", 300));
+    let (real, simulated) = (start().table(), simulated());
+    let (on_real, on_sim) = (Player::new(real, symbol), Player::new(&simulated, |_| None));
+    let (mut traces, mut calls, mut divergences) = (0, 0, 0);
+    for seed in first..first + count {
+        if Instant::now() > until {
+            println!("seeds {first}..{seed}: stopped by the clock");
+            break;
+        }
+        let trace = generate(seed, length(seed));
+        let of_real = on_real.play(&trace, None, |_, _| {});
+        let of_sim = on_sim.play(&trace, Some(&of_real), |_, _| {});
+        traces += 1;
+        calls += of_real.iter().map(|outcome| compared(outcome)).sum::<u64>();
+        if let Some(at) = divergence(&of_real, &of_sim) {
+            divergences += 1;
+            println!(
+                "seed {seed} differs at step {at}: {:?}\n  real {:?}\n  sim  {:?}",
+                trace.steps.get(at),
+                of_real.get(at),
+                of_sim.get(at)
+            );
+            if asked("CUSTACK_WORK_SHRINK", 0) == 1 {
+                let steps = shrink(&trace.steps[..trace.steps.len().min(at + 1)], |steps| {
+                    let trace = Trace { steps: steps.to_vec() };
+                    let of_real = on_real.play(&trace, None, |_, _| {});
+                    let of_sim = on_sim.play(&trace, Some(&of_real), |_, _| {});
+                    Instant::now() < until && divergence(&of_real, &of_sim).is_some()
+                });
+                let trace = Trace { steps };
+                let outcomes = on_real.play(&trace, None, |_, _| {});
+                println!(
+                    "seed {seed} shrunk to:\n{}",
+                    corpus::write(&format!("seed {seed}, short"), &trace, &outcomes)
+                );
+            }
+        }
+        if traces % 200 == 0 {
+            println!("seed {seed}: {traces} traces, {calls} calls, {divergences} divergences");
+        }
+    }
+    println!(
+        "compared: seeds {first}..{}, {traces} traces, {calls} calls, {divergences} divergences",
+        first + count
+    );
+    on_real.end();
+    on_sim.end();
+    assert_eq!(divergences, 0);
+}
+
+/// How many calls' answers an outcome has: the step's own, what is current, and what the stream says of its capture.
+fn compared(outcome: &str) -> u64 {
+    match outcome {
+        outcome if outcome.starts_with("left out") => 0,
+        outcome if outcome.contains(" k") => 3,
+        _ => 2,
+    }
+}
+
+/// Plays new traces on the driver that runs, in several processes, and writes each step and what it answered to
+/// `CUSTACK_WORK_FILE` with the process's number. A process that crashes leaves the step without an answer, and the next
+/// goes on behind it.
+#[test]
+#[ignore = "started by hand on a machine with a GPU"]
+fn record() {
+    let processes = asked("CUSTACK_WORK_PROCESSES", 4);
+    let count = asked("CUSTACK_WORK_COUNT", 500);
+    let first = asked("CUSTACK_WORK_SEED", 1000);
+    let path = std::env::var("CUSTACK_WORK_FILE").expect("CUSTACK_WORK_FILE names the files to write");
+    let until = Instant::now() + Duration::from_secs(asked("CUSTACK_WORK_SECONDS", 120));
+    let threads: Vec<_> = (0..processes)
+        .map(|process| {
+            let path = format!("{path}.{process}");
+            std::thread::spawn(move || record_process(first + 100_000 * process, count, &path, until))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Starts processes until all traces were played.
+fn record_process(first: u64, count: u64, path: &str, until: Instant) {
+    let _ = std::fs::remove_file(path);
+    let mut next = first;
+    let mut crashes = 0;
+    while next < first + count && Instant::now() < until && crashes < 150 {
+        let left = until.saturating_duration_since(Instant::now()).as_secs();
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "sim::trace::work::record_batch"])
+            .env("CUSTACK_WORK_SEED", next.to_string())
+            .env("CUSTACK_WORK_COUNT", (first + count - next).to_string())
+            .env("CUSTACK_WORK_SECONDS", left.to_string())
+            .env("CUSTACK_WORK_FILE", path)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        if status.success() {
+            return;
+        }
+        crashes += 1;
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let reached = text.lines().rev().find_map(|line| line.strip_prefix("# seed ")?.parse::<u64>().ok());
+        println!("{path}: {status} at seed {reached:?}");
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        writeln!(file, "\n! process ended: {status}").unwrap();
+        next = reached.map_or(next, |reached| reached + 1).max(next + u64::from(reached.is_none()));
+    }
+}
+
+/// One process of [`record`].
+#[test]
+#[ignore = "started by `record`"]
+fn record_batch() {
+    let (first, count) = (asked("CUSTACK_WORK_SEED", 1), asked("CUSTACK_WORK_COUNT", 1));
+    let path = std::env::var("CUSTACK_WORK_FILE").expect("CUSTACK_WORK_FILE names the file to write");
+    let until = Instant::now() + Duration::from_secs(asked("CUSTACK_WORK_SECONDS", 120));
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    let on_sim = is_simulated();
+    let table = if on_sim { simulated() } else { *start().table() };
+    let player = Player::new(&table, |name| if on_sim { None } else { symbol(name) });
+    let alive = watchdog();
+    for seed in first..first + count {
+        if Instant::now() > until {
+            writeln!(file, "! stopped by the clock").unwrap();
+            break;
+        }
+        let trace = generate(seed, length(seed));
+        writeln!(file, "# seed {seed}").unwrap();
+        alive.store(0, std::sync::atomic::Ordering::SeqCst);
+        let outcomes = player.play(&trace, None, |step: Option<&Step>, outcome| match outcome {
+            None => write!(file, "{} ->", step.map_or("end".to_owned(), Step::to_string)).unwrap(),
+            Some(outcome) => writeln!(file, " {outcome}").unwrap(),
+        });
+        if outcomes.iter().any(|outcome| outcome.contains("BROKEN")) {
+            std::process::exit(3);
+        }
+        if asked("CUSTACK_WORK_TWICE", 0) == 1 {
+            let again = player.play(&trace, Some(&outcomes), |_, _| {});
+            for at in 0..outcomes.len() {
+                if outcomes[at] != again[at] {
+                    writeln!(file, "! step {at} again: {}", again[at]).unwrap();
+                }
+            }
+            if again.iter().any(|outcome| outcome.contains("BROKEN")) {
+                std::process::exit(4);
+            }
+        }
+    }
+    player.end();
+}
+
+/// Ends the process if a trace hangs.
+fn watchdog() -> std::sync::Arc<std::sync::atomic::AtomicU64> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let seconds = std::sync::Arc::new(AtomicU64::new(0));
+    let ours = std::sync::Arc::clone(&seconds);
+    std::thread::spawn(move || {
+        while ours.fetch_add(1, Ordering::SeqCst) < 15 {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        println!("it hangs: {}", PLAYED.lock().unwrap());
+        std::process::exit(5);
+    });
+    seconds
+}
