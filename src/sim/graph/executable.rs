@@ -34,7 +34,7 @@ pub(in crate::sim) struct Executable {
     pub(super) flags: u64,
     pub(super) parts: Parts,
     /// The graph was one that allocates, when it was made.
-    pub(super) allocates: bool,
+    allocates: bool,
     /// When its last launch is done.
     pub(super) last: Option<Arc<Moment>>,
 }

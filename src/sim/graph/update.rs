@@ -44,9 +44,6 @@ impl Machine {
     fn try_update(&mut self, executable: usize, graph: usize) -> Answer<Option<Difference>> {
         self.executable(executable)?;
         self.graph(graph)?;
-        if self.has_memory_nodes(graph)? && !self.executable(executable)?.allocates {
-            return self.refuse(NOT_SUPPORTED, "an executable does not become one that allocates");
-        }
         let parts = match self.parts(graph) {
             Ok(parts) => parts,
             Err(not_made) if not_made.node != 0 => {

@@ -191,7 +191,7 @@ impl Machine {
     }
 
     /// The kernel's function in the current context.
-    pub(super) fn function_of_kernel(&mut self, kernel: usize) -> Answer<usize> {
+    pub(in crate::sim) fn function_of_kernel(&mut self, kernel: usize) -> Answer<usize> {
         self.library_kernel(kernel)?;
         let context = self.healthy_current()?;
         self.function_of_kernel_in(kernel, context)

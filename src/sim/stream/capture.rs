@@ -142,13 +142,6 @@ impl Machine {
         self.captures.by_id.get(&member.id).map(|capture| capture.graph)
     }
 
-    fn known_mode(&mut self, mode: u32) -> Answer<()> {
-        if mode > RELAXED {
-            return self.refuse(INVALID_VALUE, format_args!("{mode} is no mode of a capture"));
-        }
-        Ok(())
-    }
-
     fn may_begin(&mut self, stream: usize, mode: u32) -> Answer<()> {
         self.known_mode(mode)?;
         self.stream_of(stream)?;

@@ -35,6 +35,13 @@ const MAY_WAIT: &[&str] = &[
 ];
 
 impl Machine {
+    pub(super) fn known_mode(&mut self, mode: u32) -> Answer<()> {
+        if mode > RELAXED {
+            return self.refuse(INVALID_VALUE, format_args!("{mode} is no mode of a capture"));
+        }
+        Ok(())
+    }
+
     /// Refuses a function that may wait, while a capture forbids it to this thread.
     pub(in crate::sim) fn forbidden(&mut self, function: &str) -> Answer<()> {
         if !MAY_WAIT.contains(&function) {

@@ -67,14 +67,17 @@ unsafe fn given<T: std::marker::Copy>(machine: &mut Machine, params: *const T) -
 pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PARAMS) -> Answer<Operation> {
     // SAFETY: the caller guarantees them.
     let params = unsafe { given(m, params)? };
-    if params.func.is_null() {
+    if params.func.is_null() && params.kern.is_null() {
         return m.refuse(INVALID_HANDLE, "the function is NULL");
     }
     if m.top()? == 0 {
         return m.misuse(INVALID_CONTEXT, "a kernel node while no context is current");
     }
     m.named_context(params.ctx.addr())?;
-    let function = params.func.addr();
+    let function = match params.func.is_null() {
+        true => m.function_of_kernel(params.kern.addr())?,
+        false => params.func.addr(),
+    };
     if !params.extra.is_null() {
         return m.refuse(
             if params.kernelParams.is_null() { NOT_SUPPORTED } else { INVALID_VALUE },

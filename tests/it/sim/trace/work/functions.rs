@@ -9,7 +9,7 @@ use custack::driver::Table;
 
 /// What an argument is.
 #[derive(Debug, Clone, Copy)]
-#[allow(dead_code, reason = "some are only used by functions that are not there yet")]
+#[allow(dead_code, reason = "the words of a table may be more than its lines need")]
 pub(super) enum Param {
     /// An object, or null.
     In(Kind),
@@ -87,19 +87,12 @@ pub(super) enum Param {
 }
 use Param::*;
 
-/// How it is called.
-#[derive(Clone, Copy)]
-#[allow(dead_code, reason = "the last is for functions that the table has not yet")]
-pub(super) enum Call {
-    Table(fn(&Table, &[u64]) -> u32),
-    Symbol,
-}
-
 pub(super) struct Function {
     pub(super) name: &'static str,
     pub(super) weight: usize,
     pub(super) params: &'static [Param],
-    pub(super) call: Call,
+    /// Calls it in a table with these words.
+    pub(super) call: fn(&Table, &[u64]) -> u32,
 }
 
 pub(super) fn find(name: &str) -> Option<usize> {
@@ -143,25 +136,24 @@ impl<S> Word for Option<unsafe extern "C" fn(*mut S, u32, *mut std::ffi::c_void)
 }
 
 macro_rules! functions {
-    ($($weight:literal $how:ident $name:ident($($param:expr),*);)*) => {
+    ($($weight:literal fn $name:ident($($param:expr),*);)*) => {
         pub(super) const FUNCTIONS: &[Function] = &[
             $(Function {
                 name: stringify!($name),
                 weight: $weight,
                 params: &[$($param),*],
-                call: functions!(@ $how $name($($param),*)),
+                call: functions!(@ $name($($param),*)),
             }),*
         ];
     };
-    (@ fn $name:ident($($param:expr),*)) => {
-        Call::Table(|table, words| {
+    (@ $name:ident($($param:expr),*)) => {
+        |table, words| {
             let mut words = words.iter();
             let _ = &mut words;
             // SAFETY: each word is an argument as its line says; pointers are to the player's places.
             unsafe { (table.$name)($({ let _ = $param; Word::of(*words.next().expect("an argument")) }),*) }
-        })
+        }
     };
-    (@ symbol $name:ident($($param:expr),*)) => { Call::Symbol };
 }
 
 const DEVICE: Param = Pick(&[0, 0, 0, 0, 0, 0, 0, 99, u32::MAX as u64]);

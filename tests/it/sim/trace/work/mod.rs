@@ -1,7 +1,29 @@
-//! Traces of work: streams, events, captures, graphs, memory in stream order, modules, libraries and launches.
+//! Traces of work: streams, events, captures, graphs, memory in the order of streams, pools, modules, libraries, launches.
 //!
-//! [`functions`] is the table from which the rest works, [`generate`] makes traces, [`play`] plays one, [`marshal`]
-//! hands arguments to the driver, and [`world`] keeps track of what lives.
+//! [`functions`] is the table from which the rest works: a line per function, with its arguments. [`generate`] makes
+//! traces from seeds, [`play`] plays one with real threads that take turns, [`marshal`] passes arguments to the driver and
+//! reads what it wrote, and [`world`] keeps track of what lives. Two created contexts and the primary one are made once per
+//! process. A driver's state is as each trace finds it: the player lets go of everything afterwards and resets the pools.
+//!
+//! # What is left out
+//!
+//! What crashed an H200's driver, or would:
+//!
+//! * handles of destroyed objects, of nodes whose graph is gone, of graphs whose capture was invalidated, of functions whose
+//!   module was unloaded: their slots become NULL;
+//! * a NULL value of `cuThreadExchangeStreamCaptureMode`, `cuMemPoolSetAttribute` and `cuStreamGetAttribute`;
+//! * adding a kernel node, or setting its parameters, while no context is current;
+//! * destroying a pool while memory of it lives: a later allocation or free of another pool crashes;
+//! * a graph as its own child, a child graph as a child, destroying a child graph by itself;
+//! * destroying a node of a graph that a capture extends, an event that a node records or waits for, a module or library
+//!   whose kernel is in a graph, memory that a graph uses, before the end;
+//! * releasing a user object more often than it is held;
+//! * lists shorter than the count beside them, kernels without their arguments.
+//!
+//! What is not the same twice, or outlives the trace: work that is pending (the player waits for a stream after each step
+//! that names it), times, the order of branches that write one place (all fills write one value, kernels add, copies copy
+//! one pattern), attributes of the default streams, memory of a graph outside it, and what is current when a kernel faults.
+//! Not reached: arrays, peers, IPC handles, linking, DOT files, conditional nodes, green contexts.
 
 mod corpus;
 mod functions;
@@ -19,21 +41,6 @@ use language::{Step, Trace};
 use play::Player;
 use std::io::Write;
 use std::time::{Duration, Instant};
-
-/// Finds what the NVIDIA driver has and the table has not.
-#[allow(unsafe_code)]
-fn symbol(name: &str) -> Option<usize> {
-    // SAFETY: the library is loaded already, and the symbol's address alone is taken.
-    unsafe {
-        let library = libloading::Library::new("libcuda.so.1").ok()?;
-        let found = library
-            .get::<*const ()>(name.as_bytes())
-            .ok()
-            .map(|symbol| symbol.try_as_raw_ptr().expect("an address").addr());
-        std::mem::forget(library);
-        found
-    }
-}
 
 #[test]
 fn a_trace_is_written_and_read_back() {
@@ -63,7 +70,7 @@ fn the_generator_reaches_every_function_of_the_table() {
 fn generated_traces_repeat_on_the_simulated_driver() {
     run_alone(|| {
         let table = simulated();
-        let player = Player::new(&table, |_| None);
+        let player = Player::new(&table);
         for seed in 0..asked("CUSTACK_WORK_COUNT", 60) {
             let trace = generate(seed, 40);
             let first = player.play(&trace, None, |_, _| {});
@@ -89,7 +96,7 @@ fn replay() {
     let folder = std::env::var("CUSTACK_WORK_FILES").expect("CUSTACK_WORK_FILES names a folder");
     let only = std::env::var("CUSTACK_WORK_ONLY").ok();
     let table = simulated();
-    let player = Player::new(&table, |_| None);
+    let player = Player::new(&table);
     let mut groups: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
     let (mut traces, mut steps, mut differing, mut unfit) = (0, 0, 0, 0);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -157,7 +164,7 @@ fn choose() {
     let folder = std::env::var("CUSTACK_WORK_FILES").expect("CUSTACK_WORK_FILES names a folder");
     let path = std::env::var("CUSTACK_WORK_FILE").expect("CUSTACK_WORK_FILE names the file to write");
     let table = simulated();
-    let player = Player::new(&table, |_| None);
+    let player = Player::new(&table);
     let mut seen = std::collections::HashSet::new();
     let (mut text, mut chosen, mut differing) = (String::new(), 0, 0);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -190,7 +197,7 @@ fn choose() {
 fn the_simulated_driver_answers_what_the_h200_answered_to_work() {
     run_alone(|| {
         let table = simulated();
-        let player = Player::new(&table, |_| None);
+        let player = Player::new(&table);
         let (mut traces, mut steps) = (0, 0);
         let mut differing = Vec::new();
         for recorded in corpus::read(H200) {
@@ -236,7 +243,7 @@ fn compare_batch() {
     let (first, count) = (asked("CUSTACK_WORK_SEED", 1), asked("CUSTACK_WORK_COUNT", 900));
     let until = Instant::now() + Duration::from_secs(asked("CUSTACK_WORK_SECONDS", 300));
     let (real, simulated) = (start().table(), simulated());
-    let (on_real, on_sim) = (Player::new(real, symbol), Player::new(&simulated, |_| None));
+    let (on_real, on_sim) = (Player::new(real), Player::new(&simulated));
     let (mut traces, mut calls, mut divergences) = (0, 0, 0);
     for seed in first..first + count {
         if Instant::now() > until {
@@ -355,7 +362,7 @@ fn record_batch() {
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
     let on_sim = is_simulated();
     let table = if on_sim { simulated() } else { *start().table() };
-    let player = Player::new(&table, |name| if on_sim { None } else { symbol(name) });
+    let player = Player::new(&table);
     let alive = watchdog();
     for seed in first..first + count {
         if Instant::now() > until {

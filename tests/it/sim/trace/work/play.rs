@@ -7,12 +7,11 @@
 // The calls of a trace are C calls; which of them would crash a driver, is left out.
 #![allow(unsafe_code)]
 
-use super::functions::{Call, FUNCTIONS, Function, Param, find};
-use super::language::{Arg, Kind, Step, Trace};
+use super::functions::{FUNCTIONS, Param, find};
+use super::language::{Kind, Step, Trace};
 use super::marshal::{CALLS, DROPS, UNTOUCHED, outs, words};
 use super::world::{Held, World};
 use custack::driver::Table;
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
@@ -21,7 +20,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// A driver to play on.
 pub(super) struct Player<'a> {
     table: &'a Table,
-    symbols: HashMap<&'static str, usize>,
     /// Two contexts of its own, and the primary one.
     contexts: [usize; 3],
     fixed: [u64; 3],
@@ -37,15 +35,10 @@ pub(super) type Outcome = String;
 const QUARTER: u64 = 64;
 const FIXED: usize = 256;
 
-type Any = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u32;
-
 impl<'a> Player<'a> {
-    /// Makes the contexts and the memory. `symbols` finds what the table has not.
-    pub(super) fn new(table: &'a Table, symbols: impl Fn(&str) -> Option<usize>) -> Player<'a> {
-        let missing =
-            super::functions::FUNCTIONS.iter().filter(|function| matches!(function.call, Call::Symbol));
-        let symbols = missing.filter_map(|function| Some((function.name, symbols(function.name)?))).collect();
-        let mut player = Player { table, symbols, contexts: [0; 3], fixed: [0; 3], host: [0; 2], stream: 0 };
+    /// Makes the contexts and the memory.
+    pub(super) fn new(table: &'a Table) -> Player<'a> {
+        let mut player = Player { table, contexts: [0; 3], fixed: [0; 3], host: [0; 2], stream: 0 };
         // SAFETY: pointers are to locals.
         unsafe {
             for at in 0..3 {
@@ -83,28 +76,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn call(&self, function: &Function, words: &[u64]) -> Option<u32> {
-        match function.call {
-            Call::Table(call) => Some(call(self.table, words)),
-            Call::Symbol => self.symbol(function.name, words),
-        }
-    }
-
     /// Calls a function of the language for the player's own sake.
-    fn named(&self, name: &str, words: &[u64]) -> Option<u32> {
-        self.call(&FUNCTIONS[find(name)?], words)
-    }
-
-    /// Calls what the table has not.
-    fn symbol(&self, name: &str, words: &[u64]) -> Option<u32> {
-        let address = *self.symbols.get(name)?;
-        let mut w = [0; 12];
-        w[..words.len()].copy_from_slice(words);
-        // SAFETY: a C function whose arguments are integers and pointers, of which each takes a word.
-        unsafe {
-            let function: Any = std::mem::transmute(address);
-            Some(function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]))
-        }
+    fn named(&self, name: &str, words: &[u64]) -> u32 {
+        let function = find(name).expect("a function of the table");
+        (FUNCTIONS[function].call)(self.table, words)
     }
 
     /// Plays the trace from a state that is as every trace finds it. `said` hears each outcome as it comes, and before
@@ -224,9 +199,7 @@ impl<'a> Player<'a> {
         }
         let owner = stream.filter(|_| capturing).map_or(0, |stream| self.capture_graph(stream));
         let (words, places) = words(&turn.world, step);
-        let Some(mut status) = self.call(step.function(), &words) else {
-            return "left out: the driver lacks it".to_owned();
-        };
+        let mut status = (step.function().call)(self.table, &words);
         // Whether work is done already is not compared.
         if status == 600 {
             status = 0;
@@ -561,8 +534,8 @@ impl<'a> Player<'a> {
                         Kind::Exec => (table.cuGraphExecDestroy)(without_provenance_mut(raw)),
                         Kind::Memory => self.free(held.raw),
                         Kind::Module => (table.cuModuleUnload)(without_provenance_mut(raw)),
-                        Kind::Pool => self.named("cuMemPoolDestroy", &[held.raw]).unwrap_or(0),
-                        Kind::Library => self.named("cuLibraryUnload", &[held.raw]).unwrap_or(0),
+                        Kind::Pool => self.named("cuMemPoolDestroy", &[held.raw]),
+                        Kind::Library => self.named("cuLibraryUnload", &[held.raw]),
                         Kind::Object => {
                             (table.cuUserObjectRelease)(without_provenance_mut(raw), held.count as u32)
                         }
@@ -583,7 +556,7 @@ impl<'a> Player<'a> {
     /// was freed without an order after its stream had gone.
     fn free(&self, address: u64) -> u32 {
         match self.named("cuMemFreeAsync", &[address, self.stream as u64]) {
-            Some(0) => {
+            0 => {
                 self.wait(self.stream as u64);
                 0
             }
@@ -608,7 +581,7 @@ impl<'a> Player<'a> {
     fn reset_pools(&self) {
         let mut pool = 0u64;
         let place = (&raw mut pool).addr() as u64;
-        if self.named("cuDeviceGetDefaultMemPool", &[place, 0]) == Some(0) {
+        if self.named("cuDeviceGetDefaultMemPool", &[place, 0]) == 0 {
             self.named("cuDeviceSetMemPool", &[0, pool]);
             for (attribute, value) in [(1, 1), (2, 1), (3, 1), (4, 0)] {
                 let mut value: u64 = value;
@@ -657,9 +630,3 @@ enum Order {
 type Actor = (Sender<(Order, Turn)>, Receiver<(Outcome, Turn)>);
 
 const _: () = assert!(QUARTER * 4 == FIXED as u64);
-
-/// Whether an argument is an address in the memory that every trace finds.
-#[allow(dead_code)]
-fn is_fixed(arg: &Arg) -> bool {
-    matches!(arg, Arg::Slot(Kind::Fixed | Kind::Host, ..))
-}
