@@ -285,6 +285,12 @@ const OPERATIONS: [(&str, Operation); 33] = [
     }),
 ];
 
+/// Waits a moment, and tells whether what is left changed in it.
+fn settled_differs(seen: &mut (usize, usize), left: impl Fn() -> (usize, usize)) -> bool {
+    std::thread::sleep(Duration::from_millis(20));
+    std::mem::replace(seen, left()) != *seen
+}
+
 #[test]
 fn nothing_is_lost_where_the_driver_fails() {
     run_alone(|| {
@@ -300,7 +306,10 @@ fn nothing_is_lost_where_the_driver_fails() {
                 left()
             };
             operation().unwrap();
-            let before = Cell::new(left());
+            // What the first time used goes some time after it, too.
+            let mut seen = left();
+            while settled_differs(&mut seen, left) {}
+            let before = Cell::new(seen);
             sweep(operation, |result, error, fault| {
                 assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");
                 assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}, {fault}");
