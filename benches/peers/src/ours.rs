@@ -1,5 +1,6 @@
 //! custack.
 
+mod newer;
 #[path = "work.rs"]
 mod work;
 
@@ -83,6 +84,7 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
         }),
     ];
     benches.extend(work::benches(a));
+    benches.extend(newer::benches(a));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             let mut guards = Vec::with_capacity(depth);

@@ -65,6 +65,14 @@ pub fn print(rows: &[Row]) {
     for threads in [1, 2, 4, 8, 16] {
         at_most(&format!("{FOREIGN}, {threads} threads, ns"), ours(FOREIGN, threads), 15.0);
     }
+    for threads in [1, 16] {
+        for (task, _) in GRAPHS {
+            let ratio = over(ours(task, threads), ns(task, "raw", threads));
+            at_most(&format!("{task} on {threads} threads, times raw"), ratio, 1.05);
+        }
+        let ratio = over(ours(ORDERED, threads), ns(ORDERED, "raw", threads));
+        at_most(&format!("{ORDERED} on {threads} threads, times raw"), ratio, 1.1);
+    }
     let deep = over(ours(NESTED[3].0, 1), ours(NESTED[1].0, 1));
     at_most("g: a scope at depth 1000, times one at depth 10", deep, 1.5);
 }

@@ -29,6 +29,12 @@ pub const COPY: &str = "p. async copy of 4 KiB, locked";
 pub const BUFFER: &str = "q. 4 KiB buffer made and dropped";
 pub const FOREIGN: &str = "r. scope, foreign and current";
 pub const FOREIGN_SWITCH: &str = "s. scope over a foreign context";
+pub const GRAPHS: [(&str, usize); 3] = [
+    ("t. graph of 1 empty kernel", 1),
+    ("t. graph of 10 empty kernels", 10),
+    ("t. graph of 100 empty kernels", 100),
+];
+pub const ORDERED: &str = "u. 4 KiB in stream order";
 
 /// The kernel that is launched.
 pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n";
@@ -37,7 +43,7 @@ pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\
 pub const SIZE: usize = 4096;
 
 /// In the order of the table.
-pub const ALL: [&str; 25] = [
+pub const ALL: [&str; 29] = [
     CURRENT,
     EMPTY,
     SWITCH,
@@ -63,4 +69,8 @@ pub const ALL: [&str; 25] = [
     BUFFER,
     FOREIGN,
     FOREIGN_SWITCH,
+    GRAPHS[0].0,
+    GRAPHS[1].0,
+    GRAPHS[2].0,
+    ORDERED,
 ];

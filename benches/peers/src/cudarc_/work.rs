@@ -4,6 +4,7 @@
 use super::{LIBRARY, unbind};
 use crate::measure::{Bench, Run};
 use crate::tasks::*;
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use std::hint::black_box;
@@ -21,8 +22,18 @@ fn launch(stream: &CudaStream, function: &CudaFunction) {
     unsafe { stream.launch_builder(function).arg(&0u64).arg(&1u32).launch(shape) }.unwrap();
 }
 
+fn launch_graph(context: &Arc<CudaContext>, kernels: usize, run: &Run) {
+    let stream = context.new_stream().unwrap();
+    let empty = module(context).load_function("empty").unwrap();
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
+    (0..kernels).for_each(|_| launch(&stream, &empty));
+    let flags = CUgraphInstantiate_flags(0);
+    let graph = stream.end_capture(flags).unwrap().unwrap();
+    run.time_and_wait(|| graph.launch().unwrap(), || stream.synchronize().unwrap());
+}
+
 pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
-    let tasks: [Task; 9] = [
+    let tasks: [Task; 10] = [
         (LAUNCH, |context, run| {
             let stream = context.new_stream().unwrap();
             let empty = module(context).load_function("empty").unwrap();
@@ -76,6 +87,14 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
             let _beside = buffer();
             run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());
         }),
+        // The same again, as all its memory is in the order of a stream.
+        (ORDERED, |context, run| {
+            let stream = context.new_stream().unwrap();
+            // SAFETY: nobody reads it.
+            let buffer = || unsafe { stream.alloc::<u8>(SIZE) }.unwrap();
+            let _beside = buffer();
+            run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());
+        }),
     ];
     let in_context = |(task, work): Task| {
         Bench::new(task, LIBRARY, move |run| {
@@ -84,5 +103,12 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
             unbind();
         })
     };
-    tasks.map(in_context).into()
+    let graph = |(task, kernels): (&'static str, usize)| {
+        Bench::new(task, LIBRARY, move |run| {
+            context.bind_to_thread().unwrap();
+            launch_graph(context, kernels, run);
+            unbind();
+        })
+    };
+    tasks.map(in_context).into_iter().chain(GRAPHS.map(graph)).collect()
 }

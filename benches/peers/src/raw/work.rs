@@ -54,6 +54,14 @@ calls! {
     free(address: Handle) = "cuMemFree_v2";
     alloc_locked(memory: &mut *mut u8, size: usize) = "cuMemAllocHost_v2";
     free_locked(memory: *mut u8) = "cuMemFreeHost";
+    alloc_async(address: &mut Handle, size: usize, stream: Handle) = "cuMemAllocAsync";
+    free_async(address: Handle, stream: Handle) = "cuMemFreeAsync";
+    capture_begin(stream: Handle, mode: u32) = "cuStreamBeginCapture_v2";
+    capture_end(stream: Handle, graph: &mut Handle) = "cuStreamEndCapture";
+    graph_instantiate(executable: &mut Handle, graph: Handle, flags: u64) = "cuGraphInstantiateWithFlags";
+    graph_launch(executable: Handle, stream: Handle) = "cuGraphLaunch";
+    graph_destroy(graph: Handle) = "cuGraphDestroy";
+    executable_destroy(executable: Handle) = "cuGraphExecDestroy";
     copy(to: Handle, from: *const u8, size: usize, stream: Handle) = "cuMemcpyHtoDAsync_v2";
 }
 
@@ -88,6 +96,22 @@ impl Calls {
         self.launch_kernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments.as_mut_ptr(), null_mut());
     }
 
+    fn launch_graph(&self, kernels: usize, run: &Run) {
+        const THREAD_LOCAL: u32 = 1;
+        let (module, stream) = (self.module(), self.stream());
+        let empty = self.function(module);
+        let (mut graph, mut executable) = (0, 0);
+        self.capture_begin(stream, THREAD_LOCAL);
+        (0..kernels).for_each(|_| self.launch(empty, stream));
+        self.capture_end(stream, &mut graph);
+        self.graph_instantiate(&mut executable, graph, 0);
+        run.time_and_wait(|| self.graph_launch(executable, stream), || self.stream_wait(stream));
+        self.executable_destroy(executable);
+        self.graph_destroy(graph);
+        self.stream_destroy(stream);
+        self.module_unload(module);
+    }
+
     fn buffer(&self) -> Handle {
         let mut address = 0;
         self.alloc(&mut address, SIZE);
@@ -99,7 +123,7 @@ type Task = (&'static str, fn(&Calls, &Run));
 
 pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
     let calls = Calls::open()?;
-    let tasks: [Task; 9] = [
+    let tasks: [Task; 10] = [
         (LAUNCH, |calls, run| {
             let (module, stream) = (calls.module(), calls.stream());
             let empty = calls.function(module);
@@ -160,6 +184,18 @@ pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
             run.time(|| calls.free(black_box(calls.buffer())));
             calls.free(beside);
         }),
+        (ORDERED, |calls, run| {
+            let stream = calls.stream();
+            let buffer = || {
+                let mut address = 0;
+                calls.alloc_async(&mut address, SIZE, stream);
+                address
+            };
+            let beside = buffer();
+            run.time_and_wait(|| calls.free_async(black_box(buffer()), stream), || calls.stream_wait(stream));
+            calls.free_async(beside, stream);
+            calls.stream_destroy(stream);
+        }),
     ];
     let in_context = |(task, work): Task| {
         Bench::new(task, LIBRARY, move |run| {
@@ -168,5 +204,12 @@ pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
             driver.pop();
         })
     };
-    Ok(tasks.map(in_context).into())
+    let graph = |(task, kernels): (&'static str, usize)| {
+        Bench::new(task, LIBRARY, move |run| {
+            driver.push(context);
+            calls.launch_graph(kernels, run);
+            driver.pop();
+        })
+    };
+    Ok(tasks.map(in_context).into_iter().chain(GRAPHS.map(graph)).collect())
 }
