@@ -6,8 +6,8 @@ use crate::stream::{Stream, StreamWaitEventFlags};
 use std::borrow::Borrow;
 
 impl Stream {
-    /// Makes the stream's later work wait until the event's mark is passed: the one that it has now. The event may be
-    /// of another context. It may be given away, as in RustaCUDA, or lent.
+    /// Makes the stream's later work wait for the event's current marker. The event may belong to another context. It
+    /// may be passed by value, as in RustaCUDA, or by reference.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Launches.
 
-// A launch hands pointers to the kernel's parameters to the driver.
+// A launch passes pointers to the kernel's parameters to the driver.
 #![allow(unsafe_code)]
 
 use super::config::refuse_impossible;
@@ -45,11 +45,11 @@ impl Stream {
     {
         func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, shape, args) }
     }
 
-    /// What [`launch!`](crate::launch) does.
+    /// Launches a kernel, as [`launch!`](crate::launch) does.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Stream {
         B: Into<BlockSize>,
     {
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_arguments(func, shape, args) }
     }
 
@@ -97,7 +97,7 @@ impl Stream {
             many = args.iter().map(|argument| argument.pointer).collect();
             &many[..]
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, shape, pointers) }
     }
 
@@ -114,8 +114,8 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right.
+    /// `args` has a pointer for each of the kernel's parameters, to a value of its type, and the kernel's effects are
+    /// sound.
     #[doc(alias("cuLaunchKernelEx", "cuLaunchCooperativeKernel"))]
     pub unsafe fn launch_configured(
         &self,
@@ -124,7 +124,7 @@ impl Stream {
         args: &[*mut c_void],
     ) -> CudaResult<()> {
         func.refuse_another_count(args.len())?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, config.shape(), args) }
     }
 
@@ -145,7 +145,7 @@ impl Stream {
         config: impl Borrow<LaunchConfig>,
         args: &[Argument],
     ) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_arguments(func, config.borrow().shape(), args) }
     }
 
@@ -153,8 +153,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if the device has no room for all blocks at
-    /// once; those of a launch.
+    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if the device cannot run all blocks at once;
+    /// those of a launch.
     ///
     /// # Safety
     ///
@@ -176,13 +176,13 @@ impl Stream {
     {
         func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, Shape { cooperative: true, ..shape }, args) }
     }
 
     /// # Safety
     ///
-    /// As [`launch`](Self::launch).
+    /// As for [`launch`](Self::launch).
     #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
         refuse_impossible(&shape)?;
@@ -195,7 +195,7 @@ impl Stream {
         self.inner().with_current(|driver, stream| {
             // SAFETY: the function's module is borrowed or its library kept, and its context is the stream's, which is held.
             let function = unsafe { Held::new(func.inner) };
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             let launched = unsafe { driver.launch_kernel(function, func.name, shape, stream, args) };
             launched.map_err(|error| func.refused(driver, function, shape, error))
         })

@@ -29,7 +29,7 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
-// The handle of a function is good as long as its module, which each call vouches for.
+// The handle of a function is valid as long as its module, which each call vouches for.
 #![allow(unsafe_code)]
 
 mod argument;
@@ -86,11 +86,11 @@ enum Source<'a> {
 
 // SAFETY: the driver's functions may be called on any thread.
 unsafe impl Send for Function<'_> {}
-// SAFETY: as above; on several at once, too.
+// SAFETY: as above; also concurrently.
 unsafe impl Sync for Function<'_> {}
 
 impl Module {
-    /// A kernel of the module.
+    /// Returns a kernel of the module by name.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Function<'_> {
         self.with(|driver, function| driver.func_set_cache_config(function, number))
     }
 
-    /// Sets how wide the banks of the kernel's shared memory are, where the device can change it.
+    /// Sets the width of the banks of the kernel's shared memory, where the device can change it.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! The copying traits, and the copies behind them.
+//! The traits for copies, and their implementation.
 
-// Addresses go to the driver; see the `SAFETY` lines.
+// Passes addresses to the driver; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
 use super::allocation::Allocation;
@@ -16,20 +16,20 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
-/// Copying between the host and the device, done when the call returns.
+/// Copies between the host and the device that are done when the call returns.
 ///
-/// A copy from device memory to device memory of the same context may go on after the call has returned. What the
-/// context does later without a stream, or in a stream that is not
-/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), comes after it, and so does freeing either side.
+/// A copy from device memory to device memory of the same context may continue after the call has returned. Later work
+/// of the context without a stream, or in a stream that is not
+/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), waits for it, and so does freeing either side.
 ///
 /// Memory that was allocated in the order of a stream is copied in that order: behind what the stream has got so far. The
 /// call waits for it, between two pieces of device memory too.
 pub trait CopyDestination<O: ?Sized>: Sealed {
-    /// Copies from `source`, which has as many values.
+    /// Copies from `source`, which has the same number of values.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or any error of the driver.
     ///
     /// # Panics
     ///
@@ -37,11 +37,11 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD", "cuMemcpyPeer"))]
     fn copy_from(&mut self, source: &O) -> CudaResult<()>;
 
-    /// Copies to `dest`, which has as many values.
+    /// Copies to `dest`, which has the same number of values.
     ///
     /// # Errors
     ///
-    /// As [`copy_from`](Self::copy_from).
+    /// Those of [`copy_from`](Self::copy_from).
     ///
     /// # Panics
     ///
@@ -50,14 +50,14 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     fn copy_to(&self, dest: &mut O) -> CudaResult<()>;
 }
 
-/// Copying in a stream, while the program goes on.
+/// Copies in a stream, while the program continues.
 pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
-    /// Gives the stream a copy from `source`.
+    /// Submits a copy from `source` to the stream.
     ///
     /// # Errors
     ///
-    /// As [`CopyDestination::copy_from`]; [`InvalidHandle`](CudaError::InvalidHandle) if the stream is of another
-    /// context.
+    /// Those of [`CopyDestination::copy_from`]; [`InvalidHandle`](CudaError::InvalidHandle) if the stream belongs to
+    /// another context.
     ///
     /// # Panics
     ///
@@ -72,7 +72,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     #[doc(alias("cuMemcpyPeerAsync"))]
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
 
-    /// Gives the stream a copy to `dest`.
+    /// Submits a copy to `dest` to the stream.
     ///
     /// # Errors
     ///
@@ -93,28 +93,29 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
 
-/// Some device memory: where it is, how many values, and the context that it is of.
+/// A part of device memory: its address, the number of values, and its context.
 pub(super) struct DeviceSpan<T> {
     pub(super) address: u64,
     pub(super) count: usize,
-    /// Null for memory that custack does not know.
+    /// Null for memory that custack did not allocate.
     pub(super) context: UnownedContext,
     /// The stream in whose order the memory is.
     home: Option<Arc<Shared>>,
-    /// Freeing it failed, and may have taken effect.
+    /// Freeing it failed and may have taken effect.
     spent: bool,
     values: PhantomData<T>,
 }
 
 impl<T> DeviceSpan<T> {
-    /// The one value of a box.
+    /// The value of a box.
     pub(super) fn of(memory: &Allocation) -> DeviceSpan<T> {
         let spent = memory.is_spent() && mem::size_of::<T>() > 0;
         let home = memory.home().map(|home| Arc::clone(home.stream()));
         DeviceSpan { spent, home, ..DeviceSpan::new(memory.address(), 1, memory.context().clone()) }
     }
 
-    /// `count` values in memory of this context. A null one is looked for among what was given away.
+    /// `count` values in memory of this context. If the context is null, it is looked up among the memory that was
+    /// given away.
     pub(super) fn new(address: u64, count: usize, context: UnownedContext) -> DeviceSpan<T> {
         let context = if context.is_null() { given_away::context_at(address) } else { context };
         DeviceSpan { address, count, context, home: None, spent: false, values: PhantomData }
@@ -138,7 +139,7 @@ impl<T> DeviceSpan<T> {
         if self.context.is_null() { Ok(()) } else { self.context.usable() }
     }
 
-    /// Does `f` in the context of the memory, or in the stream's, unless there is nothing to copy.
+    /// Runs `f` in the context of the memory, or in the stream's, unless there is nothing to copy.
     fn copy(
         &self,
         other: usize,
@@ -188,28 +189,28 @@ impl<T> DeviceSpan<T> {
 
     /// # Safety
     ///
-    /// Without a stream none: the lengths are compared, and the memory is the program's own. With one, what
-    /// [`AsyncCopyDestination`] asks.
+    /// Without a stream there is no condition: the lengths are compared, and the memory is borrowed. With a stream, the
+    /// conditions of [`AsyncCopyDestination`].
     pub(super) unsafe fn write(self, from: &[T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(from.len(), stream, |driver, order| {
-            // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
+            // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) }
         })
     }
 
     /// # Safety
     ///
-    /// As [`write`](Self::write); and what is there is initialised and valid for `T`.
+    /// As for [`write`](Self::write), and the memory is initialised and valid for `T`.
     pub(super) unsafe fn read(self, to: &mut [T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(to.len(), stream, |driver, order| {
-            // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
+            // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { driver.copy_to_host(to.as_mut_ptr().cast(), self.address, self.bytes(), order) }
         })
     }
 
     /// # Safety
     ///
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub(super) unsafe fn write_from_device(
         self,
         from: DeviceSpan<T>,
@@ -230,10 +231,10 @@ impl<T> DeviceSpan<T> {
             if waits {
                 refuse_in_current("copy between two contexts")?;
             }
-            // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
+            // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { self.copy_here(driver, &from, order) }?;
-            // Freeing memory waits for the work of its own context, and for no other's: the source might be freed, and
-            // its pages unmapped, while this context yet reads it.
+            // Freeing memory waits for the work of its own context only: the source might be freed, and its pages
+            // unmapped, while this context still reads it.
             if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
     }

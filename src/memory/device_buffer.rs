@@ -1,6 +1,6 @@
-//! [`DeviceBuffer`]: device memory that is owned.
+//! [`DeviceBuffer`]: an owned array of values in device memory.
 
-// Allocates, frees, and makes slices of what it owns.
+// Allocates and frees what it owns, and makes slices of it.
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
@@ -19,8 +19,8 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// Values in device memory, on the heap of the context that was current when it was allocated; as `Box<[T]>` is on the
-/// host's. It derefs to a [`DeviceSlice`], which is indexed with ranges and copied.
+/// Values in device memory, in the context that was current when they were allocated; like `Box<[T]>` on the host. It
+/// derefs to a [`DeviceSlice`], which is indexed with ranges and copied.
 ///
 /// Its memory is at once there, and dropped on any thread it is freed when the work of its context is done; or it is
 /// allocated and freed in the order of a stream, where neither waits ([`uninitialized_in`](Self::uninitialized_in),
@@ -28,14 +28,14 @@ use std::ptr;
 /// gone, copies answer [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
 #[repr(C)]
 pub struct DeviceBuffer<T> {
-    // At offset 0, and the address first in it: programs in the wild read it there.
+    // At offset 0, with the address first in it: existing programs read it there.
     memory: Allocation,
     capacity: usize,
     values: PhantomData<T>,
 }
 
 impl<T> DeviceBuffer<T> {
-    /// Allocates memory for `size` values. Without values, or values without a size, nothing is allocated.
+    /// Allocates memory for `size` values. For no values, or zero-sized ones, nothing is allocated.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<DeviceBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
@@ -60,11 +60,11 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Those of [`uninitialized`](Self::uninitialized).
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8", "cuMemsetD8_v2"))]
     pub unsafe fn zeroed(size: usize) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next lines, or dropped.
@@ -101,7 +101,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     ///
     /// ```
     /// use custack::memory::{CopyDestination, DeviceBuffer};
@@ -135,7 +135,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8Async", "zeroed_async"))]
     pub unsafe fn zeroed_in<'a>(
         size: usize,
@@ -221,7 +221,8 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The memory has room for `capacity` values, they are written before they are read, and nothing else frees it.
+    /// The memory has space for `capacity` values, they are initialised and valid for `T` before they are read, and
+    /// nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: DevicePointer<T>, capacity: usize) -> DeviceBuffer<T> {
         let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
@@ -230,13 +231,13 @@ impl<T> DeviceBuffer<T> {
         DeviceBuffer { memory, capacity, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the error and the buffer back if that fails.
+    /// Frees the memory; if that fails, returns the error and the buffer.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
-    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
-    /// is it as it was.
+    /// Any error of the driver. It may have freed the memory all the same, so the returned buffer is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
+    /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"))]
     pub fn drop(dev_buf: DeviceBuffer<T>) -> DropResult<DeviceBuffer<T>> {
         let capacity = dev_buf.capacity;
@@ -246,7 +247,7 @@ impl<T> DeviceBuffer<T> {
         })
     }
 
-    /// The context that the memory is of; a null handle if nothing is allocated, or nothing is known.
+    /// The context of the memory; a null handle if nothing is allocated, or the context is not known.
     pub fn context(&self) -> &UnownedContext {
         self.memory.context()
     }
@@ -257,7 +258,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Those of [`uninitialized`](Self::uninitialized).
     #[doc(alias("cuMemcpyHtoD", "cuMemcpyHtoD_v2"))]
     pub fn from_slice(slice: &[T]) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
@@ -307,16 +308,16 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Those of [`uninitialized`](Self::uninitialized).
     ///
     /// # Safety
     ///
-    /// The slice is not written or freed, and the buffer not used, until the stream is there.
+    /// Until the stream has done the copy, the slice is not written or freed, and the buffer is not used.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
     pub unsafe fn from_slice_async(slice: &[T], stream: &Stream) -> CudaResult<DeviceBuffer<T>> {
-        // SAFETY: written by the stream; until then the caller does not use it.
+        // SAFETY: the stream writes it; until then the caller does not use it.
         let mut buffer = unsafe { DeviceBuffer::uninitialized(slice.len()) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { buffer.async_copy_from(slice, stream) }?;
         Ok(buffer)
     }
@@ -326,14 +327,14 @@ impl<T> Deref for DeviceBuffer<T> {
     type Target = DeviceSlice<T>;
 
     fn deref(&self) -> &DeviceSlice<T> {
-        // SAFETY: the memory that the buffer owns, lent as the buffer is.
+        // SAFETY: the buffer owns the memory, and is borrowed as long as the slice.
         unsafe { DeviceSlice::of(self.memory.address(), self.memory.number(), self.capacity) }
     }
 }
 
 impl<T> DerefMut for DeviceBuffer<T> {
     fn deref_mut(&mut self) -> &mut DeviceSlice<T> {
-        // SAFETY: the memory that the buffer owns, lent as the buffer is.
+        // SAFETY: the buffer owns the memory, and is borrowed as long as the slice.
         unsafe { DeviceSlice::of_mut(self.memory.address(), self.memory.number(), self.capacity) }
     }
 }

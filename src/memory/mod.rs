@@ -1,18 +1,18 @@
 //! Memory: on the device, managed for both sides, page-locked on the host, and in arrays.
 //!
-//! | | where it is | who may use it |
+//! | | location | used by |
 //! |---|---|---|
 //! | [`DeviceBox`], [`DeviceBuffer`] | on the device | kernels; the host copies |
 //! | [`PitchedBuffer`] | on the device, in rows | kernels; the host copies |
-//! | [`UnifiedBox`], [`UnifiedBuffer`] | moves | both, one after the other |
+//! | [`UnifiedBox`], [`UnifiedBuffer`] | migrates | both, in turn |
 //! | [`LockedBuffer`] | on the host, page-locked | the host; copies to and from it are asynchronous and fast |
 //! | [`RegisteredSlice`] | the program's own, page-locked in place | as well |
 //! | [`ArrayObject`](array::ArrayObject) | on the device | textures and surfaces |
 //!
-//! Memory belongs to the context that was current when it was allocated, and remembers it: it is freed on any thread,
-//! whatever is current there. It keeps its context at the driver until it is freed itself, because a destroyed context
-//! gives its addresses to others; if the context's owner goes first, copies answer
-//! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and what the host has references to stays good.
+//! Memory belongs to the context that was current when it was allocated, and can be freed on any thread, whatever is
+//! current there. It keeps its context at the driver until it is freed, because the driver reuses the addresses of a
+//! destroyed context. If the context's owner is dropped first, copies return
+//! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and the host's references stay valid.
 //!
 //! # At once, or in the order of a stream
 //!

@@ -1,8 +1,8 @@
-//! Streams: work that the device does in its order, while the program goes on.
+//! Streams: work that the device does in order, while the program continues.
 //!
-//! A [`Stream`] belongs to the context that was current when it was made, and remembers it: it works on any thread,
-//! whatever is current there. Work of one stream is done in the order in which it was given; streams among each other
-//! are ordered by [events](crate::event).
+//! A [`Stream`] belongs to the context that was current when it was made, and works on any thread, whatever is current
+//! there. Work in one stream is done in the order in which it was submitted; [events](crate::event) order the work of
+//! several streams.
 //!
 //! ```
 //! use custack::stream::{Stream, StreamFlags};
@@ -25,7 +25,7 @@
 //!
 //! The last three deref to [`Stream`]: they can be used wherever a `&Stream` is asked for.
 
-// Raw handles from the caller, and flags of the driver's.
+// Raw handles from the caller, and the driver's flags.
 #![allow(unsafe_code)]
 
 mod attributes;
@@ -56,7 +56,7 @@ use std::ptr;
 use std::sync::Arc;
 
 bitflags! {
-    /// How a stream is made.
+    /// Options for making a stream.
     pub struct StreamFlags: u32 {
         /// No flag.
         const DEFAULT = 0x00;
@@ -67,7 +67,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// How a stream waits for an event.
+    /// Options for waiting for an event.
     pub struct StreamWaitEventFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
@@ -83,7 +83,7 @@ bitflags! {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Stream {
-    // At offset 0: programs in the wild read the handle there.
+    // At offset 0: existing programs read the handle there.
     raw: CUstream,
     inner: Arc<Shared>,
 }
@@ -130,8 +130,8 @@ impl UnownedContext {
 
 impl Stream {
     /// Makes a stream in the current context. A priority outside the context's range
-    /// ([`stream_priority_range`](UnownedContext::stream_priority_range)) is moved to its nearer end; lower numbers go
-    /// first.
+    /// ([`stream_priority_range`](UnownedContext::stream_priority_range)) is clamped to it; lower numbers have
+    /// precedence.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Stream {
         Resource::make(make, destroy).map(Stream::from)
     }
 
-    /// The flags that the stream was made with; bits that have no name are kept.
+    /// The flags that the stream was made with, including bits without a name.
     ///
     /// # Errors
     ///
@@ -153,11 +153,11 @@ impl Stream {
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
         self.refuse_in_capture("ask for the flags of a stream")?;
         let bits = self.inner.with(Driver::stream_get_flags)?;
-        // SAFETY: any bits are good; the driver may have newer ones.
+        // SAFETY: any bits are valid; the driver may have newer flags.
         Ok(unsafe { StreamFlags::from_bits_unchecked(bits) })
     }
 
-    /// The priority that the stream has got.
+    /// The stream's actual priority.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Stream {
         self.inner.with(Driver::stream_get_priority)
     }
 
-    /// The driver's own number of the stream, never used again in this process (CUDA 12.0 and later).
+    /// The driver's own number of the stream, never reused in this process (CUDA 12.0 and later).
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl Stream {
         self.inner.with(Driver::stream_get_id)
     }
 
-    /// The context that the stream is of.
+    /// The stream's context.
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
@@ -194,7 +194,7 @@ impl Stream {
         self.inner.context().device()
     }
 
-    /// Whether all work given so far is done.
+    /// Whether all work submitted so far is done.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl Stream {
         }
     }
 
-    /// Waits until all work given so far is done.
+    /// Waits until all work submitted so far is done.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl Stream {
         }
     }
 
-    /// Takes ownership of a stream of the current context, made elsewhere or given away with
+    /// Takes ownership of a stream of the current context, made elsewhere or given up with
     /// [`into_raw`](Self::into_raw).
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The handle is a stream's of the current context, and nothing else will destroy it.
+    /// The handle is that of a stream of the current context, and nothing else will destroy it.
     pub unsafe fn from_raw(raw: CUstream) -> CudaResult<Stream> {
         let context = UnownedContext::of_this_thread()?;
         if [ptr::null_mut(), CU_STREAM_LEGACY, CU_STREAM_PER_THREAD].contains(&raw) {
@@ -257,7 +257,7 @@ impl Stream {
                 CudaError::InvalidHandle.note(format_args!("to own {raw:p}, which is a default stream"))
             );
         }
-        // SAFETY: the caller vouches for it.
+        // SAFETY: as the caller guarantees.
         Ok(unsafe { Resource::new(raw, context, destroy) }.into())
     }
 
@@ -266,9 +266,9 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have destroyed the stream all the same, so the one that comes back answers
-    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
-    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
+    /// Any error of the driver. It may have destroyed the stream all the same, so the returned one refuses every use
+    /// with [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is the stream unchanged.
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
         let Some(shared) = Arc::into_inner(stream.inner) else { return Ok(()) };

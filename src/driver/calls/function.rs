@@ -1,4 +1,4 @@
-//! The calls of the execution chapter with Rust's types: attributes of functions, and launches.
+//! The calls of the execution chapter with Rust types: attributes of functions, and launches.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::raw::c_void;
 use std::ptr;
 
-/// How a kernel is launched.
+/// The launch parameters of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
@@ -223,8 +223,8 @@ impl Driver {
 
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type; what the kernel does with them
-    /// is the caller's business.
+    /// `parameters` has a pointer for each of the kernel's parameters, to a value of its type, and the kernel's effects
+    /// are sound.
     pub(crate) unsafe fn launch_kernel(
         &self,
         function: Held<'_, CUfunction>,

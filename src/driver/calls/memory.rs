@@ -10,7 +10,7 @@ use crate::error::CudaResult;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 
-/// The stream of a copy; without one it is done when the call returns.
+/// The stream of a copy; without one the copy is done when the call returns.
 pub(crate) type Order<'a> = Option<Held<'a, CUstream>>;
 
 /// What memory is filled with, as wide as its elements are.
@@ -52,7 +52,7 @@ impl Driver {
     /// A driver that fails after it has allocated has written the address.
     fn undo_alloc(&self, address: u64) {
         if address != 0 {
-            // SAFETY: allocated a moment ago, and given to no one.
+            // SAFETY: just allocated, and given to nothing else.
             let _ = unsafe { self.mem_free(address) };
         }
     }
@@ -61,7 +61,7 @@ impl Driver {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemAllocHost_v2(&mut memory, size)).inspect_err(|_| {
             if !memory.is_null() {
-                // SAFETY: allocated a moment ago, and given to no one.
+                // SAFETY: just allocated, and given to nothing else.
                 let _ = unsafe { self.mem_free_host(memory) };
             }
         })?;
@@ -126,7 +126,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The device's address is the caller's to write, and the host's readable for so many bytes, until the copy is done.
+    /// Until the copy is done, the device address is valid for writes, and the host address for reads, of `size` bytes.
     pub(crate) unsafe fn copy_to_device(
         &self,
         to: u64,
@@ -142,8 +142,8 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The host's address is writable for so many bytes until the copy is done, and what the device has at its own is
-    /// initialised and valid for the type that the host reads it as.
+    /// Until the copy is done, the host address is valid for writes of `size` bytes, and the device memory is
+    /// initialised and valid for the type that the host reads.
     pub(crate) unsafe fn copy_to_host(
         &self,
         to: *mut c_void,
@@ -159,7 +159,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The addresses are the caller's to write and to read, for so many bytes, until the copy is done.
+    /// Until the copy is done, the addresses are valid for writes and for reads of `size` bytes.
     pub(crate) unsafe fn copy_on_device(
         &self,
         to: u64,
@@ -223,7 +223,7 @@ impl Driver {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemHostAlloc(&mut memory, size, flags)).inspect_err(|_| {
             if !memory.is_null() {
-                // SAFETY: allocated a moment ago, and given to no one.
+                // SAFETY: just allocated, and given to nothing else.
                 let _ = unsafe { self.mem_free_host(memory) };
             }
         })?;
@@ -273,7 +273,7 @@ impl Driver {
         };
         asked.inspect_err(|_| {
             if address != 0 {
-                // SAFETY: allocated a moment ago, and given to no one.
+                // SAFETY: just allocated, and given to nothing else.
                 let _ = unsafe { self.mem_free_async(address, stream) };
             }
         })?;

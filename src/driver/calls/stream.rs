@@ -1,4 +1,4 @@
-//! The calls of the stream chapter with Rust's types.
+//! The calls of the stream chapter with Rust types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
@@ -10,7 +10,7 @@ use crate::error::{CudaError, CudaResult};
 use std::os::raw::c_void;
 use std::ptr;
 
-/// The capture mode under which what is forbidden during captures is allowed.
+/// The capture mode that allows the calls which other modes forbid during a capture.
 pub(crate) const RELAXED: u32 = 2;
 
 /// The number that an attribute's value begins with.
@@ -140,8 +140,8 @@ impl Driver {
         ask!(self.cuStreamAddCallback(stream.raw(), callback, data, 0))
     }
 
-    /// Sets which calls a capture of a stream forbids this thread to make, and gives the mode before: 0 those that no
-    /// thread may make while any captures, 1 those while this thread captures, 2 none. The driver takes any number.
+    /// Sets which calls a stream capture forbids on this thread, and returns the previous mode: 0 those that no thread
+    /// may make during any capture, 1 those during a capture of this thread, 2 none. The driver accepts any number.
     pub(crate) fn thread_exchange_stream_capture_mode(&self, mode: u32) -> CudaResult<u32> {
         let mut mode = mode;
         ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))?;

@@ -27,7 +27,7 @@ unsafe fn put_unless_host_function(out: *mut CUdeviceptr) {
 
 /// # Safety
 ///
-/// As `cuMemAlloc`'s: `out` is NULL or may be written.
+/// As for `cuMemAlloc`: `out` is NULL or valid for a write.
 unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -> CUresult {
     // SAFETY: the caller guarantees it.
     unsafe {
@@ -49,7 +49,7 @@ unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -
 }
 
 fn free(address: u64, kinds: &[Kind]) -> CUresult {
-    // The driver frees when the work before is done.
+    // The driver frees the memory when earlier work is done.
     wait_for_current_work();
     call(|m| {
         let of_pool = lock().user_of(address).filter(|_| kinds.contains(&Kind::Device));
@@ -374,7 +374,7 @@ c_abi! {
     fn cuArray3DCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR) {
         give(array, |m| {
             if descriptor.is_null() {
-                return m.refuse(INVALID_VALUE, "an array needs a descriptor, and got NULL");
+                return m.refuse(INVALID_VALUE, "the descriptor of the array is NULL");
             }
             m.create_array(!array.is_null(), descriptor.read()).map(|handle| handle as CUarray)
         })

@@ -127,7 +127,7 @@ c_abi! {
             if image.is_null() {
                 return m.refuse(INVALID_VALUE, "the image is NULL");
             }
-            // Machine code tells its own length, and is not read; a text ends with its NUL.
+            // Machine code contains its own length, and is not read; a text ends with its NUL.
             m.load_module(CStr::from_ptr(image.cast()).to_bytes()).map(|handle| handle as CUmodule)
         })
     }
