@@ -9,10 +9,10 @@
 //!
 //! # What was asked
 //!
-//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that
-//! failed. They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
-//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error. `Debug` gives the
-//! same sentence: it is what a `main` that returns an error prints.
+//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that failed.
+//! They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
+//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error. `Debug` gives
+//! the same sentence: it is what a `main` that returns an error prints.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags, ContextStack};

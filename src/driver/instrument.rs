@@ -37,8 +37,8 @@ static INNER: OnceLock<Table> = OnceLock::new();
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// What some of the threads have done. With one of them for all, each call would wait for a cache line that every other
-/// call writes. So threads take turns at having one of several: what a thread adds stays when it has ended, and a thread
-/// more costs no memory.
+/// call writes. So threads take turns at having one of several: what a thread adds stays when it has ended, and a
+/// thread more costs no memory.
 #[repr(align(128))]
 struct Shard {
     made: [AtomicU64; COUNT],
@@ -150,8 +150,8 @@ pub fn calls_of_all_threads() -> Calls {
 /// Runs the closure, and tells which calls were made meanwhile, on whatever thread.
 ///
 /// All calls that workers made are in it if the closure has waited for the workers. So are those of other tests that
-/// run at the same time: a test that claims an exact number wants a process of its own, as each file under `tests/` has,
-/// or `--test-threads=1`.
+/// run at the same time: a test that claims an exact number wants a process of its own, as each file under `tests/`
+/// has, or `--test-threads=1`.
 ///
 /// ```
 /// use custack::driver::{self, Choice, instrument};

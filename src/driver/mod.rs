@@ -122,8 +122,8 @@ thread_local! {
     static FAILED: Cell<(Option<(&'static str, CUresult)>, bool)> = const { Cell::new((None, false)) };
 }
 
-/// The call of this thread since the last time that most likely broke a capture: the first that was refused because of one,
-/// else the last that failed before calls answered that it is broken.
+/// The call of this thread since the last time that most likely broke a capture: the first that was refused because of
+/// one, else the last that failed before calls answered that it is broken.
 pub(crate) fn take_what_broke() -> Option<(&'static str, CUresult)> {
     FAILED.take().0
 }

@@ -67,7 +67,8 @@ told! {
             /// Its value.
             value: String,
         },
-        /// The environment variable `CUSTACK_SIM_DEVICES` is not a number of devices that the simulated driver can have.
+        /// The environment variable `CUSTACK_SIM_DEVICES` is not a number of devices that the simulated driver can
+        /// have.
         #[error("CUSTACK_SIM_DEVICES={value}: expected a number from 0 to 64")]
         UnknownDeviceCount {
             /// Its value.

@@ -13,10 +13,10 @@ thread_local! {
 impl CudaError {
     /// What this thread asked for when it last got this error, and what was wrong with it: "to ...".
     ///
-    /// The note belongs to the thread, not to the error. So print an error, or take its text, on the thread that got it and
-    /// before the next call: an error that was kept while the same error came up again shows the later note, and on another
-    /// thread it shows that thread's, or none. Destructors leave the note as it is. `None` when this thread's last failure
-    /// was another error.
+    /// The note belongs to the thread, not to the error. So print an error, or take its text, on the thread that got it
+    /// and before the next call: an error that was kept while the same error came up again shows the later note, and on
+    /// another thread it shows that thread's, or none. Destructors leave the note as it is. `None` when this thread's
+    /// last failure was another error.
     ///
     /// ```
     /// # fn main() -> Result<(), custack::error::CudaError> {
@@ -82,8 +82,8 @@ impl Drop for KeptNote {
 
 impl std::error::Error for CudaError {}
 
-// From the table, never from the driver. Not by thiserror's derive, which writes an arm for each of a hundred variants, all
-// with the same text: that was a twelfth of the whole crate's code before optimisation.
+// From the table, never from the driver. Not by thiserror's derive, which writes an arm for each of a hundred variants,
+// all with the same text: that was a twelfth of the whole crate's code before optimisation.
 impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

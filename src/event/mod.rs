@@ -48,11 +48,11 @@ bitflags! {
 }
 
 bitflags! {
-    /// How an event is recorded.
+    /// Flags of [`Event::record_with_flags`].
     pub struct EventRecordFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
-        /// In a capture: the graph records the event, at each launch, for those outside of it.
+        /// In a capture: at each launch the graph records the event for waits outside the graph.
         const EXTERNAL = 0x1;
     }
 }
@@ -68,8 +68,8 @@ pub enum EventStatus {
 
 /// A marker in a stream; see the [module](self).
 ///
-/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there. It may
-/// be shared: by reference, or in an `Arc`.
+/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there. It
+/// may be shared: by reference, or in an `Arc`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Event(Resource<CUevent>);
@@ -80,8 +80,8 @@ impl UnownedContext {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call;
-    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle;
-    /// [`InvalidValue`](CudaError::InvalidValue) for flags that do not go together.
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle; [`InvalidValue`](CudaError::InvalidValue) for
+    /// flags that cannot be combined.
     ///
     /// ```
     /// use custack::context::{ContextStack, CurrentContext};
@@ -139,7 +139,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL` where the stream is not
+    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL` if the stream is not
     /// capturing.
     #[doc(alias = "cuEventRecordWithFlags")]
     pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
@@ -148,14 +148,14 @@ impl Event {
         self.0.with_both(stream.inner(), |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
         })?;
-        // An external record is a node of the capture, and no part of its order.
+        // An external record is a node of the capture, and does not order its work.
         if !flags.contains(EventRecordFlags::EXTERNAL) {
             self.note_recorded(stream);
         }
         Ok(())
     }
 
-    /// Notes in which capture the event was last recorded, if in one.
+    /// Notes in which capture the event was last recorded, if any.
     #[inline]
     fn note_recorded(&self, stream: &Stream) {
         if captures::any() {
@@ -212,12 +212,12 @@ impl Event {
         self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
     }
 
-    /// The time from `start` to this event, to about half a microsecond.
+    /// The time from `start` to this event, with a resolution of about half a microsecond.
     ///
     /// # Errors
     ///
-    /// Like [`elapsed_time_f32`](Self::elapsed_time_f32); [`InvalidValue`](CudaError::InvalidValue) if `start` came after
-    /// this event.
+    /// Like [`elapsed_time_f32`](Self::elapsed_time_f32); [`InvalidValue`](CudaError::InvalidValue) if `start` came
+    /// after this event.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
     pub fn elapsed_time(&self, start: &Event) -> CudaResult<Duration> {
         let millis = self.elapsed_time_f32(start)?;
@@ -267,7 +267,7 @@ impl Event {
         event.0.drop().map_err(|(error, inner)| (error, Event(inner)))
     }
 
-    /// Refuses what a capture that is in progress would be broken by.
+    /// Refuses a call that would break a capture in progress.
     #[inline]
     fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
         captures::refuse_of(self.0.raw().addr(), what)?;
@@ -279,7 +279,7 @@ impl Event {
     }
 }
 
-/// Destroys an event, and forgets that it was recorded in a capture: the driver may give its handle out again.
+/// Destroys an event, and removes it from the list of captures, because the driver may reuse its handle.
 fn destroy(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
     if captures::any() {
         captures::forget_event(event.address());

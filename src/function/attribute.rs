@@ -76,7 +76,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device cannot have.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device does not allow.
     #[doc(alias = "cuFuncSetAttribute")]
     pub fn set(&mut self, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         let number = attr.number()?;

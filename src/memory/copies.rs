@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// of the context without a stream, or in a stream that is not
 /// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), waits for it, and so does freeing either side.
 ///
-/// Memory that was allocated in the order of a stream is copied in that order: behind what the stream has got so far. The
-/// call waits for it, between two pieces of device memory too.
+/// Memory in the order of a stream is copied in that order, after the present work of the stream. The call waits for
+/// the copy, even between two pieces of device memory.
 pub trait CopyDestination<O: ?Sized>: Sealed {
     /// Copies from `source`, which has the same number of values.
     ///
@@ -65,9 +65,8 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Safety
     ///
-    /// Neither side is freed, and the source not written and the destination not used, until the stream is there. Memory
-    /// that is freed in the order of the same stream, or [waits](super::DeviceBuffer::also_used_in) for it, may be dropped
-    /// at once.
+    /// Neither side is freed, and the source not written and the destination not used, until the copy is done. Memory
+    /// in the order of the same stream, or [used in](super::DeviceBuffer::also_used_in) it, may be dropped at once.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     #[doc(alias("cuMemcpyPeerAsync"))]
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
@@ -76,7 +75,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Errors
     ///
-    /// As [`async_copy_from`](Self::async_copy_from).
+    /// Like [`async_copy_from`](Self::async_copy_from).
     ///
     /// # Panics
     ///
@@ -84,11 +83,11 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Safety
     ///
-    /// As [`async_copy_from`](Self::async_copy_from).
+    /// Like [`async_copy_from`](Self::async_copy_from).
     #[doc(alias("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
 
-    /// Has the stream come after what the streams have that the memory on both sides is in the order of.
+    /// Makes the stream wait for the streams in whose order the memory on both sides is.
     #[doc(hidden)]
     fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
@@ -157,7 +156,7 @@ impl<T> DeviceSpan<T> {
         self.in_stream(stream, f)
     }
 
-    /// Does `f` in this stream; without one in the home of the memory, and then it waits for it, or in no stream.
+    /// Calls `f` with this stream; without one with the home of the memory, and then waits; else with no stream.
     pub(super) fn in_stream(
         &self,
         stream: Option<&Stream>,
@@ -173,7 +172,7 @@ impl<T> DeviceSpan<T> {
             refuse_unsafe("copy and wait for it")?;
             return home.with(|driver, stream| {
                 f(driver, Some(stream))?;
-                // The host's memory is the caller's again in any case, so this is tried twice.
+                // The caller may use the host memory afterwards in any case, so this is tried twice.
                 driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream))
             });
         };
@@ -226,7 +225,7 @@ impl<T> DeviceSpan<T> {
         }
         self.copy(from.count, stream, |driver, order| {
             let is_foreign = from.context != self.context;
-            // Memory in the order of a stream is freed without waiting for what is in none.
+            // A free in the order of a stream does not wait for work outside of streams.
             let waits = order.is_none() && (is_foreign || from.home.is_some());
             if waits {
                 refuse_in_current("copy between two contexts")?;
@@ -239,7 +238,7 @@ impl<T> DeviceSpan<T> {
         })
     }
 
-    /// Has the stream come after what the home of the memory has, if it has another one.
+    /// Makes the stream wait for the home of the memory, if that is another stream.
     pub(super) fn order_before(&self, stream: &Stream) -> CudaResult<()> {
         match &self.home {
             Some(home) if !Arc::ptr_eq(home, stream.inner()) => home.before(stream.inner()),
@@ -247,12 +246,12 @@ impl<T> DeviceSpan<T> {
         }
     }
 
-    /// Waits until this memory's own order has come to where the program is, unless the other's is the same.
+    /// Waits for the home of this memory, unless the other memory has the same home.
     fn wait_unless_in_order_of(&self, other: &DeviceSpan<T>) -> CudaResult<()> {
         match (&self.home, &other.home) {
             (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
             (Some(home), _) => home.with(Driver::stream_synchronize),
-            // What was copied to it without a stream may not be there yet.
+            // An earlier copy to it without a stream may not be done yet.
             (None, _) => self.context.inside(|driver| {
                 // SAFETY: null is the default stream of the context, which is current.
                 driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
@@ -262,28 +261,28 @@ impl<T> DeviceSpan<T> {
 
     /// # Safety
     ///
-    /// As [`Driver::copy_on_device`].
+    /// Like [`Driver::copy_on_device`].
     unsafe fn copy_here(&self, driver: &Driver, from: &DeviceSpan<T>, order: Order<'_>) -> CudaResult<()> {
         let (to, at, size) = (self.address, from.address, self.bytes());
         if from.context == self.context || from.context.is_null() || self.context.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             return unsafe { driver.copy_on_device(to, at, size, order) };
         }
         from.context.lease(|source| {
-            // SAFETY: the caller's promise; each address is of its context.
+            // SAFETY: as the caller guarantees; each address is of its context.
             self.context.lease(|own| unsafe { driver.copy_peer((to, own), (at, source), size, order) })
         })??
     }
 
     /// # Safety
     ///
-    /// As [`write`](Self::write); the values are as wide as the elements of the fill.
+    /// Like [`write`](Self::write); the values have the width of the fill's elements.
     pub(super) unsafe fn fill(self, value: Fill, stream: Option<&Stream>) -> CudaResult<()> {
         if self.count == 0 {
             return Ok(());
         }
         self.in_stream(stream, |driver, order| {
-            // SAFETY: so many elements are there; how long they stay is the caller's promise.
+            // SAFETY: the memory has this many elements; the caller guarantees how long it lives.
             unsafe { driver.fill(self.address, value, self.count, order) }
         })
     }

@@ -1,9 +1,8 @@
 //! Checks images before they reach the driver.
 //!
-//! `cuModuleLoadDataEx` is given an address and no length: it reads a text to its NUL, and machine code as far as the
-//! numbers in it say. So an image from safe code is copied to where a NUL follows, and machine code is looked through
-//! first, whether each part that the driver finds by a number in the image is within the image. What the parts mean is
-//! the driver's business.
+//! `cuModuleLoadDataEx` takes an address without a length: it reads a text up to its NUL, and machine code as far as
+//! the headers say. So an image from safe code is copied and a NUL is appended, and machine code is checked first:
+//! every part that its headers refer to must be within the image. The contents of the parts are not checked.
 
 use crate::error::{CudaError, CudaResult};
 use std::fmt::Display;
@@ -44,7 +43,7 @@ pub(super) fn checked_text(text: &[u8]) -> CudaResult<Vec<u8>> {
     checked(text)
 }
 
-/// What is wrong with an image.
+/// Why an image is refused.
 type Wrong = String;
 
 /// The part of the image that the driver reads.
@@ -159,7 +158,7 @@ fn elf(image: &[u8]) -> Result<(), Wrong> {
 
 const FATBIN_HEADER: u64 = 16;
 const ENTRY_HEADER: u64 = 64;
-/// The kind of entry that is a text.
+/// The kind of an entry that is PTX.
 const PTX: u64 = 1;
 /// Flags of an entry, one for each compression method of its payload.
 const COMPRESSED: u64 = 0x1000 | 0x2000 | 0x8000;

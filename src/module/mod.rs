@@ -119,7 +119,7 @@ impl Module {
         Symbol::of((address, size), self.context().clone(), name, None)
     }
 
-    /// The context that the module is loaded in.
+    /// The module's context.
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
@@ -168,7 +168,7 @@ impl Module {
     }
 }
 
-/// Loads what was looked at: `image::checked` gave it.
+/// Loads an image that `image::checked` returned.
 fn loading(image: &[u8]) -> impl FnOnce(&Driver) -> CudaResult<CUmodule> + '_ {
     // SAFETY: a text with its NUL, or machine code that is as long as it says.
     |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) }
@@ -179,7 +179,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// Those of [`Module::load_from_bytes`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call.
+    /// Those of [`Module::load_from_bytes`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver
+    /// call.
     ///
     /// ```
     /// use custack::context::{ContextStack, CurrentContext};
@@ -223,7 +224,7 @@ fn path(name: &CStr) -> io::Result<PathBuf> {
     name.to_str().map(PathBuf::from).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// What a variable keeps alive.
+/// What keeps a variable's code loaded.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {}
 
 /// A variable of a module, which it borrows, or of a [library](crate::library) in one context.
@@ -243,14 +244,14 @@ pub(crate) trait Kept: fmt::Debug + Send + Sync {}
 pub struct Symbol<'a, T: DeviceCopy> {
     ptr: DevicePointer<T>,
     context: UnownedContext,
-    /// What keeps the variable, if no module that is borrowed does.
+    /// What keeps the code loaded, if the variable does not borrow a module.
     #[allow(dead_code, reason = "it only lives")]
     kept: Option<Arc<dyn Kept + 'a>>,
     value: PhantomData<(&'a Module, T)>,
 }
 
 impl<'a, T: DeviceCopy> Symbol<'a, T> {
-    /// A variable of so many bytes at this address, in memory of this context.
+    /// A variable at this address, of this size and in this context.
     ///
     /// # Errors
     ///
@@ -271,7 +272,7 @@ impl<'a, T: DeviceCopy> Symbol<'a, T> {
         Ok(Symbol { ptr, context, kept, value: PhantomData })
     }
 
-    /// The context that the variable is in.
+    /// The variable's context.
     pub fn context(&self) -> &UnownedContext {
         &self.context
     }
@@ -295,7 +296,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
         let driver = driver()?;
-        // SAFETY: the variable is as large as the value, which `of` has seen.
+        // SAFETY: the variable has the size of the value, as `of` checked.
         self.context.lease(|_| unsafe { driver.copy_to_device(to, from, size, None) })?
     }
 

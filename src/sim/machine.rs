@@ -220,7 +220,7 @@ impl Machine {
         self.contexts.get_mut(index)?.as_deref_mut()
     }
 
-    /// As [`get`](Self::get), to look at.
+    /// Like [`get`](Self::get), to look at.
     pub(super) fn peek(&self, handle: Handle) -> Option<&Ctx> {
         self.contexts.get(self.index(handle)?)?.as_deref()
     }

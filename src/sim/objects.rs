@@ -86,8 +86,8 @@ impl Objects {
         }
     }
 
-    /// How many there are that a context has, and libraries; functions go with their modules, and the modules and kernels of
-    /// libraries with those.
+    /// How many there are that a context has, and libraries; functions go with their modules, and the modules and
+    /// kernels of libraries with those.
     pub(super) fn count(&mut self) -> usize {
         let mut counted = 0;
         for object in self.by_handle.values_mut() {

@@ -1,4 +1,4 @@
-//! Functions of the program that a stream calls.
+//! Functions of the program that a stream calls (callbacks).
 
 // The function that the driver calls gets back a pointer that was passed to the driver.
 #![allow(unsafe_code)]

@@ -21,11 +21,11 @@ pub(crate) struct Shape {
     pub(crate) block: [u32; 3],
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
-    /// What few launches ask for.
+    /// Options that few launches need.
     pub(crate) more: More,
 }
 
-/// What a launch can ask for beside its sizes; by default nothing.
+/// The options of a launch besides its sizes; by default none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct More {
     pub(crate) cluster: Option<[u32; 3]>,
@@ -139,7 +139,7 @@ impl Driver {
         }
     }
 
-    /// Where each parameter of a kernel lies among all, in bytes; `None` if the driver is too old to tell.
+    /// The byte range of each parameter of a kernel; `None` if the driver is too old to say.
     pub(crate) fn func_get_parameters(
         &self,
         function: Held<'_, CUfunction>,

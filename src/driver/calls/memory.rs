@@ -84,7 +84,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The address is the caller's to write, for so many elements, until the fill is done.
+    /// The address is valid for writes of `count` elements until the fill is done.
     pub(crate) unsafe fn fill(&self, to: u64, value: Fill, count: usize, order: Order<'_>) -> CudaResult<()> {
         match (value, order) {
             (Fill::D8(value), None) => ask!(self.cuMemsetD8_v2(to, value, count)),
@@ -100,7 +100,7 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// The rows are the caller's to write until the fill is done.
+    /// The rows are valid for writes until the fill is done.
     pub(crate) unsafe fn fill_rows(
         &self,
         (to, pitch): (u64, usize),
@@ -175,7 +175,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`copy_on_device`](Self::copy_on_device); each address is of its context.
+    /// Like [`copy_on_device`](Self::copy_on_device); each address is of its context.
     pub(crate) unsafe fn copy_peer(
         &self,
         (to, to_context): (u64, Live<'_>),
@@ -196,7 +196,7 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// The rows on both sides are the caller's to read and to write until the copy is done.
+    /// The rows are valid for reads and for writes until the copy is done.
     pub(crate) unsafe fn copy_rows(&self, copy: &CUDA_MEMCPY2D, order: Order<'_>) -> CudaResult<()> {
         let on_device = copy.srcMemoryType == 2 && copy.dstMemoryType == 2;
         match order {
@@ -206,7 +206,7 @@ impl Driver {
         }
     }
 
-    /// The address, and the distance from row to row that the driver has chosen.
+    /// The address, and the driver's distance from row to row.
     pub(crate) fn mem_alloc_pitch(
         &self,
         width: usize,
@@ -282,7 +282,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// Nothing uses the memory after what the stream has got so far.
+    /// Nothing uses the memory after the present work of the stream.
     #[inline]
     pub(crate) unsafe fn mem_free_async(&self, address: u64, stream: Held<'_, CUstream>) -> CudaResult<()> {
         ask!(self.cuMemFreeAsync(address, stream.raw()))

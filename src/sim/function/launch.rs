@@ -122,7 +122,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A size of nothing at all is as none.
+    /// All zeros mean that no size is set.
     fn check_cluster(&mut self, asked: &Asked) -> Answer<()> {
         let settings = self.function(asked.function)?.settings;
         let own = settings.cluster.map(|size| size as u32);

@@ -1,6 +1,6 @@
 //! The C ABI of the memory chapter, arrays included.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::copies::{self, End};
@@ -29,7 +29,7 @@ unsafe fn put_unless_host_function(out: *mut CUdeviceptr) {
 ///
 /// As for `cuMemAlloc`: `out` is NULL or valid for a write.
 unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -> CUresult {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: as the caller guarantees.
     unsafe {
         put_unless_host_function(out);
         give(out, |m| {
@@ -135,7 +135,7 @@ unsafe fn copy_rows(copy: *const CUDA_MEMCPY2D, stream: Option<usize>) -> CUresu
     }
 }
 
-/// A switch of a pool is 4 bytes, and a number of bytes is 8.
+/// A switch of a pool has 4 bytes, and a number of bytes has 8.
 fn is_switch(attribute: c_uint) -> bool {
     (1..=3).contains(&attribute)
 }

@@ -1,4 +1,4 @@
-//! The program's own memory, which copies read and write.
+//! Memory of the program, which copies read and write.
 
 // Reads and writes it through the pointers that the program passes.
 #![allow(unsafe_code)]
@@ -19,7 +19,7 @@ impl HostMemory {
         HostMemory { address, size }
     }
 
-    /// From the beginning of this to the end of that. What is between them is nobody's promise.
+    /// From the beginning of this to the end of that. Nothing guarantees what is between them.
     pub(in crate::sim) fn through(self, last: HostMemory) -> HostMemory {
         HostMemory { address: self.address, size: last.address + last.size - self.address }
     }

@@ -76,7 +76,8 @@ impl Memory {
         Some(address)
     }
 
-    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is already.
+    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is
+    /// already.
     pub(super) fn register(
         &mut self,
         context: Handle,

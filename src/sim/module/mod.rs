@@ -70,8 +70,8 @@ impl Machine {
         }
     }
 
-    /// Finds room for the variables of a program, and writes what they begin with. Those that have an address already have
-    /// it from `known`.
+    /// Finds room for the variables of a program, and writes what they begin with. Those that have an address already
+    /// have it from `known`.
     pub(super) fn place(
         &mut self,
         program: &Program,
@@ -100,7 +100,7 @@ impl Machine {
         Ok(variables)
     }
 
-    /// What the compiler said about this thread's last program; told once.
+    /// The compiler's log of this thread's last program; returned once.
     pub(super) fn compiler_log(&mut self) -> CompilerLog {
         std::mem::take(&mut self.thread().compiler_log)
     }
