@@ -14,7 +14,7 @@ const EVENT_FLAGS: u32 = 0x7;
 const BLOCKING_EVENT_NEEDED: u32 = 0x2;
 const DISABLE_TIMING: u32 = 0x2;
 const INTERPROCESS: u32 = 0x4;
-/// In a capture: the event itself, of the world outside.
+/// In a capture: the event outside the graph.
 const EXTERNAL: u32 = 0x1;
 
 #[derive(Clone)]
@@ -104,7 +104,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The moment comes when all that the context has been given is done.
+    /// Records the event: its moment comes when the present work of the context is done.
     pub(super) fn record_context(&mut self, context: Handle, handle: usize) -> Answer<()> {
         self.named_and_living(context)?;
         if handle == 0 {
@@ -127,7 +127,7 @@ impl Machine {
         Ok(())
     }
 
-    /// All that the context is given from now on waits for the event.
+    /// Makes all later work of the context wait for the event.
     pub(super) fn wait_in_context(&mut self, context: Handle, handle: usize) -> Answer<()> {
         self.named_and_living(context)?;
         self.may_wait_for(context)?;
@@ -152,7 +152,7 @@ impl Machine {
         self.living(context).map(|_| ())
     }
 
-    /// From now on the event stands for this moment.
+    /// Sets the moment of the event.
     pub(super) fn set_moment(&mut self, handle: usize, moment: Arc<Moment>) {
         if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
             event.moment = Some(moment);

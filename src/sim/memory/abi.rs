@@ -17,10 +17,10 @@ use std::os::raw::{c_int, c_uint, c_void};
 ///
 /// # Safety
 ///
-/// As `cuMemAlloc`'s: `out` is NULL or may be written.
+/// As for `cuMemAlloc`: `out` is NULL or valid for a write.
 unsafe fn put_unless_host_function(out: *mut CUdeviceptr) {
     if !in_host_function() {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: as the caller guarantees.
         unsafe { put(out, 0) };
     }
 }
