@@ -1,5 +1,5 @@
-//! A pipeline of three steps is captured once and launched ten thousand times: one driver call a round, where the
-//! stream takes one for each step. The graph is shown in the language of Graphviz.
+//! A pipeline of three steps is captured once and launched ten thousand times: one driver call for each round instead
+//! of one for each step. It also prints the graph in the DOT language.
 //!
 //! `cargo run --release --example graph`
 
@@ -20,8 +20,8 @@ const STEPS: u32 = 3;
 /// One round: each step adds half of `x` to `y`.
 fn round(saxpy: &Function<'_>, x: u64, y: u64, stream: &Stream) -> CudaResult<()> {
     for _ in 0..STEPS {
-        // SAFETY: the kernel takes a factor, two addresses of so many numbers, and how many they are; both buffers stay
-        // until the last launch is over.
+        // SAFETY: the kernel takes a factor, two addresses, and the number of values there; both buffers live until the
+        // last launch is over.
         unsafe { launch!(saxpy<<<1, VALUES, 0, stream>>>(0.5f32, x, y, VALUES)) }?;
     }
     Ok(())
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut y = DeviceBuffer::from_slice(&[0.0f32; VALUES as usize])?;
     let (x_at, y_at) = (x.as_device_ptr().as_raw_mut() as u64, y.as_device_ptr().as_raw_mut() as u64);
 
-    // Nothing runs here: the stream is told, and what it is told becomes a graph.
+    // Nothing runs here: the work becomes a graph.
     let mut graph = stream.capture(CaptureMode::ThreadLocal, |capture| {
         assert_eq!(capture.synchronize(), Err(CudaError::StreamCaptureUnsupported));
         round(&saxpy, x_at, y_at, capture)

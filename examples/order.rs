@@ -1,18 +1,18 @@
-//! Memory in the order of two streams: each part of a job gets buffers of its own, which one stream fills and the other
-//! reads, and which are dropped before either stream has begun. Nothing waits until the end.
+//! Memory in the order of two streams: each part of a job has its own buffers, which one stream fills and the other
+//! reads. They are dropped before either stream has started on them, and the host waits only at the end.
 //!
 //! `cargo run --release --example order`
 //!
 //! Which memory to use:
 //!
-//! * `DeviceBuffer::from_slice` and its kin for what lives long: tables, weights, the buffers of a loop. The memory is
-//!   there at once for every stream, and freeing it waits for the work of its context.
-//! * `DeviceBuffer::from_slice_in`, `uninitialized_in` for what comes and goes with the work of a stream. Allocating and
-//!   freeing are work of the stream, and wait for nothing.
-//! * `also_used_in` when another stream reads the buffer too: the stream waits for the buffer, the free waits for the
-//!   stream. `move_to` when the other stream takes the buffer over.
-//! * A `MemoryPool` of its own for a part of the program that shall not take more than its share, or that is measured.
-//!   A release threshold for a program that synchronises often: without one the pool gives its memory back each time.
+//! * `DeviceBuffer::from_slice` and similar constructors, for memory that lives long: tables, weights, the buffers of a
+//!   loop. All streams can use it at once, and freeing it waits for the work of its context.
+//! * `DeviceBuffer::from_slice_in` and `uninitialized_in`, for short-lived memory. Allocating and freeing are work of
+//!   the stream, and wait for nothing.
+//! * `also_used_in`, if another stream also reads the buffer: that stream waits for the buffer, and the free waits for
+//!   that stream. `move_to`, if the other stream takes the buffer over.
+//! * A separate `MemoryPool`, for a part of the program whose memory is limited or measured. A release threshold, for a
+//!   program that synchronises often: without one the pool gives unused memory back each time.
 
 // Asynchronous copies and launches are unsafe: the memory must stay valid until the stream is done with it.
 #![allow(unsafe_code)]

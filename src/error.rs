@@ -1,18 +1,18 @@
-//! What can go wrong, and how it is said.
+//! Errors and their texts.
 //!
-//! * [`CudaError`] is what every call may return: one of the driver's numbers under a name, or one of custack's own
-//!   refusals ([`HeldByGuard`](CudaError::HeldByGuard), [`NoDriver`](CudaError::NoDriver), ...). A number that has no name
-//!   yet stays that number.
-//! * [`DriverError`] says why no driver could be had: what was tried, and what to do.
-//! * [`DropResult`] is the result of destroying a value by hand: the error, and the value. What may be destroyed all the
-//!   same comes back empty.
+//! * [`CudaError`] is what every call may return: one of the driver's error codes by name, or one of custack's own
+//!   refusals ([`HeldByGuard`](CudaError::HeldByGuard), [`NoDriver`](CudaError::NoDriver), ...). A code without a name
+//!   is kept as a number.
+//! * [`DriverError`] says why no driver could be loaded: what was tried, and what to do.
+//! * [`DropResult`] is the result of destroying a value by hand: the error and the value. A value that may be destroyed
+//!   all the same comes back empty.
 //!
 //! # What was asked
 //!
-//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that
-//! failed. They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
-//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error. `Debug` gives the
-//! same sentence: it is what a `main` that returns an error prints.
+//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that failed.
+//! They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
+//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error. `Debug` gives
+//! the same sentence: it is what a `main` that returns an error prints.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags, ContextStack};
@@ -30,14 +30,14 @@
 //! # Ok::<(), CudaError>(())
 //! ```
 //!
-//! # A failure later on
+//! # Errors of earlier work
 //!
-//! The device works while the program goes on, so a call may return the error of work that was given to it earlier. The
-//! errors that a kernel leaves (such as `IllegalAddress`) stay: later calls return them too.
+//! The device works asynchronously, so a call may return the error of work that was submitted earlier. The errors of a
+//! kernel (such as `IllegalAddress`) are permanent: later calls return them too.
 //!
-//! # What cannot be returned
+//! # Errors in destructors
 //!
-//! A destructor returns nothing. What it meets is reported through `tracing` (target `custack`), if the feature is on.
+//! A destructor returns nothing. Its errors are reported through `tracing` (target `custack`), if that feature is on.
 
 mod no_driver;
 mod note;
@@ -48,16 +48,15 @@ pub(crate) use note::keep_note;
 /// The result of a call that may fail.
 pub type CudaResult<T> = Result<T, CudaError>;
 
-/// The result of destroying a value by hand: on failure the error, and the value back to try again.
+/// The result of destroying a value by hand: on failure the error, and the value.
 pub type DropResult<T> = Result<(), (CudaError, T)>;
 
 macro_rules! errors {
     ($($name:ident = $code:literal, $symbol:literal, $text:literal;)*) => {
         /// An error of the driver, or of custack before it called the driver.
         ///
-        /// The variants with a number are the driver's `CUDA_ERROR_*`; [`code`](Self::code) gives the number.
-        /// A number that this crate does not know is kept as [`Unrecognized`](Self::Unrecognized), never folded
-        /// into another.
+        /// The variants with a number are the driver's `CUDA_ERROR_*`; [`code`](Self::code) returns the number. A
+        /// number that this crate does not know is kept as [`Unrecognized`](Self::Unrecognized).
         ///
         /// ```
         /// use custack::error::CudaError;
@@ -71,19 +70,18 @@ macro_rules! errors {
             $(#[doc = concat!("`CUDA_ERROR_", $symbol, "` (", stringify!($code), "): ", $text, ".")] $name,)*
             /// A memory size overflows or is zero (100100, RustaCUDA's own number).
             InvalidMemoryAllocation,
-            /// The entry of the context stack was entered by a guard that is still alive, so it cannot be removed
-            /// or replaced from under it (100200).
+            /// A living guard holds the entry of the context stack, so it cannot be removed or replaced (100200).
             HeldByGuard,
-            /// No driver could be loaded (100201); what was tried and what to do stands in the error within.
+            /// No driver could be loaded (100201); the contained error says what was tried and what to do.
             NoDriver(&'static DriverError),
-            /// The driver wrote a value that this crate has no name for (100202).
+            /// The driver wrote a value that has no name in this crate (100202).
             UnexpectedValue {
                 /// The driver function that wrote it.
                 function: &'static str,
                 /// The value.
                 value: i64,
             },
-            /// A driver's error number that this crate does not know.
+            /// An error code of the driver that this crate does not know.
             Unrecognized(u32),
             #[doc(hidden)]
             __Nonexhaustive,
@@ -97,18 +95,18 @@ errors! {
     InvalidValue = 1, "INVALID_VALUE", "an argument has a value that the driver does not take";
     OutOfMemory = 2, "OUT_OF_MEMORY", "the device or the host has not enough memory left";
     NotInitialized = 3, "NOT_INITIALIZED", "the driver is not initialised; call custack::init first";
-    Deinitialized = 4, "DEINITIALIZED", "the driver is shutting down, as it does when the process ends";
+    Deinitialized = 4, "DEINITIALIZED", "the driver is shutting down because the process is exiting";
     ProfilerDisabled = 5, "PROFILER_DISABLED", "the profiler is switched off for this run";
     ProfilerNotInitialized = 6, "PROFILER_NOT_INITIALIZED", "the profiler is not initialised";
     ProfilerAlreadyStarted = 7, "PROFILER_ALREADY_STARTED", "the profiler is started already";
     ProfilerAlreadyStopped = 8, "PROFILER_ALREADY_STOPPED", "the profiler is stopped already";
-    StubLibrary = 34, "STUB_LIBRARY", "the library that was loaded is the toolkit's stub for linking, not a driver";
+    StubLibrary = 34, "STUB_LIBRARY", "the loaded library is the toolkit's stub for linking, not a driver";
     CallRequiresNewerDriver = 36, "CALL_REQUIRES_NEWER_DRIVER", "the installed driver is too old for this function";
     DeviceUnavailable = 46, "DEVICE_UNAVAILABLE", "the device is busy, or its compute mode forbids another context";
     NoDevice = 100, "NO_DEVICE", "the driver finds no CUDA device";
     InvalidDevice = 101, "INVALID_DEVICE", "the device ordinal is not one of the driver's devices";
     DeviceNotLicensed = 102, "DEVICE_NOT_LICENSED", "the device has no valid licence";
-    InvalidImage = 200, "INVALID_IMAGE", "the module image is not one that the driver can read";
+    InvalidImage = 200, "INVALID_IMAGE", "the driver cannot read the module image";
     InvalidContext = 201, "INVALID_CONTEXT", "no context is current on this thread, or the handle is not a context";
     ContextAlreadyCurrent = 202, "CONTEXT_ALREADY_CURRENT", "the context is current already";
     MapFailed = 205, "MAP_FAILED", "a resource could not be mapped";
@@ -122,13 +120,13 @@ errors! {
     NotMappedAsPointer = 213, "NOT_MAPPED_AS_POINTER", "the resource is not mapped as a pointer";
     EccUncorrectable = 214, "ECC_UNCORRECTABLE", "the device found a memory error that it could not correct";
     UnsupportedLimit = 215, "UNSUPPORTED_LIMIT", "the device does not support this limit";
-    ContextAlreadyInUse = 216, "CONTEXT_ALREADY_IN_USE", "the context can be bound to one thread only, and is";
+    ContextAlreadyInUse = 216, "CONTEXT_ALREADY_IN_USE", "the context is bound to another thread already";
     PeerAccessUnsupported = 217, "PEER_ACCESS_UNSUPPORTED", "the devices cannot access each other's memory";
     InvalidPtx = 218, "INVALID_PTX", "the PTX could not be compiled";
     InvalidGraphicsContext = 219, "INVALID_GRAPHICS_CONTEXT", "the graphics context is not valid";
     NvlinkUncorrectable = 220, "NVLINK_UNCORRECTABLE", "an NVLink error could not be corrected";
     JitCompilerNotFound = 221, "JIT_COMPILER_NOT_FOUND", "the PTX compiler library was not found";
-    UnsupportedPtxVersion = 222, "UNSUPPORTED_PTX_VERSION", "the PTX is of a version newer than the driver";
+    UnsupportedPtxVersion = 222, "UNSUPPORTED_PTX_VERSION", "the PTX version is newer than the driver";
     JitCompilationDisabled = 223, "JIT_COMPILATION_DISABLED", "compiling PTX is switched off";
     UnsupportedExecAffinity = 224, "UNSUPPORTED_EXEC_AFFINITY", "the device does not support this execution affinity";
     UnsupportedDevsideSync = 225, "UNSUPPORTED_DEVSIDE_SYNC", "the code synchronises on the device, which is not supported";
@@ -139,14 +137,14 @@ errors! {
     SharedObjectInitFailed = 303, "SHARED_OBJECT_INIT_FAILED", "a shared object could not be initialised";
     OperatingSystemError = 304, "OPERATING_SYSTEM", "an operating system call failed";
     InvalidHandle = 400, "INVALID_HANDLE", "the handle is not valid for this call";
-    IllegalState = 401, "ILLEGAL_STATE", "the resource is not in the state that this call needs";
+    IllegalState = 401, "ILLEGAL_STATE", "the resource is not in the required state";
     LossyQuery = 402, "LOSSY_QUERY", "the answer would lose information";
     NotFound = 500, "NOT_FOUND", "the named symbol was not found";
-    NotReady = 600, "NOT_READY", "the work asked about has not finished";
-    IllegalAddress = 700, "ILLEGAL_ADDRESS", "a kernel read or wrote memory that is not its own";
-    LaunchOutOfResources = 701, "LAUNCH_OUT_OF_RESOURCES", "the launch needs more registers or threads than there are";
+    NotReady = 600, "NOT_READY", "the work has not finished";
+    IllegalAddress = 700, "ILLEGAL_ADDRESS", "a kernel accessed an invalid address";
+    LaunchOutOfResources = 701, "LAUNCH_OUT_OF_RESOURCES", "the launch needs more registers or threads than the device has";
     LaunchTimeout = 702, "LAUNCH_TIMEOUT", "the kernel ran longer than the device allows";
-    LaunchIncompatibleTexturing = 703, "LAUNCH_INCOMPATIBLE_TEXTURING", "the kernel uses a texturing mode that does not fit";
+    LaunchIncompatibleTexturing = 703, "LAUNCH_INCOMPATIBLE_TEXTURING", "the kernel uses an incompatible texturing mode";
     PeerAccessAlreadyEnabled = 704, "PEER_ACCESS_ALREADY_ENABLED", "access to this peer is enabled already";
     PeerAccessNotEnabled = 705, "PEER_ACCESS_NOT_ENABLED", "access to this peer is not enabled";
     PrimaryContextActive = 708, "PRIMARY_CONTEXT_ACTIVE", "the primary context is active already";
@@ -156,26 +154,26 @@ errors! {
     HostMemoryAlreadyRegistered = 712, "HOST_MEMORY_ALREADY_REGISTERED", "the host memory is registered already";
     HostMemoryNotRegistered = 713, "HOST_MEMORY_NOT_REGISTERED", "the host memory is not registered";
     HardwareStackError = 714, "HARDWARE_STACK_ERROR", "a kernel overran its stack";
-    IllegalInstruction = 715, "ILLEGAL_INSTRUCTION", "a kernel met an instruction that is not one";
-    MisalignedAddress = 716, "MISALIGNED_ADDRESS", "a kernel used an address that is not aligned";
-    InvalidAddressSpace = 717, "INVALID_ADDRESS_SPACE", "a kernel used an address of the wrong kind";
-    InvalidProgramCounter = 718, "INVALID_PC", "a kernel jumped to where no code is";
+    IllegalInstruction = 715, "ILLEGAL_INSTRUCTION", "a kernel executed an illegal instruction";
+    MisalignedAddress = 716, "MISALIGNED_ADDRESS", "a kernel used a misaligned address";
+    InvalidAddressSpace = 717, "INVALID_ADDRESS_SPACE", "a kernel used an address in the wrong address space";
+    InvalidProgramCounter = 718, "INVALID_PC", "a kernel jumped to an invalid address";
     LaunchFailed = 719, "LAUNCH_FAILED", "a kernel failed while it ran";
     CooperativeLaunchTooLarge = 720, "COOPERATIVE_LAUNCH_TOO_LARGE", "the cooperative launch has more blocks than fit at once";
     TensorMemoryLeak = 721, "TENSOR_MEMORY_LEAK", "a kernel ended without freeing its tensor memory";
     NotPermitted = 800, "NOT_PERMITTED", "the driver does not permit this here";
     NotSupported = 801, "NOT_SUPPORTED", "the driver or the device does not support this";
     SystemNotReady = 802, "SYSTEM_NOT_READY", "a system service that the driver needs is not ready";
-    SystemDriverMismatch = 803, "SYSTEM_DRIVER_MISMATCH", "the display driver and the CUDA driver are of different versions";
+    SystemDriverMismatch = 803, "SYSTEM_DRIVER_MISMATCH", "the display driver and the CUDA driver have different versions";
     CompatNotSupportedOnDevice = 804, "COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility is not supported on this device";
     MpsConnectionFailed = 805, "MPS_CONNECTION_FAILED", "the MPS server could not be reached";
     MpsRpcFailure = 806, "MPS_RPC_FAILURE", "a call to the MPS server failed";
     MpsServerNotReady = 807, "MPS_SERVER_NOT_READY", "the MPS server is not ready";
-    MpsMaxClientsReached = 808, "MPS_MAX_CLIENTS_REACHED", "the MPS server has no room for another client";
-    MpsMaxConnectionsReached = 809, "MPS_MAX_CONNECTIONS_REACHED", "the device has no room for another MPS connection";
+    MpsMaxClientsReached = 808, "MPS_MAX_CLIENTS_REACHED", "the MPS server cannot take another client";
+    MpsMaxConnectionsReached = 809, "MPS_MAX_CONNECTIONS_REACHED", "the device cannot take another MPS connection";
     MpsClientTerminated = 810, "MPS_CLIENT_TERMINATED", "the MPS server ended this client";
     CdpNotSupported = 811, "CDP_NOT_SUPPORTED", "launching from the device is not supported here";
-    CdpVersionMismatch = 812, "CDP_VERSION_MISMATCH", "the module was built for another version of launching from the device";
+    CdpVersionMismatch = 812, "CDP_VERSION_MISMATCH", "the module was built for another version of device-side launches";
     StreamCaptureUnsupported = 900, "STREAM_CAPTURE_UNSUPPORTED", "the operation is not allowed while a stream captures";
     StreamCaptureInvalidated = 901, "STREAM_CAPTURE_INVALIDATED", "an earlier error has invalidated the capture";
     StreamCaptureMerge = 902, "STREAM_CAPTURE_MERGE", "the operation would join two captures";
@@ -185,15 +183,15 @@ errors! {
     StreamCaptureImplicit = 906, "STREAM_CAPTURE_IMPLICIT", "the operation would make the legacy stream depend on a capture";
     CapturedEvent = 907, "CAPTURED_EVENT", "the event was last recorded in a capturing stream";
     StreamCaptureWrongThread = 908, "STREAM_CAPTURE_WRONG_THREAD", "the capture was begun on another thread";
-    Timeout = 909, "TIMEOUT", "the wait ended before what it waited for";
+    Timeout = 909, "TIMEOUT", "the wait timed out";
     GraphExecUpdateFailure = 910, "GRAPH_EXEC_UPDATE_FAILURE", "the executable graph cannot be updated this way";
     ExternalDevice = 911, "EXTERNAL_DEVICE", "a device outside CUDA's reach failed";
     InvalidClusterSize = 912, "INVALID_CLUSTER_SIZE", "the cluster is larger than the kernel allows";
     FunctionNotLoaded = 913, "FUNCTION_NOT_LOADED", "the function is not loaded yet";
-    InvalidResourceType = 914, "INVALID_RESOURCE_TYPE", "the kind of resource does not fit the call";
+    InvalidResourceType = 914, "INVALID_RESOURCE_TYPE", "the resource type is not valid for this call";
     InvalidResourceConfiguration = 915, "INVALID_RESOURCE_CONFIGURATION", "the resources cannot be configured this way";
     KeyRotation = 916, "KEY_ROTATION", "the device is rotating its encryption key";
-    UnknownError = 999, "UNKNOWN", "the driver itself does not know what went wrong";
+    UnknownError = 999, "UNKNOWN", "the driver reports an unknown error";
 }
 
 impl CudaError {

@@ -36,8 +36,8 @@
 //!
 //! # Which driver
 //!
-//! The environment variable `CUSTACK_DRIVER` is `cuda` (also when unset), `sim`, or `auto`: the NVIDIA driver if it finds
-//! a device, else the simulated one. [`driver::choose`] does the same from code.
+//! The environment variable `CUSTACK_DRIVER` is `cuda` (also when unset), `sim`, or `auto`: the NVIDIA driver if it
+//! finds a device, else the simulated one. [`driver::choose`] does the same from code.
 //!
 //! # Features
 //!

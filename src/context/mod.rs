@@ -20,9 +20,9 @@
 //!   [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) without calling the driver, which would
 //!   dereference a wild pointer. The thread that destroys a context loses it from the top of its stack, unless a guard
 //!   holds it there: then its entry stays until the guard is dropped, and every call on it returns that error.
-//! * Destroying never waits for a call of another thread that may block. While memory of a context is allocated, or another thread is in a call
-//!   on it that may take long, the owner's drop returns at once and the driver destroys the context later
-//!   ([`Context::drop`]).
+//! * Destroying never waits for a call of another thread that may block. While memory of a context is allocated, or
+//!   another thread is in a call on it that may take long, the owner's drop returns at once and the driver destroys the
+//!   context later ([`Context::drop`]).
 //! * Other code in the process (the CUDA runtime, a library) may change the stack too. custack never trusts its mirror
 //!   of the stack without checking it against the driver; when a scope ends, what was current before is made current
 //!   again. If other code has made a context current, a scope notices that and does not switch: from the thread's

@@ -1,10 +1,9 @@
-//! Calls that a capture of a stream forbids: which are refused, and how destructors get round it.
+//! Calls that captures forbid: which custack refuses, and how destructors make them without breaking a capture.
 //!
-//! While a stream captures, the driver forbids calls that cannot be captured and that the graph would lack: allocating,
-//! freeing, waiting, asking whether something is done, instantiating a graph, setting a limit. Whoever makes one all the same gets an error, and the capture is broken by it, which may be another
-//! thread's. A thread can say that it knows what it does, by its mode ([`RELAXED`]). A destructor does: what it frees
-//! was not meant for the graph. All other calls of custack's that would break a capture are refused before the driver is
-//! asked.
+//! While a stream is capturing, the driver forbids calls that cannot be captured: allocating, freeing, waiting,
+//! querying, instantiating a graph, setting a limit. Such a call returns an error and breaks the capture, even that of
+//! another thread. A thread in the relaxed mode ([`RELAXED`]) is exempt. Destructors use that mode, because what they
+//! free is not meant for the graph. All other calls that would break a capture are refused before the driver is called.
 
 use super::captures::{self, Forbids, Which};
 use super::handle::UnownedContext;
@@ -12,16 +11,16 @@ use crate::driver::{Driver, RELAXED, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::report;
 
-/// The mode of a thread that nothing has changed.
+/// The initial mode of a thread.
 const GLOBAL: u32 = 0;
 
-/// Does `f` in the mode in which this thread breaks no capture, and is refused nothing because of one.
+/// Calls `f` in the relaxed mode, in which this thread breaks no capture and is refused nothing because of one.
 pub(crate) fn relaxed<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
     let _restore = Mode::exchange(driver, RELAXED).ok();
     f()
 }
 
-/// This thread's mode, until the value is dropped, which restores the mode before.
+/// A guard of this thread's mode; dropping it restores the previous mode.
 pub(crate) struct Mode<'a> {
     driver: &'a Driver,
     before: u32,
@@ -48,8 +47,8 @@ impl Drop for Mode<'_> {
     }
 }
 
-/// Destroys or frees something, and breaks no capture by it: at once in the relaxed mode if one is known to be in
-/// progress, and if one turns out to be, once more in it.
+/// Destroys or frees something without breaking a capture: in the relaxed mode if a capture is known to be in progress,
+/// or again in that mode if the driver reports one.
 #[inline]
 pub(crate) fn unbroken<R>(driver: &Driver, f: impl Fn() -> CudaResult<R>) -> CudaResult<R> {
     if captures::any() && captures::forbidding().is_some() {
@@ -61,8 +60,8 @@ pub(crate) fn unbroken<R>(driver: &Driver, f: impl Fn() -> CudaResult<R>) -> Cud
     }
 }
 
-/// Refuses a call that a capture in progress forbids this thread to make, and would be broken by; `what` is what was
-/// asked.
+/// Refuses a call that a capture in progress forbids to this thread, and that would break the capture; `what` is what
+/// was asked.
 #[inline]
 pub(crate) fn refuse_unsafe(what: &'static str) -> CudaResult<()> {
     if captures::any() { refuse_if_forbidden(what) } else { Ok(()) }
@@ -71,7 +70,7 @@ pub(crate) fn refuse_unsafe(what: &'static str) -> CudaResult<()> {
 #[cold]
 fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
     let Some((forbids, which)) = captures::forbidding() else { return Ok(()) };
-    // The thread's mode, which other code may have changed: the driver knows.
+    // Other code may have changed the thread's mode, so the driver is asked.
     let mode = Mode::exchange(driver()?, RELAXED)?.before();
     if mode == RELAXED || (mode != GLOBAL && forbids == Forbids::All) {
         return Ok(());
@@ -91,13 +90,13 @@ fn refuse_if_captured(context: u64, what: &'static str) -> CudaResult<()> {
     captures::of_context(context, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
 }
 
-/// As [`refuse_in_context`], of the current one.
+/// Like [`refuse_in_context`], for the current context.
 #[inline]
 pub(crate) fn refuse_in_current(what: &'static str) -> CudaResult<()> {
     if captures::any() { refuse_if_captured(UnownedContext::of_this_thread()?.id(), what) } else { Ok(()) }
 }
 
-/// Refuses work in a context's default stream while one captures for which that would wait.
+/// Refuses work in a context's default stream while a stream is capturing that it would wait for.
 #[inline]
 pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
     if captures::any() { refuse_if_implicit(context, what) } else { Ok(()) }

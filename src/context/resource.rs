@@ -279,8 +279,8 @@ impl<H: Copy + 'static> Resource<H> {
         Ok((self.with(f)?, pin))
     }
 
-    /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if other
-    /// code has destroyed the context, or if the resource is spent.
+    /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if
+    /// other code has destroyed the context, or if the resource is spent.
     pub(crate) fn with_pinned<R>(
         &self,
         _pin: &Pin,
@@ -297,8 +297,8 @@ impl<H: Copy + 'static> Resource<H> {
         }
     }
 
-    /// Like [`with`](Self::with), also if the context's owner is dropped; `None` if the driver no longer has the context, or
-    /// if the resource is spent.
+    /// Like [`with`](Self::with), also if the context's owner is dropped; `None` if the driver no longer has the
+    /// context, or if the resource is spent.
     pub(crate) fn with_retiring<R>(
         &self,
         f: impl Fn(&Driver, Held<'_, H>) -> CudaResult<R>,

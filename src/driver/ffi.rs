@@ -1,7 +1,7 @@
 //! The C types of the driver's interface: handles from `cuda-driver-sys`, and what CUDA 10.2's bindings lack.
 //!
-//! Every enum of the C header is an integer here. A driver newer than this crate may answer a number that no
-//! Rust enum has, and reading it as one would be undefined behaviour.
+//! Every enum of the C header is an integer here. A driver newer than this crate may return a number that no Rust enum
+//! has, and reading it as one would be undefined behaviour.
 
 mod graph;
 mod library;
@@ -48,11 +48,11 @@ pub const CU_STREAM_PER_THREAD: CUstream = std::ptr::without_provenance_mut(2);
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CUipcEventHandle {
-    /// The driver's own.
+    /// Private to the driver.
     pub reserved: [c_char; 64],
 }
 
-/// What an array is like, with its format as a number.
+/// The properties of an array, with its format as a number.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(non_snake_case)]
@@ -84,13 +84,13 @@ pub struct CUexecAffinityParam {
     pub sm_count: c_uint,
 }
 
-/// What `cuCtxCreate_v4` takes beside flags and device.
+/// The parameters of `cuCtxCreate_v4` besides flags and device.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CUctxCreateParams {
-    /// The execution affinities asked for, or null.
+    /// The requested execution affinities, or null.
     pub exec_affinity_params: *mut CUexecAffinityParam,
-    /// How many they are.
+    /// The number of affinities.
     pub num_exec_affinity_params: c_int,
     /// The graphics queue to share, or null.
     pub cig_params: *mut c_void,
@@ -99,16 +99,16 @@ pub struct CUctxCreateParams {
 /// The kind of device resource that is a set of multiprocessors.
 pub const CU_DEV_RESOURCE_TYPE_SM: c_uint = 1;
 
-/// A resource of a device, as `cuDeviceGetDevResource` writes it. The newest headers end it with a pointer.
+/// A resource of a device, as `cuDeviceGetDevResource` writes it. In the newest headers its last field is a pointer.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct CUdevResource {
     /// The kind: [`CU_DEV_RESOURCE_TYPE_SM`] is the only one read here.
     pub kind: c_uint,
-    /// The driver's own.
+    /// Private to the driver.
     pub internal: [u8; 92],
-    /// How many multiprocessors, the smallest partition of them, the partition's alignment.
+    /// The number of multiprocessors, the size of the smallest partition, and the partition's alignment.
     pub sm: [c_uint; 3],
-    /// What the header reserves for other kinds.
+    /// Reserved by the header for other kinds.
     pub reserved: [c_uint; 9],
 }

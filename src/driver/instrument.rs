@@ -1,5 +1,5 @@
-//! A layer over either driver that counts calls and, when asked, makes one fail: what tests of a program are
-//! written with (cargo feature `sim`).
+//! A layer over either driver that counts calls and, on request, makes one fail: for writing tests of a program (cargo
+//! feature `sim`).
 //!
 //! On the simulated driver the layer is always there; on the NVIDIA driver after [`enable`], called before the
 //! first use. Faults belong to the thread that makes the calls, and so do the counts of [`calls`] and [`during`]: tests
@@ -20,7 +20,7 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
-// The layer is made of C functions that call C functions.
+// The layer consists of C functions that call C functions.
 #![allow(unsafe_code)]
 
 use super::ffi::*;
@@ -37,8 +37,8 @@ static INNER: OnceLock<Table> = OnceLock::new();
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// What some of the threads have done. With one of them for all, each call would wait for a cache line that every other
-/// call writes. So threads take turns at having one of several: what a thread adds stays when it has ended, and a thread
-/// more costs no memory.
+/// call writes. So threads take turns at having one of several: what a thread adds stays when it has ended, and a
+/// thread more costs no memory.
 #[repr(align(128))]
 struct Shard {
     made: [AtomicU64; COUNT],
@@ -49,7 +49,7 @@ static SHARDS: [Shard; 64] = [const {
     Shard { made: [const { AtomicU64::new(0) }; COUNT], succeeded: [const { AtomicU64::new(0) }; COUNT] }
 }; 64];
 
-// No destructor, so that calls made while the thread ends are counted too.
+// Has no destructor, so that calls made while the thread ends are counted too.
 thread_local! {
     static CALLS: [Cell<u64>; COUNT] = const { [const { Cell::new(0) }; COUNT] };
     static SHARD: Cell<Option<&'static Shard>> = const { Cell::new(None) };
@@ -71,7 +71,7 @@ fn sum(count: impl Fn(&Shard) -> &AtomicU64) -> u64 {
     SHARDS.iter().map(|shard| count(shard).load(Ordering::Acquire)).sum()
 }
 
-/// Asks for the layer over the NVIDIA driver too; has no effect once a driver runs.
+/// Enables the layer over the NVIDIA driver too; has no effect once a driver runs.
 pub fn enable() {
     ENABLED.store(true, Ordering::Relaxed);
 }
@@ -92,7 +92,7 @@ impl Calls {
     ///
     /// # Panics
     ///
-    /// If there is no such driver function: a test that counts by a misspelt name would otherwise pass for ever.
+    /// If there is no such driver function: a test that counts by a misspelt name would otherwise always pass.
     #[track_caller]
     pub fn of(&self, function: &str) -> u64 {
         self.0[index(function)]
@@ -110,7 +110,7 @@ impl Calls {
 }
 
 impl fmt::Display for Calls {
-    /// The names in the order of the table, separated by commas, with `xN` behind those called more than once.
+    /// The names in the order of the table, separated by commas, with ` xN` after those called more than once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "";
         for (name, count) in FUNCTIONS.iter().zip(self.0).filter(|(_, count)| *count > 0) {
@@ -135,7 +135,7 @@ pub fn calls() -> Calls {
     CALLS.with(|calls| Calls(std::array::from_fn(|at| calls[at].get())))
 }
 
-/// Runs the closure, and tells which calls it made on this thread.
+/// Runs the closure, and returns which calls it made on this thread.
 pub fn during<R>(f: impl FnOnce() -> R) -> (R, Calls) {
     let before = calls();
     let result = f();
@@ -150,8 +150,8 @@ pub fn calls_of_all_threads() -> Calls {
 /// Runs the closure, and tells which calls were made meanwhile, on whatever thread.
 ///
 /// All calls that workers made are in it if the closure has waited for the workers. So are those of other tests that
-/// run at the same time: a test that claims an exact number wants a process of its own, as each file under `tests/` has,
-/// or `--test-threads=1`.
+/// run at the same time: a test that claims an exact number wants a process of its own, as each file under `tests/`
+/// has, or `--test-threads=1`.
 ///
 /// ```
 /// use custack::driver::{self, Choice, instrument};
@@ -187,7 +187,7 @@ pub fn succeeded(function: &str) -> u64 {
 fn index(function: &str) -> usize {
     let found = FUNCTIONS.iter().position(|name| *name == function);
     found.unwrap_or_else(|| {
-        panic!("{function} is no driver function; `custack::driver::FUNCTIONS` has their names")
+        panic!("{function} is not a driver function; `custack::driver::FUNCTIONS` has their names")
     })
 }
 
@@ -211,7 +211,7 @@ pub fn primary_retains() -> i64 {
 pub enum When {
     /// Instead of doing its work.
     Before,
-    /// After it has done its work, as a call may that also returns errors of earlier, asynchronous work.
+    /// After it has done its work, like a call that also returns errors of earlier, asynchronous work.
     After,
 }
 
@@ -227,12 +227,12 @@ struct Fault {
 
 /// Makes this thread's `nth` call (from 1) of the function fail with `status`; `None` counts calls of any function.
 ///
-/// Returns false, and arms nothing, for a name that is no driver function's.
+/// Returns false, and arms nothing, if there is no driver function of that name.
 pub fn fail(function: Option<&str>, nth: u64, status: CUresult, when: When) -> bool {
     fail_times(function, nth, 1, status, when)
 }
 
-/// As [`fail`], for that call and those after it, `times` in all.
+/// Like [`fail`], for that call and the following ones, `times` in all.
 pub fn fail_times(function: Option<&str>, nth: u64, times: u64, status: CUresult, when: When) -> bool {
     let at = function.map(|function| FUNCTIONS.iter().position(|name| *name == function));
     if at == Some(None) {
@@ -243,13 +243,13 @@ pub fn fail_times(function: Option<&str>, nth: u64, times: u64, status: CUresult
     true
 }
 
-/// Takes an armed fault back; true if it was still waiting, false if it has happened.
+/// Disarms a fault; returns true if it was still armed, false if it has happened.
 pub fn disarm() -> bool {
     FAULT.take().is_some()
 }
 
-/// Counts the call, and decides whether it fails.
-fn arrive(index: usize) -> Option<(CUresult, When)> {
+/// Counts the call, and returns the fault if this call must fail.
+fn count(index: usize) -> Option<(CUresult, When)> {
     CALLS.with(|calls| calls[index].set(calls[index].get() + 1));
     shard().made[index].fetch_add(1, Ordering::Release);
     let mut fault = FAULT.get()?;
@@ -267,7 +267,7 @@ fn arrive(index: usize) -> Option<(CUresult, When)> {
 }
 
 fn observe(index: usize, call: impl FnOnce() -> CUresult) -> CUresult {
-    let fault = arrive(index);
+    let fault = count(index);
     if let Some((status, When::Before)) = fault {
         return status;
     }
@@ -289,7 +289,7 @@ macro_rules! layer {
             $(
                 pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
                     observe(Index::$name as usize, || match INNER.get() {
-                        // SAFETY: the arguments are the caller's own, handed on as they came.
+                        // SAFETY: the arguments are the caller's own, passed on unchanged.
                         Some(inner) => unsafe { (inner.$name)($($arg),*) },
                         None => 3,
                     })
@@ -297,7 +297,7 @@ macro_rules! layer {
             )*
         }
 
-        /// The table itself, or one whose functions count and then call it.
+        /// The table itself, or one whose functions count the call and then make it.
         pub(super) fn layered(inner: Table, enabled: bool) -> Table {
             if !enabled {
                 return inner;

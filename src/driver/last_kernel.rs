@@ -1,4 +1,4 @@
-//! Which kernel a thread launched last: a driver that reports a fault does not say which kernel it was in.
+//! The last kernel that a thread launched, because a driver that reports a fault does not say in which kernel it was.
 
 use super::ffi::CUresult;
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::fmt;
 
 const LENGTH: usize = 62;
 
-/// The name of a kernel, kept where it costs no allocation; what does not fit is cut off.
+/// The name of a kernel, stored without an allocation; what does not fit is cut off.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelName {
     length: u8,
@@ -44,13 +44,13 @@ thread_local! {
     static LAST: Cell<Option<KernelName>> = const { Cell::new(None) };
 }
 
-/// Remembers what this thread launches.
+/// Remembers the kernel that this thread launches.
 #[inline]
 pub(in crate::driver) fn launched(kernel: KernelName) {
     LAST.set(Some(kernel));
 }
 
-/// The last kernel of this thread, for an error that a kernel leaves.
+/// The last kernel of this thread, if the error is that of a kernel.
 pub(super) fn blamed_for(status: CUresult) -> Option<KernelName> {
     const FAULTS: [CUresult; 8] = [700, 702, 710, 714, 715, 716, 717, 718];
     const LAUNCH_FAILED: CUresult = 719;

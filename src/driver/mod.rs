@@ -1,12 +1,13 @@
 //! Which driver runs, and the one place where a driver's status becomes a `Result`.
 //!
-//! Two things fill the [`Table`] of driver functions: the NVIDIA driver, opened at run time, and (with the cargo
-//! feature `sim`) a simulated one, `custack::sim`. Everything above works on the table and does not know which it is.
+//! The [`Table`] of driver functions has two implementations: the NVIDIA driver, opened at run time, and (with the
+//! cargo feature `sim`) a simulated one, `custack::sim`. Everything above uses the table and does not know which one it
+//! is.
 //!
-//! The environment variable `CUSTACK_DRIVER` chooses: `cuda` (the NVIDIA driver; also when unset, so that no
-//! program lands on the simulator by accident), `sim`, or `auto` (the NVIDIA driver if it loads and finds a device,
-//! else the simulated one). [`choose`] does the same from code, before the first use. `CUSTACK_LIBCUDA` names the
-//! library to open instead of the usual ones.
+//! The environment variable `CUSTACK_DRIVER` selects it: `cuda` (the NVIDIA driver; also when unset, so that no program
+//! gets the simulator by accident), `sim`, or `auto` (the NVIDIA driver if it loads and finds a device, else the
+//! simulated one). [`choose`] does the same from code, before the first use. `CUSTACK_LIBCUDA` names the library to
+//! open instead of the usual ones.
 //!
 //! ```
 //! let driver = custack::driver::current()?;
@@ -58,8 +59,8 @@ pub struct Driver {
 impl Driver {
     /// The driver's functions, for what the safe modules of this crate do not cover.
     ///
-    /// Foreign code that calls them moves this thread's context stack behind custack's back; custack bears that
-    /// (see [`context`](crate::context)).
+    /// Code that calls them changes this thread's context stack behind custack's back; custack can handle that (see
+    /// [`context`](crate::context)).
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -74,12 +75,12 @@ impl Driver {
         &self.library
     }
 
-    /// The newest CUDA version that the driver supports, as `cuDriverGetVersion` gives it; works before
+    /// The newest CUDA version that the driver supports, as `cuDriverGetVersion` returns it; works before
     /// [`init`](crate::init).
     ///
     /// # Errors
     ///
-    /// What the driver answers; [`NotPermitted`](CudaError::NotPermitted) in a host function.
+    /// Any error of the driver; [`NotPermitted`](CudaError::NotPermitted) in a host function.
     #[doc(alias = "cuDriverGetVersion")]
     pub fn version(&self) -> CudaResult<CudaApiVersion> {
         refuse_in_host_function()?;
@@ -110,7 +111,7 @@ impl fmt::Debug for Driver {
     }
 }
 
-/// A driver's status as a `Result`; the note says which call it was.
+/// A driver's status as a `Result`; the note names the function.
 #[inline]
 fn check(function: &'static str, status: CUresult) -> CudaResult<()> {
     if status == CUDA_SUCCESS { Ok(()) } else { Err(failed(function, status)) }
@@ -121,8 +122,8 @@ thread_local! {
     static FAILED: Cell<(Option<(&'static str, CUresult)>, bool)> = const { Cell::new((None, false)) };
 }
 
-/// The call of this thread since the last time that most likely broke a capture: the first that was refused because of one,
-/// else the last that failed before calls answered that it is broken.
+/// The call of this thread since the last time that most likely broke a capture: the first that was refused because of
+/// one, else the last that failed before calls answered that it is broken.
 pub(crate) fn take_what_broke() -> Option<(&'static str, CUresult)> {
     FAILED.take().0
 }
@@ -152,8 +153,8 @@ fn failed(function: &'static str, status: CUresult) -> CudaError {
     }
 }
 
-/// A status that is no success, before it is an error. An error has room for what to say and is eight times as large;
-/// the calls that every scope makes hand this on, and only the cold end makes an error of it.
+/// A status that is not success, before it becomes an error. An error includes a note and is eight times as large; the
+/// calls that every scope makes return this type, and only the cold path makes an error from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed(NonZero<CUresult>);
 
@@ -167,7 +168,7 @@ impl Failed {
         error.code() == self.0.get()
     }
 
-    /// The error, with a note of which function it was.
+    /// The error, with a note that names the function.
     #[cold]
     pub(crate) fn of(self, function: &'static str) -> CudaError {
         failed(function, self.0.get())

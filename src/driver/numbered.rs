@@ -1,26 +1,27 @@
-//! Enums whose variants are numbers of the driver's, and the two ways between them.
+//! Enums whose variants are numbers of the driver, and their conversion in both directions.
 //!
-//! RustaCUDA's have a hidden last variant, which a program can name and which no driver knows: as an argument it is refused
-//! before the driver is asked. What the driver writes is looked up, since it may be a number that has no name yet.
+//! RustaCUDA's have a hidden last variant, which a program can name but no driver knows: as an argument it is refused
+//! before the driver is called. A number that the driver writes is looked up, because it may have no name yet.
 
 use crate::error::{CudaError, CudaResult};
 
 /// An enum that [`numbered!`] defines.
 pub(crate) trait Numbered: Copy + 'static {
-    /// Every variant that stands for something, in the order of the numbers.
+    /// Every variant except the hidden one, in the order of the numbers.
     const ALL: &'static [Self];
 
-    /// The number to ask the driver with; [`InvalidValue`](CudaError::InvalidValue) for the hidden variant.
+    /// The number for the driver; [`InvalidValue`](CudaError::InvalidValue) for the hidden variant.
     fn number(self) -> CudaResult<u32>;
 
-    /// What the function's answer stands for; [`UnexpectedValue`](CudaError::UnexpectedValue) for one without a name.
+    /// The variant for a number that the function returned; [`UnexpectedValue`](CudaError::UnexpectedValue) for one
+    /// without a name.
     fn named(function: &'static str, answer: u32) -> CudaResult<Self> {
         let found = Self::ALL.iter().find(|variant| variant.number() == Ok(answer));
         found.copied().ok_or(CudaError::UnexpectedValue { function, value: answer.into() })
     }
 }
 
-/// Defines an enum of the driver's numbers; `refuses` names the hidden variant, which comes last.
+/// Defines an enum of the driver's numbers; `refuses` names the hidden variant, which is last.
 macro_rules! numbered {
     (
         $(#[$of_enum:meta])*

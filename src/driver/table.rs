@@ -1,9 +1,8 @@
-//! Every driver function, written once: its symbol, its signature, and the CUDA version that brought it.
+//! Every driver function, declared once: its symbol, its signature, and the CUDA version that introduced it.
 //!
-//! The list below is the only one. From it come the [`Table`], the stubs that stand where an older driver has no
-//! such symbol, the native table (by looking each name up), the simulated one (by taking the function of the same
-//! name), and the layer that counts calls. A function added here and nowhere else does not compile: the simulated
-//! driver has to say what it does.
+//! Everything else is generated from this list: the [`Table`], the stubs for symbols that an older driver lacks, the
+//! native table (by looking each name up), the simulated one (from the functions of the same names), and the instrument
+//! layer. A function added only here does not compile: the simulated driver has to define it.
 
 // The stubs are C functions.
 #![allow(unsafe_code)]
@@ -11,7 +10,7 @@
 use super::ffi::*;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
-/// Hands the whole list to the macro named in the parentheses.
+/// Passes the whole list to the macro named in the parentheses.
 macro_rules! for_each_function {
     ($then:ident) => {
         $then! {
@@ -305,7 +304,7 @@ pub(crate) use for_each_function;
 
 macro_rules! define {
     ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// The driver's functions, one field each, named as the C symbol.
+        /// The driver's functions, one field for each, named after the C symbol.
         ///
         /// Calling one is calling C: what the CUDA manual asks of the caller is the caller's duty, and a context
         /// handle that the driver has freed ends the process. The safe modules of this crate stand on this table;
@@ -323,11 +322,11 @@ macro_rules! define {
         /// The name of each function of the [`Table`], in its order.
         pub const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
 
-        /// The CUDA version that brought each function of the [`Table`]: 1000 times the major version, 10 times
+        /// The CUDA version that introduced each function of the [`Table`]: 1000 times the major version plus 10 times
         /// the minor.
         pub const SINCE: &[i32] = &[$($since),*];
 
-        /// What stands in the table for a function that the driver lacks: the error that says so.
+        /// The stub for a function that the driver lacks, which returns the error that says so.
         #[allow(non_snake_case, clippy::missing_safety_doc)]
         pub(super) mod stub {
             use super::*;
@@ -341,5 +340,5 @@ macro_rules! define {
 }
 for_each_function!(define);
 
-/// The error of a function that the driver is too old for.
+/// The status for a function that the driver is too old for.
 const CALL_REQUIRES_NEWER_DRIVER: CUresult = 36;

@@ -1,9 +1,9 @@
-//! Why there is no driver.
+//! Why no driver could be loaded.
 
 use std::fmt;
 
-/// An enum of errors as thiserror's derive reads it, which writes its `Error` and `Display`; without the feature
-/// `thiserror` they are made of the same texts here.
+/// Defines an enum of errors in the syntax of thiserror's derive, which writes its `Error` and `Display`; without the
+/// feature `thiserror` this macro writes them from the same texts.
 macro_rules! told {
     (
         $(#[$of_enum:meta])*
@@ -40,42 +40,43 @@ macro_rules! told {
 }
 
 told! {
-    /// Why no driver could be had, or the chosen one could not be used.
+    /// Why no driver could be loaded, or why the chosen one cannot be used.
     ///
-    /// `Debug` gives the same text as `Display`: it is what a `main` that returns an error prints, and the first thing that
-    /// a newcomer without a driver reads.
+    /// `Debug` prints the same text as `Display`, because a `main` that returns an error prints it, and it is the first
+    /// thing that a user without a driver reads.
     #[derive(Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum DriverError {
         /// The driver's library was not found, or could not be loaded.
         #[error("no CUDA driver was found: {}. {WITHOUT_DRIVER}", Tried(tried))]
         LibraryNotFound {
-            /// Each name that was tried, in order.
+            /// Every name that was tried, in order.
             tried: Vec<Attempt>,
         },
-        /// The library was loaded, but is no CUDA driver: it lacks a function that every driver has.
-        #[error("{library} is no CUDA driver: it has no {symbol}. {WITHOUT_DRIVER}")]
+        /// The library was loaded, but is not a CUDA driver: it lacks a function that every driver has.
+        #[error("{library} is not a CUDA driver: it has no {symbol}. {WITHOUT_DRIVER}")]
         MissingSymbol {
             /// The library.
             library: String,
             /// The function that it lacks.
             symbol: String,
         },
-        /// The environment variable `CUSTACK_DRIVER` has a value that means nothing.
+        /// The environment variable `CUSTACK_DRIVER` has an unknown value.
         #[error("CUSTACK_DRIVER={value}: expected `cuda`, `sim` or `auto`")]
         UnknownChoice {
             /// Its value.
             value: String,
         },
-        /// The environment variable `CUSTACK_SIM_DEVICES` is not a number of devices that the simulated driver can have.
+        /// The environment variable `CUSTACK_SIM_DEVICES` is not a number of devices that the simulated driver can
+        /// have.
         #[error("CUSTACK_SIM_DEVICES={value}: expected a number from 0 to 64")]
         UnknownDeviceCount {
             /// Its value.
             value: String,
         },
-        /// The simulated driver was chosen, and this build does not have it.
+        /// The simulated driver was chosen, but this build does not include it.
         #[error(
-            "the simulated driver was chosen, and custack was built without its feature `sim`; Cargo.toml takes it as \
+            "the simulated driver was chosen, but custack was built without its feature `sim`; Cargo.toml takes it as \
              `custack = {{ version = \"0.1\", features = [\"sim\"] }}`"
         )]
         SimulatorNotBuilt,
@@ -86,7 +87,7 @@ told! {
         AlreadyRunning {
             /// What was chosen.
             wanted: &'static str,
-            /// What runs.
+            /// What is running.
             running: &'static str,
         },
     }
@@ -110,7 +111,7 @@ const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in 
 pub struct Attempt {
     /// The name given to the loader.
     pub library: String,
-    /// What the loader answered.
+    /// The loader's reason.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What an error says: its text, and the note of what was asked that each thread keeps beside it.
+//! The text of an error, and the note of what was asked that each thread keeps.
 
 use super::CudaError;
 use std::cell::RefCell;
@@ -11,12 +11,12 @@ thread_local! {
 }
 
 impl CudaError {
-    /// What this thread asked for when it last met this error, and what was wrong with it: "to ...".
+    /// What this thread asked for when it last got this error, and what was wrong with it: "to ...".
     ///
-    /// The note belongs to the thread, not to the error. So print an error, or take its text, on the thread that got it and
-    /// before the next call: an error that was kept while the same error came up again shows the later note, and on another
-    /// thread it shows that thread's, or none. Destructors leave the note as it is. `None` when this thread's last failure
-    /// was another error.
+    /// The note belongs to the thread, not to the error. So print an error, or take its text, on the thread that got it
+    /// and before the next call: an error that was kept while the same error came up again shows the later note, and on
+    /// another thread it shows that thread's, or none. Destructors leave the note as it is. `None` when this thread's
+    /// last failure was another error.
     ///
     /// ```
     /// # fn main() -> Result<(), custack::error::CudaError> {
@@ -44,7 +44,7 @@ impl CudaError {
                 *note = Some((self, detail.to_string()));
             }
         };
-        // A thread that is ending has no note any more; the error itself is still right.
+        // A thread that is ending has no note any more; the error itself is still correct.
         let _ = NOTE.try_with(write);
         self
     }
@@ -82,8 +82,8 @@ impl Drop for KeptNote {
 
 impl std::error::Error for CudaError {}
 
-// From the table, never from the driver. Not by thiserror's derive, which writes an arm for each of a hundred variants, all
-// with the same text: that was a twelfth of the whole crate's code before optimisation.
+// From the table, never from the driver. Not by thiserror's derive, which writes an arm for each of a hundred variants,
+// all with the same text: that was a twelfth of the whole crate's code before optimisation.
 impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -91,11 +91,11 @@ impl fmt::Display for CudaError {
                 f.write_str("the size of the allocation is zero or overflows")?
             }
             CudaError::HeldByGuard => {
-                f.write_str("the entry of the context stack is held by a guard that is still alive")?;
+                f.write_str("a living guard holds the entry of the context stack")?;
             }
             CudaError::NoDriver(reason) => return write!(f, "{reason}"),
             CudaError::UnexpectedValue { function, value } => {
-                return write!(f, "{function} answered {value}, which custack has no name for");
+                return write!(f, "{function} returned {value}, which has no name in custack");
             }
             CudaError::Unrecognized(code) => {
                 write!(f, "the driver answered error {code}, which is newer than custack")?;
@@ -108,7 +108,7 @@ impl fmt::Display for CudaError {
             }
         }
         match self.detail() {
-            Some(detail) => write!(f, "; this thread last met it when asked {detail}"),
+            Some(detail) => write!(f, "; this thread last got it when asked {detail}"),
             None => Ok(()),
         }
     }

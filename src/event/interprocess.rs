@@ -1,6 +1,6 @@
-//! Events of other processes.
+//! Events that processes share.
 
-// An event of another process is only as good as that process keeps it.
+// An event of another process is valid only as long as that process keeps it.
 #![allow(unsafe_code)]
 
 use super::Event;
@@ -11,8 +11,8 @@ use crate::error::CudaResult;
 use std::fmt;
 use std::os::raw::c_char;
 
-/// What another process needs to know of an event in order to wait for it, record it and ask about it: 64 bytes, to be sent
-/// in whatever way. It is for one other process at least, and not for the one that it comes from.
+/// The handle with which another process opens an event, to wait for it, record it and query it: 64 bytes, which can be
+/// sent in any way. Several processes may open it, but not the one that it comes from.
 ///
 /// ```
 /// use custack::event::{Event, EventFlags, IpcEventHandle};
@@ -28,12 +28,12 @@ use std::os::raw::c_char;
 pub struct IpcEventHandle(CUipcEventHandle);
 
 impl IpcEventHandle {
-    /// Its bytes, to send.
+    /// The bytes to send.
     pub fn to_bytes(self) -> [u8; 64] {
         self.0.reserved.map(|byte| byte as u8)
     }
 
-    /// What was sent.
+    /// The handle with these bytes.
     pub fn from_bytes(bytes: [u8; 64]) -> IpcEventHandle {
         IpcEventHandle(CUipcEventHandle { reserved: bytes.map(|byte| byte as c_char) })
     }
@@ -46,14 +46,14 @@ impl fmt::Debug for IpcEventHandle {
 }
 
 impl Event {
-    /// What another process opens the event with. It must have been made with
-    /// [`INTERPROCESS`](super::EventFlags::INTERPROCESS), and live as long as any process has it open.
+    /// The handle with which another process can open the event. The event must have been made with
+    /// [`INTERPROCESS`](super::EventFlags::INTERPROCESS), and must live as long as any process has it open.
     ///
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for an event that is not for other processes, and for one
-    /// that is another process's.
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for an event without that flag, and for one of another
+    /// process.
     #[doc(alias = "cuIpcGetEventHandle")]
     pub fn ipc_handle(&self) -> CudaResult<IpcEventHandle> {
         self.0.with_current(Driver::ipc_get_event_handle).map(IpcEventHandle)
@@ -63,12 +63,12 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current, and in the process that the
-    /// event is of; [`MapFailed`](crate::error::CudaError::MapFailed) for what no process has given.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current, and in the process that
+    /// made the event; [`MapFailed`](crate::error::CudaError::MapFailed) for bytes that are not a handle.
     ///
     /// # Safety
     ///
-    /// The bytes are what [`ipc_handle`](Event::ipc_handle) or `cuIpcGetEventHandle` gave; and the other process keeps the
+    /// The bytes are from [`ipc_handle`](Event::ipc_handle) or `cuIpcGetEventHandle`, and the other process keeps the
     /// event as long as this one is used.
     #[doc(alias = "cuIpcOpenEventHandle")]
     pub unsafe fn open(handle: IpcEventHandle) -> CudaResult<Event> {
@@ -82,7 +82,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// Like [`Event::open`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call.
+    /// Like [`Event::open`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver
+    /// call.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! Events: marks in streams, to wait for and to measure between.
+//! Events: markers in streams, to wait for and to measure time between.
 //!
 //! ```
 //! use custack::event::{Event, EventFlags, EventStatus};
@@ -34,30 +34,30 @@ use bitflags::bitflags;
 use std::time::Duration;
 
 bitflags! {
-    /// How an event is made.
+    /// Options for making an event.
     pub struct EventFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
-        /// Whoever waits for the event sleeps, and does not spin.
+        /// A thread that waits for the event sleeps instead of spinning.
         const BLOCKING_SYNC = 0x1;
-        /// The event is not for measuring; waiting for it is cheaper.
+        /// The event cannot measure time; waiting for it is cheaper.
         const DISABLE_TIMING = 0x2;
-        /// Other processes may wait for it; only with `DISABLE_TIMING`.
+        /// Other processes may wait for it; requires `DISABLE_TIMING`.
         const INTERPROCESS = 0x4;
     }
 }
 
 bitflags! {
-    /// How an event is recorded.
+    /// Flags of [`Event::record_with_flags`].
     pub struct EventRecordFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
-        /// In a capture: the graph records the event, at each launch, for those outside of it.
+        /// In a capture: at each launch the graph records the event for waits outside the graph.
         const EXTERNAL = 0x1;
     }
 }
 
-/// Whether the stream has come to an event's mark.
+/// Whether the stream has reached an event's marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EventStatus {
     /// It has, or the event was never recorded.
@@ -66,10 +66,10 @@ pub enum EventStatus {
     NotReady,
 }
 
-/// A mark in a stream; see the [module](self).
+/// A marker in a stream; see the [module](self).
 ///
-/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there. It may
-/// be shared: by reference, or in an `Arc`.
+/// It belongs to the context that was current when it was made, and works on any thread, whatever is current there. It
+/// may be shared: by reference, or in an `Arc`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Event(Resource<CUevent>);
@@ -80,8 +80,8 @@ impl UnownedContext {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call;
-    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle;
-    /// [`InvalidValue`](CudaError::InvalidValue) for flags that do not go together.
+    /// [`InvalidContext`](CudaError::InvalidContext) for a null handle; [`InvalidValue`](CudaError::InvalidValue) for
+    /// flags that cannot be combined.
     ///
     /// ```
     /// use custack::context::{ContextStack, CurrentContext};
@@ -107,7 +107,7 @@ impl Event {
     /// # Errors
     ///
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current;
-    /// [`InvalidValue`](CudaError::InvalidValue) for flags that do not go together.
+    /// [`InvalidValue`](CudaError::InvalidValue) for flags that exclude each other.
     #[doc(alias = "cuEventCreate")]
     pub fn new(flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
@@ -120,11 +120,11 @@ impl Event {
         Resource::make_in(context, make, destroy).map(Event)
     }
 
-    /// Puts the mark behind the work that the stream has now; an earlier mark of this event is forgotten.
+    /// Puts the marker after the work that the stream has now; an earlier marker of this event is forgotten.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](CudaError::InvalidHandle) if the stream is of another context;
+    /// [`InvalidHandle`](CudaError::InvalidHandle) if the stream belongs to another context;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuEventRecord")]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
@@ -139,7 +139,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL` where the stream is not
+    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL` if the stream is not
     /// capturing.
     #[doc(alias = "cuEventRecordWithFlags")]
     pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
@@ -148,14 +148,14 @@ impl Event {
         self.0.with_both(stream.inner(), |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
         })?;
-        // An external record is a node of the capture, and no part of its order.
+        // An external record is a node of the capture, and does not order its work.
         if !flags.contains(EventRecordFlags::EXTERNAL) {
             self.note_recorded(stream);
         }
         Ok(())
     }
 
-    /// Notes in which capture the event was last recorded, if in one.
+    /// Notes in which capture the event was last recorded, if any.
     #[inline]
     fn note_recorded(&self, stream: &Stream) {
         if captures::any() {
@@ -172,7 +172,7 @@ impl Event {
             .note(format_args!("to record an event of {here} in a stream of {there}")))
     }
 
-    /// Whether the mark has been passed.
+    /// Whether the stream has reached the marker.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Event {
         }
     }
 
-    /// Waits until the mark is passed.
+    /// Waits until the stream has reached the marker.
     ///
     /// # Errors
     ///
@@ -198,12 +198,12 @@ impl Event {
         self.0.with(Driver::event_synchronize)
     }
 
-    /// Milliseconds from `start` to this event, to about half a microsecond.
+    /// Milliseconds from `start` to this event, with a resolution of about half a microsecond.
     ///
     /// # Errors
     ///
-    /// [`NotReady`](CudaError::NotReady) if one of them has not been passed;
-    /// [`InvalidHandle`](CudaError::InvalidHandle) if one was never recorded, was made without timing, or is of
+    /// [`NotReady`](CudaError::NotReady) if one of them has not been reached;
+    /// [`InvalidHandle`](CudaError::InvalidHandle) if one was never recorded, was made without timing, or belongs to
     /// another context.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
     pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
@@ -212,12 +212,12 @@ impl Event {
         self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
     }
 
-    /// The time from `start` to this event, to about half a microsecond.
+    /// The time from `start` to this event, with a resolution of about half a microsecond.
     ///
     /// # Errors
     ///
-    /// Like [`elapsed_time_f32`](Self::elapsed_time_f32); [`InvalidValue`](CudaError::InvalidValue) if `start` came after
-    /// this event.
+    /// Like [`elapsed_time_f32`](Self::elapsed_time_f32); [`InvalidValue`](CudaError::InvalidValue) if `start` came
+    /// after this event.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
     pub fn elapsed_time(&self, start: &Event) -> CudaResult<Duration> {
         let millis = self.elapsed_time_f32(start)?;
@@ -227,7 +227,7 @@ impl Event {
         })
     }
 
-    /// The context that the event is of.
+    /// The event's context.
     pub fn context(&self) -> &UnownedContext {
         self.0.context()
     }
@@ -237,7 +237,7 @@ impl Event {
         self.0.raw()
     }
 
-    /// Gives the event away: it is not destroyed, and whoever has the handle owns it.
+    /// Gives up ownership: the event is not destroyed, and whoever has the handle owns it.
     pub fn into_raw(self) -> CUevent {
         self.0.into_raw()
     }
@@ -250,24 +250,24 @@ impl Event {
     ///
     /// # Safety
     ///
-    /// The handle is an event's of the current context, and nothing else will destroy it.
+    /// The handle is that of an event of the current context, and nothing else will destroy it.
     pub unsafe fn from_raw(raw: CUevent) -> CudaResult<Event> {
         let context = UnownedContext::of_this_thread()?;
-        // SAFETY: the caller vouches for it.
+        // SAFETY: as the caller guarantees.
         Ok(Event(unsafe { Resource::new(raw, context, destroy) }))
     }
 
-    /// Destroys the event, and gives it back with the error if that fails.
+    /// Destroys the event; if that fails, returns the error and the event.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias("cuEventDestroy", "cuEventDestroy_v2"))]
     pub fn drop(event: Event) -> DropResult<Event> {
         event.0.drop().map_err(|(error, inner)| (error, Event(inner)))
     }
 
-    /// Refuses what a capture that is in progress would be broken by.
+    /// Refuses a call that would break a capture in progress.
     #[inline]
     fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
         captures::refuse_of(self.0.raw().addr(), what)?;
@@ -279,7 +279,7 @@ impl Event {
     }
 }
 
-/// Destroys an event, and forgets that it was recorded in a capture: the driver may give its handle out again.
+/// Destroys an event, and removes it from the list of captures, because the driver may reuse its handle.
 fn destroy(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
     if captures::any() {
         captures::forget_event(event.address());

@@ -6,13 +6,13 @@ use crate::stream::{Stream, StreamWaitEventFlags};
 use std::borrow::Borrow;
 
 impl Stream {
-    /// Makes the stream's later work wait until the event's mark is passed: the one that it has now. The event may be
-    /// of another context. It may be given away, as in RustaCUDA, or lent.
+    /// Makes the stream's later work wait for the event's current marker. The event may belong to another context. It
+    /// may be passed by value, as in RustaCUDA, or by reference.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of either;
-    /// [`IllegalState`](crate::error::CudaError::IllegalState) for `EXTERNAL` where the stream is not capturing;
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), for either;
+    /// [`IllegalState`](crate::error::CudaError::IllegalState) for `EXTERNAL` if the stream is not capturing;
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias = "cuStreamWaitEvent")]
     pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {
@@ -22,7 +22,7 @@ impl Stream {
                 driver.stream_wait_event(stream, event, flags.bits())
             })
         };
-        // An external wait is a node of the capture, and joins nothing.
+        // An external wait is a node of the capture, and joins no stream.
         if flags.contains(StreamWaitEventFlags::EXTERNAL) {
             wait()
         } else {

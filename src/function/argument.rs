@@ -1,4 +1,4 @@
-//! What `launch!` passes on: where each argument is, how large, and its value if it is an integer.
+//! The arguments of `launch!`: their addresses and sizes, and the values of integers.
 
 use crate::memory::DeviceCopy;
 use std::fmt;
@@ -20,7 +20,7 @@ impl Argument {
         Argument { pointer: ptr::from_ref(value).cast_mut().cast(), size: mem::size_of::<T>(), integer }
     }
 
-    /// Whether a parameter of so many bytes can have this argument. A wider integer is accepted if its value fits: the
+    /// Whether this argument fits a parameter of this many bytes. A wider integer is accepted if its value fits: the
     /// driver copies the lower bytes, and RustaCUDA's programs pass the `len()` of a slice as a `u32`.
     #[inline]
     pub(super) fn fits(&self, parameter: usize) -> bool {
@@ -59,13 +59,13 @@ impl<'a, T> Passed<'a, T> {
 
 /// Arguments of an integer type.
 pub trait OfInteger {
-    /// The argument that this value is; a launch reads the value.
+    /// The argument for this value, which a launch reads.
     fn argument(&self) -> Argument;
 }
 
 /// Arguments of any other type.
 pub trait OfAny {
-    /// The argument that this value is; a launch reads the value.
+    /// The argument for this value, which a launch reads.
     fn argument(&self) -> Argument;
 }
 

@@ -1,40 +1,40 @@
-//! What can be asked of a kernel, and what can be set.
+//! Attributes of kernels that can be read, and those that can be set.
 
 use super::Function;
 use crate::driver::{Numbered, numbered};
 use crate::error::CudaResult;
 
 numbered! {
-    /// What can be asked of a kernel.
+    /// An attribute of a kernel.
     pub enum FunctionAttribute refuses(__Nonexhaustive = 8) {
-        /// The most threads of a block.
+        /// The maximum number of threads per block.
         MaxThreadsPerBlock = 0,
-        /// Static shared memory of a block, in bytes.
+        /// Static shared memory per block, in bytes.
         SharedMemorySizeBytes = 1,
         /// Constant memory, in bytes.
         ConstSizeBytes = 2,
-        /// Local memory of a thread, in bytes.
+        /// Local memory per thread, in bytes.
         LocalSizeBytes = 3,
-        /// Registers of a thread.
+        /// Registers per thread.
         NumRegisters = 4,
-        /// The PTX version: ten times the major, and the minor.
+        /// The PTX version: ten times the major version plus the minor.
         PtxVersion = 5,
-        /// The version of the machine code: ten times the major, and the minor.
+        /// The version of the machine code: ten times the major version plus the minor.
         BinaryVersion = 6,
-        /// Whether all caching was asked for when it was compiled.
+        /// Whether it was compiled with all caching enabled.
         CacheModeCa = 7,
     }
 }
 
 numbered! {
-    /// What can be asked of a kernel and set (CUDA 9.0 and later), beside [`FunctionAttribute`].
+    /// An attribute of a kernel that can be read and set (CUDA 9.0 and later), besides those of [`FunctionAttribute`].
     #[non_exhaustive]
     pub enum SettableAttribute {
-        /// The most dynamic shared memory that a launch may ask for, in bytes.
+        /// The maximum dynamic shared memory of a launch, in bytes.
         MaxDynamicSharedSizeBytes = 8,
-        /// How much of the common memory should be shared memory, in percent; -1 for no preference.
+        /// The preferred part of shared memory in the combined on-chip memory, in percent; -1 for no preference.
         PreferredSharedMemoryCarveout = 9,
-        /// Whether a launch must say the size of its clusters; only to ask for (CUDA 11.8 and later, as all below).
+        /// Whether a launch must specify its cluster size; read-only (CUDA 11.8 and later, like all below).
         ClusterSizeMustBeSet = 10,
         /// The required width of a cluster, in blocks; 0 for none.
         RequiredClusterWidth = 11,
@@ -42,15 +42,15 @@ numbered! {
         RequiredClusterHeight = 12,
         /// The required depth.
         RequiredClusterDepth = 13,
-        /// Whether a cluster may be larger than all devices of the compute capability allow.
+        /// Whether a cluster may be larger than is portable within the compute capability.
         NonPortableClusterSizeAllowed = 14,
-        /// How the blocks of a cluster are spread: 0 for the default, 1 spread, 2 balanced.
+        /// How the blocks of a cluster are scheduled: 0 for the default, 1 for spreading, 2 for load balancing.
         ClusterSchedulingPolicyPreference = 15,
     }
 }
 
 impl Function<'_> {
-    /// What the kernel is like.
+    /// The value of an attribute.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Function<'_> {
         self.with(|driver, function| driver.func_get_attribute(function, number))
     }
 
-    /// What a launch of the kernel may ask for.
+    /// The value of a settable attribute.
     ///
     /// # Errors
     ///
@@ -72,11 +72,11 @@ impl Function<'_> {
         self.with(|driver, function| driver.func_get_attribute(function, number))
     }
 
-    /// Sets what a launch of the kernel may ask for.
+    /// Sets an attribute.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device cannot have.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device does not allow.
     #[doc(alias = "cuFuncSetAttribute")]
     pub fn set(&mut self, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         let number = attr.number()?;

@@ -5,19 +5,19 @@ use crate::driver::{More, Shape, numbered};
 use crate::error::{CudaError, CudaResult};
 
 numbered! {
-    /// How the blocks of a cluster are spread over the multiprocessors.
+    /// How the blocks of a cluster are distributed over the multiprocessors.
     #[non_exhaustive]
     pub enum ClusterScheduling {
-        /// As the driver likes.
+        /// The driver's default.
         Default = 0,
-        /// As far as possible.
+        /// Over as many multiprocessors as possible.
         Spread = 1,
-        /// So that all multiprocessors have as much.
+        /// With equal load on the multiprocessors.
         LoadBalancing = 2,
     }
 }
 
-/// How a kernel is launched: sizes, and what only some launches ask for.
+/// How a kernel is launched: the sizes, and options that few launches need.
 ///
 /// ```
 /// use custack::function::LaunchConfig;
@@ -40,7 +40,7 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// So many blocks of so many threads, and nothing else.
+    /// A grid of blocks of threads, without options.
     pub fn new(grid: impl Into<GridSize>, block: impl Into<BlockSize>) -> LaunchConfig {
         let (grid, block) = (grid.into(), block.into());
         let shape = Shape::plain([grid.x, grid.y, grid.z], [block.x, block.y, block.z], 0);
@@ -51,54 +51,55 @@ impl LaunchConfig {
         LaunchConfig { shape: Shape { more, ..self.shape } }
     }
 
-    /// So many bytes of dynamic shared memory for each block.
+    /// Sets the dynamic shared memory of a block, in bytes.
     pub fn shared_bytes(self, bytes: u32) -> LaunchConfig {
         LaunchConfig { shape: Shape { shared: bytes, ..self.shape } }
     }
 
-    /// Whether all blocks run at once, and so may wait for each other (CUDA 9.0 and later).
+    /// Whether the launch is cooperative: all blocks run at once, so they may wait for each other (CUDA 9.0 and later).
     pub fn cooperative(self, wanted: bool) -> LaunchConfig {
         LaunchConfig { shape: Shape { cooperative: wanted, ..self.shape } }
     }
 
-    /// So many blocks to a cluster, which run at once and reach each other's shared memory (CUDA 11.8 and later, compute
-    /// capability 9.0 and later). The grid is a multiple of it in each dimension. Up to 8 blocks every such device can run;
-    /// more need [`NonPortableClusterSizeAllowed`](super::SettableAttribute::NonPortableClusterSizeAllowed).
+    /// Sets the number of blocks in a cluster, which run at once and can access each other's shared memory (CUDA 11.8
+    /// and later, compute capability 9.0 and later). The grid must be a multiple of it in each dimension. Every such
+    /// device supports up to 8 blocks; more need
+    /// [`NonPortableClusterSizeAllowed`](super::SettableAttribute::NonPortableClusterSizeAllowed).
     pub fn cluster(self, blocks: impl Into<GridSize>) -> LaunchConfig {
         let GridSize { x, y, z } = blocks.into();
         self.with(More { cluster: Some([x, y, z]), ..self.shape.more })
     }
 
-    /// How the blocks of a cluster are spread.
+    /// Sets how the blocks of a cluster are distributed.
     pub fn cluster_scheduling(self, how: ClusterScheduling) -> LaunchConfig {
         self.with(More { scheduling: Some(how as u32), ..self.shape.more })
     }
 
-    /// The priority of this launch, rather than the stream's: lower numbers come first (CUDA 11.8 and later). It is in
-    /// [`get_stream_priority_range`](crate::context::CurrentContext::get_stream_priority_range).
+    /// Sets the priority of this launch, instead of the stream's: lower numbers come first (CUDA 11.8 and later). The
+    /// range is [`get_stream_priority_range`](crate::context::CurrentContext::get_stream_priority_range).
     pub fn priority(self, priority: i32) -> LaunchConfig {
         self.with(More { priority: Some(priority), ..self.shape.more })
     }
 
-    /// Whether the kernel may begin before the one before it in its stream has ended: when all of its blocks have executed
-    /// `griddepcontrol.launch_dependents`, or ended. It waits for the other's writes by `griddepcontrol.wait` itself
-    /// (CUDA 11.8 and later, compute capability 9.0 and later).
+    /// Whether the kernel may start before the previous kernel in its stream has ended, namely when all blocks of that
+    /// kernel have executed `griddepcontrol.launch_dependents` or ended. The kernel itself waits for the previous one's
+    /// writes by `griddepcontrol.wait` (CUDA 11.8 and later, compute capability 9.0 and later).
     pub fn programmatic_serialization(self, wanted: bool) -> LaunchConfig {
         self.with(More { programmatic: wanted, ..self.shape.more })
     }
 
-    /// How much of the common memory should be shared memory in this launch, in percent (CUDA 12.3 and later).
+    /// Sets how much of the on-chip memory should be shared memory in this launch, in percent (CUDA 12.3 and later).
     pub fn preferred_carveout(self, percent: u32) -> LaunchConfig {
         self.with(More { carveout: Some(percent), ..self.shape.more })
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     pub fn grid(&self) -> GridSize {
         let [x, y, z] = self.shape.grid;
         GridSize { x, y, z }
     }
 
-    /// How many threads to a block.
+    /// The number of threads in a block.
     pub fn block(&self) -> BlockSize {
         let [x, y, z] = self.shape.block;
         BlockSize { x, y, z }
@@ -109,7 +110,7 @@ impl LaunchConfig {
     }
 }
 
-/// Refuses what no device can do, before the driver is asked.
+/// Refuses sizes that no device supports, before the driver is called.
 ///
 /// # Errors
 ///
@@ -117,7 +118,7 @@ impl LaunchConfig {
 #[inline]
 pub(super) fn refuse_impossible(shape: &Shape) -> CudaResult<()> {
     match shape.more.cluster {
-        // Nothing at all is as no size.
+        // All zeros mean that no size is set.
         Some(cluster) if cluster != [0; 3] && !divides(cluster, shape.grid) => {
             Err(impossible(cluster, shape.grid))
         }

@@ -1,4 +1,4 @@
-//! Kernels of libraries as functions, and what they are like on a device.
+//! Kernels of libraries as functions, and their attributes on a device.
 
 use super::{Function, FunctionAttribute, SettableAttribute, Source};
 use crate::context::{CacheConfig, ContextHandle};
@@ -8,10 +8,9 @@ use crate::error::CudaResult;
 use crate::library::Kernel;
 
 impl Kernel {
-    /// The kernel in this context, for launches there. The first question of each context is asked of the driver, and kept.
+    /// The kernel's function in this context, for launches there. The driver is asked once for each context.
     ///
-    /// What comes back keeps the library loaded, as a clone of the kernel would; threads that launch often keep it, rather
-    /// than asking again.
+    /// The function keeps the library loaded, as a clone of the kernel does. Threads that launch often should keep it.
     ///
     /// # Errors
     ///
@@ -40,7 +39,7 @@ impl Kernel {
         Ok(Function { inner, source, name })
     }
 
-    /// What the kernel is like on a device. No context is needed.
+    /// An attribute of the kernel on a device. No context is needed.
     ///
     /// # Errors
     ///
@@ -51,22 +50,21 @@ impl Kernel {
         self.with(|driver, kernel| driver.kernel_get_attribute(kernel, number, device.as_raw()))
     }
 
-    /// What a launch of the kernel may ask for on a device. No context is needed.
+    /// A settable attribute of the kernel on a device. No context is needed.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuKernelGetAttribute")]
     pub fn get_on(&self, device: Device, attr: SettableAttribute) -> CudaResult<i32> {
         self.with(|driver, kernel| driver.kernel_get_attribute(kernel, attr as u32, device.as_raw()))
     }
 
-    /// Sets what a launch of the kernel may ask for on a device, where a function's own [`set`](Function::set) has set no
-    /// value.
+    /// Sets an attribute of the kernel on a device, for functions whose own [`set`](Function::set) has set no value.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device cannot have.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device does not allow.
     #[doc(alias = "cuKernelSetAttribute")]
     pub fn set_on(&self, device: Device, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         self.with(|driver, kernel| driver.kernel_set_attribute(kernel, attr as u32, value, device.as_raw()))

@@ -1,6 +1,6 @@
 //! Launches.
 
-// A launch hands pointers to the kernel's parameters to the driver.
+// A launch passes pointers to the kernel's parameters to the driver.
 #![allow(unsafe_code)]
 
 use super::config::refuse_impossible;
@@ -12,23 +12,23 @@ use std::borrow::Borrow;
 use std::os::raw::c_void;
 use std::ptr;
 
-/// So many arguments are passed on without an allocation.
+/// Up to this many arguments are passed without an allocation.
 const FEW: usize = 16;
 
 impl Stream {
-    /// Launches a kernel with pointers to its arguments; [`launch!`](crate::launch) makes them of values.
+    /// Launches a kernel with pointers to its arguments; [`launch!`](crate::launch) takes values instead.
     ///
     /// # Errors
     ///
     /// [`InvalidHandle`](CudaError::InvalidHandle) if kernel and stream are of different contexts;
-    /// [`InvalidValue`](CudaError::InvalidValue) for a size that the device cannot have, and for another number of arguments
-    /// than the kernel has parameters, where the driver tells (CUDA 12.4 and later).
+    /// [`InvalidValue`](CudaError::InvalidValue) for a size that the device does not allow, and for a wrong number of
+    /// arguments, if the driver says what the parameters are (CUDA 12.4 and later).
     ///
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right. If the stream is capturing, that is so at every launch of the graph, and the module is loaded as long
-    /// as the graph is there.
+    /// `args` has one pointer for each parameter of the kernel, to a value of its type, and the kernel's accesses to
+    /// memory are valid and free of data races. If the stream is capturing, that holds at every launch of the graph,
+    /// and the module stays loaded as long as the graph, or anything made from it, exists.
     #[doc(hidden)]
     #[doc(alias = "cuLaunchKernel")]
     pub unsafe fn launch<G, B>(
@@ -45,11 +45,11 @@ impl Stream {
     {
         func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, shape, args) }
     }
 
-    /// What [`launch!`](crate::launch) does.
+    /// Launches a kernel, as [`launch!`](crate::launch) does.
     ///
     /// # Errors
     ///
@@ -57,8 +57,8 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The values that the arguments stand for have the types of the kernel's parameters; and what the kernel does with
-    /// them is right.
+    /// The arguments have the types of the kernel's parameters, and the kernel's accesses to memory are valid and free
+    /// of data races.
     #[doc(hidden)]
     pub unsafe fn launch_with<G, B>(
         &self,
@@ -73,13 +73,13 @@ impl Stream {
         B: Into<BlockSize>,
     {
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_arguments(func, shape, args) }
     }
 
     /// # Safety
     ///
-    /// As [`launch_with`](Self::launch_with).
+    /// Like [`launch_with`](Self::launch_with).
     #[inline]
     unsafe fn launch_arguments(
         &self,
@@ -97,25 +97,25 @@ impl Stream {
             many = args.iter().map(|argument| argument.pointer).collect();
             &many[..]
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, shape, pointers) }
     }
 
-    /// Launches a kernel as the configuration says, with pointers to its arguments; [`launch!`](crate::launch) makes them of
-    /// values.
+    /// Launches a kernel as the configuration says, with pointers to its arguments; [`launch!`](crate::launch) takes
+    /// values instead.
     ///
     /// # Errors
     ///
-    /// [`InvalidClusterSize`](CudaError::InvalidClusterSize), before the driver is asked, for clusters that do not divide the
-    /// grid, and for a cluster that is larger than the kernel and the device allow;
-    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if not all blocks of a cooperative launch can run
-    /// at once; those of a launch. [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) for what an older driver
-    /// does not know.
+    /// [`InvalidClusterSize`](CudaError::InvalidClusterSize), before the driver is called, for a cluster that does not
+    /// divide the grid, or is larger than the kernel and the device allow;
+    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if not all blocks of a cooperative launch
+    /// can run at once; those of a launch. [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) for options
+    /// that an older driver does not know.
     ///
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right.
+    /// `args` has a pointer for each of the kernel's parameters, to a value of its type, and the kernel's effects are
+    /// sound.
     #[doc(alias("cuLaunchKernelEx", "cuLaunchCooperativeKernel"))]
     pub unsafe fn launch_configured(
         &self,
@@ -124,11 +124,11 @@ impl Stream {
         args: &[*mut c_void],
     ) -> CudaResult<()> {
         func.refuse_another_count(args.len())?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, config.shape(), args) }
     }
 
-    /// What [`launch!`](crate::launch) does with a configuration.
+    /// The implementation of [`launch!`](crate::launch) with a configuration.
     ///
     /// # Errors
     ///
@@ -136,8 +136,8 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The values that the arguments stand for have the types of the kernel's parameters; and what the kernel does with
-    /// them is right.
+    /// The arguments have the types of the kernel's parameters, and the kernel's accesses to memory are valid and free
+    /// of data races.
     #[doc(hidden)]
     pub unsafe fn launch_configured_with(
         &self,
@@ -145,7 +145,7 @@ impl Stream {
         config: impl Borrow<LaunchConfig>,
         args: &[Argument],
     ) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_arguments(func, config.borrow().shape(), args) }
     }
 
@@ -153,14 +153,14 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if the device has no room for all blocks at
-    /// once; those of a launch.
+    /// [`CooperativeLaunchTooLarge`](CudaError::CooperativeLaunchTooLarge) if the device cannot run all blocks at once;
+    /// those of a launch.
     ///
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type; and what the kernel does with
-    /// them is right. If the stream is capturing, that is so at every launch of the graph, and the module is loaded as long
-    /// as the graph is there.
+    /// `args` has one pointer for each parameter of the kernel, to a value of its type, and the kernel's accesses to
+    /// memory are valid and free of data races. If the stream is capturing, that holds at every launch of the graph,
+    /// and the module stays loaded as long as the graph, or anything made from it, exists.
     #[doc(alias = "cuLaunchCooperativeKernel")]
     pub unsafe fn launch_cooperative<G, B>(
         &self,
@@ -176,13 +176,13 @@ impl Stream {
     {
         func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.launch_as(func, Shape { cooperative: true, ..shape }, args) }
     }
 
     /// # Safety
     ///
-    /// As [`launch`](Self::launch).
+    /// As for [`launch`](Self::launch).
     #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
         refuse_impossible(&shape)?;
@@ -193,9 +193,10 @@ impl Stream {
         }
         self.refuse_by_default("launch a kernel in a legacy stream")?;
         self.inner().with_current(|driver, stream| {
-            // SAFETY: the function's module is borrowed or its library kept, and its context is the stream's, which is held.
+            // SAFETY: the function's module is borrowed or its library kept, and its context is the stream's, which is
+            // held.
             let function = unsafe { Held::new(func.inner) };
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             let launched = unsafe { driver.launch_kernel(function, func.name, shape, stream, args) };
             launched.map_err(|error| func.refused(driver, function, shape, error))
         })
@@ -211,11 +212,13 @@ fn shape(grid: &GridSize, block: &BlockSize, shared: u32) -> Shape {
 /// [`LaunchConfig`](crate::function::LaunchConfig) in place of the three sizes:
 /// `launch!(function<<<config, stream>>>(arguments...))`.
 ///
-/// Grid and block are numbers, pairs, triples, or [`GridSize`](crate::function::GridSize) and [`BlockSize`](crate::function::BlockSize). The kernel runs while the program goes
-/// on; `stream.synchronize()` waits for it. The result is a [`CudaResult`](crate::error::CudaResult): too few, too many and wrong-sized arguments
-/// are [`InvalidValue`](crate::error::CudaError::InvalidValue), where the driver can tell (CUDA 12.4 and later). The call is unsafe: the kernel's
-/// parameters must have the arguments' types, of which only the size is checked, and what it does with them must be
-/// right. Arguments are values that can be copied to the device (`DeviceCopy`).
+/// Grid and block are numbers, pairs, triples, or [`GridSize`](crate::function::GridSize) and
+/// [`BlockSize`](crate::function::BlockSize). The launch is asynchronous; `stream.synchronize()` waits for the kernel.
+/// The result is a [`CudaResult`](crate::error::CudaResult): too few, too many and wrong-sized arguments are
+/// [`InvalidValue`](crate::error::CudaError::InvalidValue), if the driver says what the parameters are (CUDA 12.4 and
+/// later). The call is unsafe: the arguments must have the types of the kernel's parameters, of which only the size is
+/// checked, and the kernel's accesses to memory must be valid and free of data races. Arguments are values that can be
+/// copied to the device (`DeviceCopy`).
 #[macro_export]
 macro_rules! launch {
     ($function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {

@@ -29,7 +29,7 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
-// The handle of a function is good as long as its module, which each call vouches for.
+// The handle of a function is valid as long as its module, which each call vouches for.
 #![allow(unsafe_code)]
 
 mod argument;
@@ -58,7 +58,8 @@ use crate::module::Module;
 use std::ffi::{CStr, CString};
 use std::ops::Range;
 
-/// A kernel of a [module](Module), which it borrows, or of a [library](crate::library) in one context, which it keeps loaded.
+/// A kernel of a [module](Module), which it borrows, or of a [library](crate::library) in one context, which it keeps
+/// loaded.
 ///
 /// It cannot outlive its module:
 ///
@@ -75,10 +76,10 @@ pub struct Function<'a> {
     name: KernelName,
 }
 
-/// What a function is of, and lives as long as.
+/// What a function belongs to, and cannot outlive.
 #[derive(Debug)]
 enum Source<'a> {
-    /// A module, with the sizes of the kernel's parameters, where the driver tells them.
+    /// A module, and the sizes of the kernel's parameters if the driver says them.
     Module { module: &'a Module, parameters: Option<&'a [usize]> },
     /// A kernel of a library, in this context.
     Kernel { kernel: Kernel, context: UnownedContext },
@@ -86,11 +87,11 @@ enum Source<'a> {
 
 // SAFETY: the driver's functions may be called on any thread.
 unsafe impl Send for Function<'_> {}
-// SAFETY: as above; on several at once, too.
+// SAFETY: as above; also concurrently.
 unsafe impl Sync for Function<'_> {}
 
 impl Module {
-    /// A kernel of the module.
+    /// Returns a kernel of the module by name.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl Module {
 }
 
 impl Module {
-    /// All kernels of the module, in no order (CUDA 12.4 and later).
+    /// All kernels of the module, in no particular order (CUDA 12.4 and later).
     ///
     /// # Errors
     ///
@@ -152,8 +153,8 @@ impl Module {
 impl Function<'_> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>) -> CudaResult<R> {
-        // SAFETY: a function lives as long as its module, or as its library and its context, which are kept or borrowed,
-        // and alive in the call.
+        // SAFETY: a function lives as long as its module, or as its library and its context, which are kept or
+        // borrowed, and alive in the call.
         let call = |driver: &Driver| f(driver, unsafe { Held::new(self.inner) });
         match &self.source {
             Source::Module { module, .. } => module.inner().with(|driver, _| call(driver)),
@@ -164,7 +165,7 @@ impl Function<'_> {
         }
     }
 
-    /// The context that it is of.
+    /// Its context.
     pub fn context(&self) -> &UnownedContext {
         match &self.source {
             Source::Module { module, .. } => module.context(),
@@ -172,7 +173,7 @@ impl Function<'_> {
         }
     }
 
-    /// The kernel of a library that it is of; `None` for a module's.
+    /// The kernel of a library that it belongs to; `None` for a function of a module.
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.source {
             Source::Module { .. } => None,
@@ -180,7 +181,7 @@ impl Function<'_> {
         }
     }
 
-    /// The sizes of its parameters, in bytes, where the driver tells them.
+    /// The sizes of its parameters, in bytes, if the driver says them.
     #[inline]
     fn parameter_sizes(&self) -> Option<&[usize]> {
         match &self.source {
@@ -200,7 +201,8 @@ impl Function<'_> {
         self.with(Driver::func_get_name)
     }
 
-    /// Where each parameter lies among all, in bytes; `None` if the driver is too old to tell (before CUDA 12.4).
+    /// The byte range of each parameter in the parameter buffer; `None` if the driver is too old to say (before CUDA
+    /// 12.4).
     ///
     /// # Errors
     ///
@@ -223,7 +225,7 @@ impl Function<'_> {
         self.with(Driver::func_get_parameters)
     }
 
-    /// Whether its code is on the device yet (CUDA 12.4 and later).
+    /// Whether its code is loaded on the device (CUDA 12.4 and later).
     ///
     /// # Errors
     ///
@@ -234,7 +236,7 @@ impl Function<'_> {
         self.with(Driver::func_is_loaded)
     }
 
-    /// Puts its code on the device, so that the first launch need not (CUDA 12.4 and later).
+    /// Loads its code on the device, so that the first launch need not (CUDA 12.4 and later).
     ///
     /// # Errors
     ///
@@ -245,7 +247,7 @@ impl Function<'_> {
         self.with(Driver::func_load)
     }
 
-    /// The driver's handle of the module that it is of.
+    /// The driver's handle of its module.
     ///
     /// # Errors
     ///
@@ -267,7 +269,7 @@ impl Function<'_> {
         self.with(|driver, function| driver.func_set_cache_config(function, number))
     }
 
-    /// Sets how wide the banks of the kernel's shared memory are, where the device can change it.
+    /// Sets the width of the banks of the kernel's shared memory, where the device can change it.
     ///
     /// # Errors
     ///
@@ -278,7 +280,7 @@ impl Function<'_> {
         self.with(|driver, function| driver.func_set_shared_mem_config(function, number))
     }
 
-    /// The driver's handle, good as long as the module or library, and the context.
+    /// The driver's handle, valid as long as the module or library, and the context, live.
     pub fn as_raw(&self) -> CUfunction {
         self.inner
     }

@@ -4,8 +4,9 @@ use super::{BlockSize, Function};
 use crate::error::{CudaError, CudaResult};
 
 impl Function<'_> {
-    /// How many blocks of this size run at once on each multiprocessor, with so many bytes of dynamic shared memory each;
-    /// 0 if one does not fit. Times the number of multiprocessors it is the largest grid of a cooperative launch.
+    /// How many blocks of this size run at once on each multiprocessor, with this much dynamic shared memory each, in
+    /// bytes; 0 if none fits. Multiplied by the number of multiprocessors it is the largest grid of a cooperative
+    /// launch.
     ///
     /// # Errors
     ///
@@ -40,7 +41,7 @@ impl Function<'_> {
     }
 }
 
-/// As many threads as a number of the driver's holds.
+/// The number of threads, limited to the driver's `int`.
 pub(super) fn threads(block: [u32; 3]) -> i32 {
     let threads = block.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
     i32::try_from(threads).unwrap_or(i32::MAX)

@@ -1,30 +1,30 @@
-//! How large a block, or a cluster, is best, and how much shared memory there is for it.
+//! The best sizes of blocks and clusters, and the shared memory available for them.
 
 use super::{BlockSize, Function, FunctionAttribute, LaunchConfig};
 use crate::device::DeviceAttribute;
 use crate::error::{CudaError, CudaResult};
 
-/// The block size with which most threads run at once, as
-/// [`max_potential_block_size`](Function::max_potential_block_size) finds it.
+/// The block size with the highest occupancy, as [`max_potential_block_size`](Function::max_potential_block_size) finds
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BestBlock {
-    /// Threads to a block.
+    /// The number of threads in a block.
     pub block_size: u32,
-    /// The fewest blocks that fill the device.
+    /// The smallest number of blocks that fills the device.
     pub min_grid_size: u32,
 }
 
 impl Function<'_> {
-    /// The block size, in threads, with which most threads run at once on a multiprocessor; of two that are as good the
-    /// larger. `shared_bytes` tells how much dynamic shared memory a block of so many threads has, in bytes; `limit` is the
-    /// most threads that a block may have, 0 for as many as the kernel allows.
+    /// The block size, in threads, with which most threads run at once on a multiprocessor; the larger of two equally
+    /// good ones. `shared_bytes` returns the dynamic shared memory, in bytes, of a block with this many threads.
+    /// `limit` is the maximum block size, 0 for the kernel's own.
     ///
-    /// custack searches itself, by asking how many blocks of each size run at once.
+    /// custack searches by itself: it asks the driver how many blocks of each size run at once.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue) if no block runs;
+    /// [`InvalidValue`](CudaError::InvalidValue) if no block fits;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     ///
     /// ```
@@ -71,12 +71,12 @@ impl Function<'_> {
         Ok(best.1)
     }
 
-    /// How many bytes of dynamic shared memory a block may have, so that so many blocks of this size run at once on each
-    /// multiprocessor (CUDA 10.2 and later).
+    /// The largest dynamic shared memory of a block, in bytes, with which this many blocks of this size run at once on
+    /// each multiprocessor (CUDA 10.2 and later).
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue) for a number of blocks or threads that does not run at once;
+    /// [`InvalidValue`](CudaError::InvalidValue) if that many blocks or threads do not run at once;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuOccupancyAvailableDynamicSMemPerBlock")]
     pub fn available_dynamic_shared_bytes<B: Into<BlockSize>>(
@@ -98,8 +98,8 @@ impl Function<'_> {
         })
     }
 
-    /// How many clusters of such a launch run at once on the device (CUDA 11.8 and later). The launch has a
-    /// [cluster size](LaunchConfig::cluster); without one the answer is 0.
+    /// How many clusters of such a launch run at once on the device (CUDA 11.8 and later); 0 for a launch without a
+    /// [cluster size](LaunchConfig::cluster).
     ///
     /// # Errors
     ///
@@ -114,11 +114,11 @@ impl Function<'_> {
         })
     }
 
-    /// How many blocks the largest cluster has that such a launch can ask for (CUDA 11.8 and later).
+    /// The largest cluster that such a launch can have, in blocks (CUDA 11.8 and later).
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers for sizes that cannot be.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); an error of the driver for invalid sizes.
     #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> CudaResult<u32> {
         let shape = config.shape();

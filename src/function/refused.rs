@@ -1,4 +1,4 @@
-//! Why a launch is refused: which argument is outside what, in a sentence.
+//! Why a launch is refused: a sentence that names the argument and its limit.
 
 use super::{Argument, Function};
 use crate::device::DeviceAttribute;
@@ -15,7 +15,7 @@ const CLUSTER_SIZE_MUST_BE_SET: u32 = 10;
 const REQUIRED_CLUSTER_WIDTH: u32 = 11;
 
 impl Function<'_> {
-    /// Refuses a launch with other arguments than the kernel has parameters, where the driver tells what they are.
+    /// Refuses arguments that do not match the kernel's parameters, if the driver says what those are.
     #[inline]
     pub(super) fn refuse_other_arguments(&self, arguments: &[Argument]) -> CudaResult<()> {
         self.refuse_another_count(arguments.len())?;
@@ -26,7 +26,7 @@ impl Function<'_> {
         }
     }
 
-    /// Refuses another number of arguments than the kernel has parameters.
+    /// Refuses a number of arguments that is not that of the kernel's parameters.
     #[inline]
     pub(crate) fn refuse_another_count(&self, given: usize) -> CudaResult<()> {
         match self.parameter_sizes() {
@@ -50,7 +50,7 @@ impl Function<'_> {
         ))
     }
 
-    /// The error of a launch that the driver refused, with what is wrong about it if that can be found.
+    /// The error of a launch that the driver refused, with the reason if it can be found.
     #[cold]
     pub(super) fn refused(
         &self,
@@ -60,7 +60,7 @@ impl Function<'_> {
         error: CudaError,
     ) -> CudaError {
         let kernel = self.name;
-        // What is asked only to find the reason leaves no note.
+        // Queries made only to find the reason leave no note.
         let kept = keep_note();
         let wrong = match error {
             CudaError::InvalidValue | CudaError::LaunchOutOfResources => outside(driver, function, shape),
@@ -92,7 +92,7 @@ fn threads(block: [u32; 3]) -> u64 {
     block.iter().fold(1, |all: u64, size| all.saturating_mul((*size).into()))
 }
 
-/// The first size that is none, or larger than the device or the kernel allows. A limit that cannot be asked is skipped.
+/// The first size that is 0, or larger than the device or the kernel allows. A limit that cannot be queried is skipped.
 fn outside(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> Option<String> {
     use DeviceAttribute::*;
     let device = driver.ctx_get_device().ok()?;
@@ -139,7 +139,7 @@ fn too_many_at_once(driver: &Driver, function: Held<'_, CUfunction>, shape: Shap
     Some(format!("{blocks} blocks, of which {most} run at once on this device"))
 }
 
-/// What is wrong about the clusters of a launch.
+/// Why the clusters of a launch are refused.
 fn cluster(driver: &Driver, function: Held<'_, CUfunction>, shape: Shape) -> Option<String> {
     let of_kernel = |attribute| driver.func_get_attribute(function, attribute).ok();
     let [ox, oy, oz] = [

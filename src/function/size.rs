@@ -1,32 +1,32 @@
-//! How many blocks and threads a launch has.
+//! The numbers of blocks and threads of a launch.
 
 macro_rules! size {
     ($name:ident, $what:literal) => {
         #[doc = $what]
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name {
-            /// In the first dimension, whose neighbours are nearest.
+            /// The first dimension, which varies fastest.
             pub x: u32,
-            /// In the second.
+            /// The second dimension.
             pub y: u32,
-            /// In the third.
+            /// The third dimension.
             pub z: u32,
         }
 
         impl $name {
-            /// In one dimension.
+            /// One dimension.
             #[inline]
             pub fn x(x: u32) -> $name {
                 $name { x, y: 1, z: 1 }
             }
 
-            /// In two dimensions.
+            /// Two dimensions.
             #[inline]
             pub fn xy(x: u32, y: u32) -> $name {
                 $name { x, y, z: 1 }
             }
 
-            /// In three dimensions.
+            /// Three dimensions.
             #[inline]
             pub fn xyz(x: u32, y: u32, z: u32) -> $name {
                 $name { x, y, z }
@@ -58,5 +58,5 @@ macro_rules! size {
         }
     };
 }
-size!(GridSize, "How many blocks a grid has.");
-size!(BlockSize, "How many threads a block has.");
+size!(GridSize, "The number of blocks in a grid.");
+size!(BlockSize, "The number of threads in a block.");

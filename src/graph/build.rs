@@ -1,6 +1,6 @@
-//! Building a graph of nodes that nothing can be wrong with.
+//! Adding nodes whose safety custack can guarantee.
 
-// Keys that were looked up become handles, and a pointer to what is kept goes through the driver.
+// Keys that were looked up become handles, and the driver holds a pointer to what is kept.
 #![allow(unsafe_code)]
 
 use super::kept::{Kept, release};
@@ -14,31 +14,31 @@ use std::ptr;
 use std::sync::Arc;
 
 impl Graph {
-    /// Adds a node that does nothing. Like every node it comes after those that are named.
+    /// Adds a node that does nothing. Like every node it runs after those in `after`.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; what the driver answers.
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; any error of the driver.
     #[doc(alias = "cuGraphAddEmptyNode")]
     pub fn add_empty(&mut self, after: &[Node]) -> CudaResult<Node> {
         self.add(after, (), |driver, graph, after, ()| driver.graph_add_empty_node(graph, after))
     }
 
-    /// Adds a node that calls the function, at every launch, on a thread of the driver's, where every driver call is
-    /// refused. It is kept, and dropped once. Executables that run at once call it one after the other.
+    /// Adds a node that calls the function at every launch, on a thread of the driver, where every driver call is
+    /// refused. The graph keeps the function. Executables that run at the same time call it one after the other.
     ///
     /// # Errors
     ///
-    /// As [`add_empty`](Self::add_empty). The function is dropped then.
+    /// Like [`add_empty`](Self::add_empty). The function is then dropped.
     #[doc(alias = "cuGraphAddHostNode")]
     pub fn add_host_func(&mut self, after: &[Node], f: impl FnMut() + Send + 'static) -> CudaResult<Node> {
         self.add_keeping(after, f, |driver, graph, after, kept| {
-            // SAFETY: the function is kept by whatever can call it.
+            // SAFETY: whatever can call the function keeps it.
             unsafe { driver.graph_add_host_node(graph, after, &kept.as_host_function()) }
         })
     }
 
-    /// Gives a host function's node another function.
+    /// Sets the function of a host function's node.
     ///
     /// # Errors
     ///
@@ -52,11 +52,12 @@ impl Graph {
         })
     }
 
-    /// Adds a node that records the event, which is kept.
+    /// Adds a node that records the event, which the graph keeps.
     ///
     /// # Errors
     ///
-    /// As [`add_empty`](Self::add_empty); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's.
+    /// Like [`add_empty`](Self::add_empty); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's
+    /// context.
     #[doc(alias = "cuGraphAddEventRecordNode")]
     pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.pin(event.context())?;
@@ -65,11 +66,11 @@ impl Graph {
         })
     }
 
-    /// Adds a node that waits for the event, which is kept.
+    /// Adds a node that waits for the event, which the graph keeps.
     ///
     /// # Errors
     ///
-    /// As [`add_event_record`](Self::add_event_record).
+    /// Like [`add_event_record`](Self::add_event_record).
     #[doc(alias = "cuGraphAddEventWaitNode")]
     pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.pin(event.context())?;
@@ -78,7 +79,7 @@ impl Graph {
         })
     }
 
-    /// Gives a node that records or waits for an event another one.
+    /// Sets the event of a node that records or waits for one.
     ///
     /// # Errors
     ///
@@ -96,11 +97,11 @@ impl Graph {
         })
     }
 
-    /// Adds a node that is a copy of the other graph, as that is now. What that keeps, the node keeps too.
+    /// Adds a node that runs a copy of another graph in its present state. The node keeps what that graph keeps.
     ///
     /// # Errors
     ///
-    /// As [`add_empty`](Self::add_empty); what the driver answers if the other graph allocates or frees memory.
+    /// Like [`add_empty`](Self::add_empty); an error of the driver if the other graph allocates or frees memory.
     #[doc(alias = "cuGraphAddChildGraphNode")]
     pub fn add_child(&mut self, after: &[Node], child: &mut Graph) -> CudaResult<Node> {
         child.usable()?;
@@ -110,17 +111,17 @@ impl Graph {
         })
     }
 
-    /// Adds a node that allocates so many bytes of the device's memory, in the graph's context. The address is the same at
-    /// every launch; what comes after the node may use the memory, until a node [frees](Self::add_free) it.
+    /// Adds a node that allocates device memory of this many bytes in the graph's context. The address is the same at
+    /// every launch. Later nodes may use the memory until a node [frees](Self::add_free) it.
     ///
-    /// A graph that does not free what it allocates leaves it allocated after a launch, and cannot be launched again before
-    /// it is freed, unless it was instantiated with
-    /// [`AUTO_FREE_ON_LAUNCH`](super::InstantiateFlags::AUTO_FREE_ON_LAUNCH). Such a graph has one executable at a time, no
-    /// clones, and no parent.
+    /// Memory that the graph does not free stays allocated after a launch, and the graph cannot be launched again
+    /// before it is freed, unless it was instantiated with
+    /// [`AUTO_FREE_ON_LAUNCH`](super::InstantiateFlags::AUTO_FREE_ON_LAUNCH). A graph with such nodes can have only one
+    /// executable at a time, and can be neither cloned nor added to another graph.
     ///
     /// # Errors
     ///
-    /// As [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for no bytes;
+    /// Like [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for 0 bytes;
     /// [`OutOfMemory`](CudaError::OutOfMemory).
     ///
     /// ```
@@ -161,20 +162,20 @@ impl Graph {
         Ok((node, params.dptr))
     }
 
-    /// Adds a node that frees what a node of this graph allocates.
+    /// Adds a node that frees the memory of an allocation node of this graph.
     ///
     /// # Errors
     ///
-    /// As [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for a node of another kind, and for one
-    /// whose memory is freed already.
+    /// Like [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for a node of another kind, and
+    /// for an allocation that another node frees already.
     #[doc(alias = "cuGraphAddMemFreeNode")]
     pub fn add_free(&mut self, after: &[Node], allocation: Node) -> CudaResult<Node> {
         let (address, _) = self.allocation(allocation)?;
         self.add(after, (), |driver, graph, after, ()| driver.graph_add_mem_free_node(graph, after, address))
     }
 
-    /// Destroys the node, and the edges from and to it. What was kept for it is dropped when nothing that was made from the
-    /// graph before can run any more.
+    /// Destroys the node and its edges. What was kept for it is dropped when nothing that was made from the graph
+    /// before can run any more.
     ///
     /// # Errors
     ///
@@ -186,7 +187,8 @@ impl Graph {
         let destroyed = self.with(|driver, graph| {
             // SAFETY: the key was looked up in this graph.
             let result = driver.graph_destroy_node(unsafe { Held::new(raw) });
-            // A driver that fails may have destroyed it, and the node is asked for no more. Then it is not in the list.
+            // A driver that fails may have destroyed it all the same; then it is no longer in the graph's list of
+            // nodes.
             let gone = result.is_ok() || driver.graph_get_nodes(graph).is_ok_and(|all| !all.contains(&raw));
             Ok((result, gone))
         })?;
@@ -212,7 +214,7 @@ impl Graph {
         Ok(self.nodes.key(raw))
     }
 
-    /// Adds a node for which something is kept.
+    /// Adds a node and what is kept for it.
     pub(super) fn add_keeping<T: Send + 'static>(
         &mut self,
         after: &[Node],
@@ -235,7 +237,7 @@ impl Graph {
         Ok(node)
     }
 
-    /// Gives a node other parameters, for which something is kept instead of what was before.
+    /// Sets the parameters of a node, and replaces what is kept for it.
     pub(super) fn set_keeping<T: Send + 'static>(
         &mut self,
         node: Node,
@@ -259,7 +261,7 @@ impl Graph {
         })
     }
 
-    /// Whether a node of an event records it; refused for other nodes.
+    /// Whether an event node records its event; refuses nodes of other kinds.
     pub(super) fn records(&mut self, node: Node) -> CudaResult<bool> {
         match self.kind(node)? {
             super::NodeKind::EventRecord => Ok(true),

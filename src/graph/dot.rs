@@ -1,4 +1,4 @@
-//! A graph as a text.
+//! Graphs in the DOT language.
 
 use super::Graph;
 use crate::error::{CudaError, CudaResult};
@@ -8,40 +8,40 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 bitflags! {
-    /// What a graph's text says of its nodes.
+    /// What the text of a graph says about its nodes.
     pub struct DotFlags: u32 {
         /// Everything.
         const VERBOSE = 1;
         /// The types of the CUDA runtime.
         const RUNTIME_TYPES = 1 << 1;
-        /// What kernels are launched with.
+        /// The parameters of kernel nodes.
         const KERNEL_PARAMS = 1 << 2;
-        /// What is copied.
+        /// The parameters of copy nodes.
         const COPY_PARAMS = 1 << 3;
-        /// What is filled.
+        /// The parameters of fill nodes.
         const FILL_PARAMS = 1 << 4;
-        /// Which host functions are called.
+        /// The functions of host nodes.
         const HOST_PARAMS = 1 << 5;
-        /// Which events are recorded and waited for.
+        /// The events that are recorded and waited for.
         const EVENT_PARAMS = 1 << 6;
         /// The attributes of kernels.
         const KERNEL_ATTRIBUTES = 1 << 9;
         /// Handles.
         const HANDLES = 1 << 10;
-        /// What is allocated.
+        /// The parameters of allocations.
         const ALLOCATION_PARAMS = 1 << 11;
-        /// What is freed.
+        /// The parameters of frees.
         const FREE_PARAMS = 1 << 12;
     }
 }
 
 impl Graph {
-    /// The graph in the language of Graphviz, which draws it: `dot -Tsvg`.
+    /// The graph in the DOT language; `dot -Tsvg` of Graphviz draws it.
     ///
     /// # Errors
     ///
-    /// [`OperatingSystemError`](CudaError::OperatingSystemError) if the file that the driver writes cannot be read; what
-    /// the driver answers.
+    /// [`OperatingSystemError`](CudaError::OperatingSystemError) if the file that the driver writes cannot be read; any
+    /// error of the driver.
     ///
     /// ```
     /// use custack::graph::{DotFlags, Graph};
@@ -62,12 +62,12 @@ impl Graph {
         std::fs::read_to_string(&path.0).map_err(|error| unreadable(&path.0, &error))
     }
 
-    /// Has the driver write the graph into a file, in the language of Graphviz.
+    /// Writes the graph to a file, in the DOT language.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue) for a path that is no C string; what the driver answers if it cannot write
-    /// there.
+    /// [`InvalidValue`](CudaError::InvalidValue) for a path that is not a C string; an error of the driver if it cannot
+    /// write the file.
     #[doc(alias = "cuGraphDebugDotPrint")]
     pub fn write_dot(&mut self, path: impl AsRef<Path>, flags: DotFlags) -> CudaResult<()> {
         let path = path.as_ref();
@@ -79,7 +79,7 @@ impl Graph {
     }
 }
 
-/// A file that is gone afterwards.
+/// A file that is removed on drop.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {

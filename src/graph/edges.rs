@@ -1,4 +1,4 @@
-//! Asking a graph, and its edges.
+//! Queries of a graph, and its edges.
 
 // Keys that were looked up become handles.
 #![allow(unsafe_code)]
@@ -8,7 +8,7 @@ use crate::driver::ffi::{CUdeviceptr, CUevent, CUgraphNode};
 use crate::driver::{Driver, Edge, Held};
 use crate::error::CudaResult;
 
-/// One of the questions about a node.
+/// A query of a node.
 type Ask<R> = fn(&Driver, Held<'_, CUgraphNode>) -> CudaResult<R>;
 
 impl Graph {
@@ -16,18 +16,18 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuGraphGetNodes")]
     pub fn nodes(&mut self) -> CudaResult<Vec<Node>> {
         let raw = self.with(Driver::graph_get_nodes)?;
         Ok(raw.into_iter().map(|raw| self.nodes.key(raw)).collect())
     }
 
-    /// The nodes that come after none.
+    /// The nodes that depend on no other.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuGraphGetRootNodes")]
     pub fn root_nodes(&mut self) -> CudaResult<Vec<Node>> {
         let raw = self.with(Driver::graph_get_root_nodes)?;
@@ -38,7 +38,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias("cuGraphGetEdges", "cuGraphGetEdges_v2"))]
     pub fn edges(&mut self) -> CudaResult<Vec<(Node, Node, EdgeData)>> {
         let raw = self.with(Driver::graph_get_edges)?;
@@ -46,7 +46,7 @@ impl Graph {
         Ok(raw.into_iter().map(keys).collect())
     }
 
-    /// The nodes that this one comes after.
+    /// The nodes that this one depends on.
     ///
     /// # Errors
     ///
@@ -58,11 +58,11 @@ impl Graph {
         Ok(edges.filter(|(_, to, _)| *to == node).map(|(from, _, data)| (from, data)).collect())
     }
 
-    /// The nodes that come after this one.
+    /// The nodes that depend on this one.
     ///
     /// # Errors
     ///
-    /// As [`dependencies`](Self::dependencies).
+    /// Like [`dependencies`](Self::dependencies).
     #[doc(alias("cuGraphNodeGetDependentNodes", "cuGraphNodeGetDependentNodes_v2"))]
     pub fn dependents(&mut self, node: Node) -> CudaResult<Vec<(Node, EdgeData)>> {
         self.nodes.find(node)?;
@@ -74,8 +74,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; what the driver answers, as for
-    /// an edge that is there already. A circle is found when the graph is instantiated.
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; an error of the driver,
+    /// for instance for an edge that exists already. A cycle is an error only of [`instantiate`](Self::instantiate).
     #[doc(alias("cuGraphAddDependencies", "cuGraphAddDependencies_v2"))]
     pub fn add_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
@@ -86,8 +86,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; what the driver answers, as for
-    /// an edge that is not there.
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; an error of the driver,
+    /// for instance for an edge that does not exist.
     #[doc(alias("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"))]
     pub fn remove_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
@@ -127,8 +127,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// As [`kernel`](Self::kernel); [`NotSupported`](crate::error::CudaError::NotSupported) for a captured copy of several
-    /// slices, or of a part of an array.
+    /// Like [`kernel`](Self::kernel); [`NotSupported`](crate::error::CudaError::NotSupported) for a captured copy of
+    /// several slices, or of part of an array.
     #[doc(alias = "cuGraphMemcpyNodeGetParams")]
     pub fn copy(&mut self, node: Node) -> CudaResult<CopyParams> {
         let raw = self.ask_of(node, NodeKind::Copy, Driver::graph_memcpy_node_get_params)?;
@@ -139,7 +139,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// As [`kernel`](Self::kernel).
+    /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphMemsetNodeGetParams")]
     pub fn fill(&mut self, node: Node) -> CudaResult<FillParams> {
         self.ask_of(node, NodeKind::Fill, Driver::graph_memset_node_get_params)
@@ -150,7 +150,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// As [`kernel`](Self::kernel).
+    /// Like [`kernel`](Self::kernel).
     #[doc(alias("cuGraphEventRecordNodeGetEvent", "cuGraphEventWaitNodeGetEvent"))]
     pub fn event(&mut self, node: Node) -> CudaResult<CUevent> {
         match self.records(node)? {
@@ -159,11 +159,11 @@ impl Graph {
         }
     }
 
-    /// The address that a node allocates, and how many bytes.
+    /// The address and the size in bytes of a node's allocation.
     ///
     /// # Errors
     ///
-    /// As [`kernel`](Self::kernel).
+    /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphMemAllocNodeGetParams")]
     pub fn allocation(&mut self, node: Node) -> CudaResult<(CUdeviceptr, usize)> {
         let raw = self.ask_of(node, NodeKind::Allocation, Driver::graph_mem_alloc_node_get_params)?;
@@ -174,22 +174,22 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// As [`kernel`](Self::kernel).
+    /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphMemFreeNodeGetParams")]
     pub fn freed(&mut self, node: Node) -> CudaResult<CUdeviceptr> {
         self.ask_of(node, NodeKind::Free, Driver::graph_mem_free_node_get_params)
     }
 
-    /// A clone of the graph that a child node is. What the child keeps it keeps too.
+    /// A clone of the graph of a child node. It keeps what that graph keeps.
     ///
     /// # Errors
     ///
-    /// As [`kernel`](Self::kernel).
+    /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphChildGraphNodeGetGraph")]
     pub fn child(&mut self, node: Node) -> CudaResult<Graph> {
         let pins = self.more_pins()?;
         let child = self.ask_of(node, NodeKind::Child, Driver::graph_child_graph_node_get_graph)?;
-        // SAFETY: the driver's own, as long as the node, which is of this graph, which is borrowed.
+        // SAFETY: the driver owns it, and it lives as long as the node, which is of this borrowed graph.
         let raw = self.with(|driver, _| driver.graph_clone(unsafe { Held::new(child) }))?;
         Ok(Graph::of(raw, super::Nodes::new(), pins))
     }
@@ -200,7 +200,7 @@ impl Graph {
         self.with(|driver, _| ask(driver, unsafe { Held::new(raw) }))
     }
 
-    /// Asks a node of this kind; the driver would answer for some others what means nothing.
+    /// Queries a node of this kind; for some other kinds the driver would return a meaningless value.
     fn ask_of<R>(&mut self, node: Node, wanted: NodeKind, ask: Ask<R>) -> CudaResult<R> {
         let kind = self.kind(node)?;
         if kind != wanted {

@@ -21,25 +21,26 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 bitflags! {
-    /// How a graph is made executable.
+    /// Flags of [`Graph::instantiate`].
     pub struct InstantiateFlags: u64 {
-        /// Each launch first frees what the launch before has allocated and not freed.
+        /// Each launch first frees the memory that earlier launches allocated and did not free.
         const AUTO_FREE_ON_LAUNCH = 1;
-        /// It may be launched from the device too; goes with no other but `USE_NODE_PRIORITY`.
+        /// The graph may also be launched from the device; cannot be combined with a flag other than
+        /// `USE_NODE_PRIORITY`.
         const DEVICE_LAUNCH = 4;
-        /// Its kernels have the priorities that they were captured or set with, not the stream's.
+        /// Kernels run with the priorities of their nodes, not with the stream's.
         const USE_NODE_PRIORITY = 8;
     }
 }
 
-/// What was given to an executable, beside what its graph kept when it was made. It grows, and goes when the last launch of
-/// the executable is over.
+/// What the executable keeps, besides what its graph kept when it was instantiated. It grows, and is dropped when the
+/// last launch of the executable is over.
 type Owners = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
 /// A graph that can be launched; see the [module](super).
 ///
-/// It is used by one thread at a time. Its launches come one after the other, whatever streams they are in. Dropped while a
-/// launch runs it runs to its end, and what it uses is kept until then.
+/// One thread at a time can use it. Its launches run one after the other, in whatever streams they are. If it is
+/// dropped during a launch, the launch continues to its end, and what it uses is kept until then.
 ///
 /// ```
 /// use custack::graph::{Graph, InstantiateFlags};
@@ -56,7 +57,7 @@ type Owners = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 /// ```
 pub struct GraphExec {
     raw: CUgraphExec,
-    /// The number of the graph that it was made of, whose nodes it knows.
+    /// The number of the graph that it was instantiated from, whose nodes it has.
     pub(super) source: u64,
     pub(super) pins: Vec<Pin>,
     owners: Owners,
@@ -64,28 +65,29 @@ pub struct GraphExec {
     not_sync: PhantomData<Cell<()>>,
 }
 
-// SAFETY: the driver's functions may be called on any thread; that it is on one at a time, `&mut self` and no `Sync` see to.
+// SAFETY: the driver's functions may be called on any thread; `&mut self` and the missing `Sync` ensure one thread at a
+// time.
 unsafe impl Send for GraphExec {}
 
 impl Graph {
-    /// Makes the graph, as it is now, executable.
+    /// Instantiates the graph in its present state. Later changes of the graph do not affect the executable.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](CudaError::InvalidValue) for a circle, and for flags that do not go together;
+    /// [`InvalidValue`](CudaError::InvalidValue) for a cycle, and for flags that cannot be combined;
     /// [`NotSupported`](CudaError::NotSupported) for a second executable of a graph that allocates or frees memory;
-    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while a capture forbids it.
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while a capture forbids the call.
     #[doc(alias("cuGraphInstantiate", "cuGraphInstantiateWithFlags"))]
     pub fn instantiate(&mut self, flags: InstantiateFlags) -> CudaResult<GraphExec> {
         self.instantiated(|driver, graph| driver.graph_instantiate(graph, flags.bits()))
     }
 
-    /// Makes the graph executable, and has the stream do what its first launch would begin with (CUDA 12.0 and later).
+    /// Instantiates the graph, and [uploads](GraphExec::upload) it in the stream (CUDA 12.0 and later).
     ///
     /// # Errors
     ///
-    /// As [`instantiate`](Self::instantiate); [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) for a stream
-    /// that captures.
+    /// Like [`instantiate`](Self::instantiate); [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) for a
+    /// stream that is capturing.
     #[doc(alias = "cuGraphInstantiateWithParams")]
     pub fn instantiate_and_upload(
         &mut self,
@@ -111,7 +113,7 @@ impl Graph {
     }
 }
 
-/// Does `f` while the graph keeps the owners, so that the executable that is made or updated keeps them on.
+/// Calls `f` while the graph keeps the owners, so that the executable that it makes or updates keeps them too.
 fn lent<R>(
     driver: &Driver,
     graph: Held<'_, CUgraph>,
@@ -128,23 +130,23 @@ fn lent<R>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UpdateResult {
-    /// For a reason without a name.
+    /// The driver does not say why.
     Failed,
-    /// The other graph has other edges or another number of nodes.
+    /// The graphs have different edges, or different numbers of nodes.
     TopologyChanged,
-    /// A node is of another kind.
+    /// A node has another kind.
     NodeKindChanged,
-    /// A kernel is another one, on a driver that cannot change it.
+    /// A node launches another kernel, which this driver cannot change.
     FunctionChanged,
-    /// A parameter is another that cannot be changed.
+    /// A parameter differs that cannot be changed.
     ParametersChanged,
-    /// Something of the node cannot be changed.
+    /// The driver cannot change something about the node.
     NotSupported,
-    /// A kernel is another one that cannot take the place of the one before, as one of another context.
+    /// A node launches another kernel that cannot replace the earlier one, such as one of another context.
     UnsupportedFunctionChange,
-    /// An attribute is another that cannot be changed.
+    /// An attribute differs that cannot be changed.
     AttributesChanged,
-    /// Another reason, by the driver's number.
+    /// Another reason, with the driver's number.
     Other(u32),
 }
 
@@ -164,16 +166,17 @@ impl UpdateResult {
     }
 }
 
-/// The executable was not updated, and is as it was.
-// No `From` makes a `CudaError` of it: a second one would leave open, in closures that end with `Ok`, which error is meant.
+/// The error of an update; the executable is unchanged.
+// There is no `From` to `CudaError`: with a second one the compiler could not infer the error type of closures that end
+// with `Ok`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateRefused {
-    /// What the driver answered: [`GraphExecUpdateFailure`](CudaError::GraphExecUpdateFailure) if the graphs do not fit.
+    /// The driver's error: [`GraphExecUpdateFailure`](CudaError::GraphExecUpdateFailure) if the graphs differ too much.
     pub error: CudaError,
-    /// Why they do not.
+    /// How they differ.
     pub result: UpdateResult,
-    /// The node of the graph that was given, if it is one that does not fit.
+    /// The node of the given graph that differs, if it is a single one.
     pub node: Option<Node>,
 }
 
@@ -192,26 +195,26 @@ impl From<CudaError> for UpdateRefused {
 }
 
 impl GraphExec {
-    /// Gives the stream one run of the graph: one driver call. The stream may be of another context than the nodes, where the
-    /// driver allows it.
+    /// Submits one launch of the graph to the stream, with one driver call. The stream may belong to another context
+    /// than the nodes, if the driver allows it.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), of the stream or of a node;
-    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) for a stream that captures: add the graph to the
-    /// other as a [child](Graph::add_child); [`InvalidValue`](CudaError::InvalidValue) while memory that an earlier launch
-    /// has allocated is not freed.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), for the stream's or a node's;
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) for a stream that is capturing: add the graph
+    /// as a [child](Graph::add_child) instead; [`InvalidValue`](CudaError::InvalidValue) while memory that an earlier
+    /// launch allocated is not freed.
     #[doc(alias = "cuGraphLaunch")]
     #[inline]
     pub fn launch(&mut self, stream: &Stream) -> CudaResult<()> {
         self.in_stream("launch a graph in a stream", stream, Driver::graph_launch)
     }
 
-    /// Has the stream do what the next launch would begin with, such as sending the graph to the device.
+    /// Prepares the next launch in the stream, for instance by copying the graph to the device.
     ///
     /// # Errors
     ///
-    /// As [`launch`](Self::launch).
+    /// Like [`launch`](Self::launch).
     #[doc(alias = "cuGraphUpload")]
     pub fn upload(&mut self, stream: &Stream) -> CudaResult<()> {
         self.in_stream("upload a graph in a stream", stream, Driver::graph_upload)
@@ -230,12 +233,12 @@ impl GraphExec {
         stream.inner().with(|driver, stream| f(driver, unsafe { Held::new(self.raw) }, stream))
     }
 
-    /// Makes the executable what the graph would become, which must differ in parameters alone. Launches that were given
-    /// before are not changed by it. What the graph keeps the executable keeps from now on.
+    /// Gives the executable the parameters of this graph, which may differ in parameters only. Earlier launches are not
+    /// affected. From now on the executable also keeps what the graph keeps.
     ///
     /// # Errors
     ///
-    /// [`UpdateRefused`], with why; the executable is as it was then.
+    /// [`UpdateRefused`], which says why; the executable is unchanged.
     ///
     /// ```
     /// use custack::graph::{Graph, InstantiateFlags, UpdateResult};
@@ -261,29 +264,29 @@ impl GraphExec {
             let exec = unsafe { Held::new(raw) };
             lent(driver, graph, &owners, || Ok(driver.graph_exec_update(exec, graph)))
         })?;
-        // The nodes of the graph may be in it by now, also if the call has failed.
+        // The executable may have the graph's nodes now, even if the call failed.
         self.pin(pins);
         answer.map_err(|error| {
-            // A name that is not in the graph is of no use to anybody.
+            // Only a node of this graph has a key.
             let known = graph.nodes().unwrap_or_default().into_iter();
             let node = known.into_iter().find(|key| graph.nodes.find(*key) == Ok(node));
             UpdateRefused { error, result: UpdateResult::from_raw(result), node }
         })
     }
 
-    /// The flags that it was made with; bits that have no name are kept.
+    /// The flags that it was instantiated with; bits without a name are kept.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuGraphExecGetFlags")]
     pub fn flags(&mut self) -> CudaResult<InstantiateFlags> {
         let bits = self.with(Driver::graph_exec_get_flags)?;
-        // SAFETY: any bits are good; the driver may have newer ones.
+        // SAFETY: any bits are valid; the driver may have newer ones.
         Ok(unsafe { InstantiateFlags::from_bits_unchecked(bits) })
     }
 
-    /// The context of the graph that it was made of.
+    /// The context of the graph that it was instantiated from.
     pub fn context(&self) -> &UnownedContext {
         self.pins.first().map_or(UnownedContext::NONE, Pin::context)
     }
@@ -293,13 +296,13 @@ impl GraphExec {
         self.raw
     }
 
-    /// Destroys the executable, and gives the error and the executable back if that fails. A launch that runs goes on.
+    /// Destroys the executable; if that fails, returns the error and the executable. A running launch continues.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have destroyed the executable all the same, so the one that comes back answers
-    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
-    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
+    /// Any error of the driver. It may have destroyed the executable all the same, so the returned one refuses every
+    /// use with [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuGraphExecDestroy")]
     pub fn drop(mut executable: GraphExec) -> DropResult<GraphExec> {
         match driver().and_then(|driver| executable.destroy(driver)) {
@@ -312,7 +315,7 @@ impl GraphExec {
         if self.spent {
             return Ok(());
         }
-        // SAFETY: this value owns the executable; its contexts are kept at the driver, which would crash without.
+        // SAFETY: this value owns the executable; its contexts are kept at the driver, which would crash otherwise.
         let result = unbroken(driver, || driver.graph_exec_destroy(unsafe { Held::new(self.raw) }));
         self.spent = result != Err(CudaError::NotPermitted);
         result
@@ -337,7 +340,7 @@ impl GraphExec {
         self.pins.iter().try_for_each(|pin| pin.context().usable())
     }
 
-    /// Keeps these contexts too.
+    /// Also keeps these contexts at the driver.
     pub(super) fn pin(&mut self, pins: Vec<Pin>) {
         for pin in pins {
             if !self.pins.iter().any(|other| other.context() == pin.context()) {
@@ -346,7 +349,7 @@ impl GraphExec {
         }
     }
 
-    /// Has the executable keep the value until its last launch is over.
+    /// Keeps the value until the executable is dropped and its last launch is over.
     pub(super) fn keep(&mut self, value: impl Send + 'static) {
         let value: Box<dyn Any + Send> = Box::new(value);
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).push(value);

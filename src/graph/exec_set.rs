@@ -1,6 +1,6 @@
 //! Changing single nodes of an executable graph.
 
-// Keys that were looked up become handles, and who gives a node addresses promises that they are right.
+// Keys that were looked up become handles, and the caller guarantees the addresses of a node.
 #![allow(unsafe_code)]
 
 use super::work::kernel;
@@ -14,21 +14,22 @@ use crate::function::{BlockSize, Function, GridSize};
 use std::os::raw::c_void;
 use std::sync::Arc;
 
-/// What changes one node: it changes the launches that come, and neither those that were given before nor the graph. The
-/// graph is the one that the executable was made of, which tells which node it is.
+/// Changes of single nodes affect later launches, but neither earlier ones nor the graph. `graph` is the graph that the
+/// executable was instantiated from; it identifies the node.
 ///
-/// What is kept for it is kept as long as the executable, and until its last launch is over.
+/// What is kept for a node is kept until the executable is dropped and its last launch is over.
 impl GraphExec {
-    /// Has a kernel node launch this.
+    /// Sets the kernel and the arguments of a kernel node.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph than the executable was made of;
-    /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind, and for what such a node cannot become.
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of a graph that the executable was not instantiated from;
+    /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind, and for a change that the driver does not
+    /// allow.
     ///
     /// # Safety
     ///
-    /// As [`Graph::add_kernel`], for what is launched from now on.
+    /// Like [`Graph::add_kernel`], for later launches.
     #[doc(alias("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and three")]
     pub unsafe fn set_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
@@ -45,20 +46,20 @@ impl GraphExec {
         function.refuse_another_count(args.len())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.set(graph, node, function.context(), keep, |driver, exec, node| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unsafe { driver.graph_exec_kernel_node_set_params(exec, node, &params) }
         })
     }
 
-    /// Has a copy node copy this.
+    /// Sets the parameters of a copy node.
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel).
     ///
     /// # Safety
     ///
-    /// As [`Graph::add_copy`], for what is launched from now on.
+    /// Like [`Graph::add_copy`], for later launches.
     #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
     pub unsafe fn set_copy(
         &mut self,
@@ -69,22 +70,22 @@ impl GraphExec {
     ) -> CudaResult<()> {
         let (context, params) = (graph.context().clone(), params.raw());
         self.set(graph, node, &context, keep, |driver, exec, node| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             context.lease(|live| unsafe {
                 driver.graph_exec_memcpy_node_set_params(exec, node, &params, live)
             })?
         })
     }
 
-    /// Has a fill node fill this.
+    /// Sets the parameters of a fill node.
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel).
     ///
     /// # Safety
     ///
-    /// As [`Graph::add_fill`], for what is launched from now on.
+    /// Like [`Graph::add_fill`], for later launches.
     #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
     pub unsafe fn set_fill(
         &mut self,
@@ -95,18 +96,18 @@ impl GraphExec {
     ) -> CudaResult<()> {
         let (context, params) = (graph.context().clone(), params.raw());
         self.set(graph, node, &context, keep, |driver, exec, node| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             context.lease(|live| unsafe {
                 driver.graph_exec_memset_node_set_params(exec, node, &params, live)
             })?
         })
     }
 
-    /// Has a host function's node call this function.
+    /// Sets the function of a host function's node.
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphExecHostNodeSetParams")]
     pub fn set_host_func(
         &mut self,
@@ -122,11 +123,12 @@ impl GraphExec {
         })
     }
 
-    /// Has a node that records or waits for an event do so with this one.
+    /// Sets the event of a node that records or waits for one.
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's.
+    /// Like [`set_kernel`](Self::set_kernel); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's
+    /// context.
     #[doc(alias("cuGraphExecEventRecordNodeSetEvent", "cuGraphExecEventWaitNodeSetEvent"))]
     pub fn set_event(&mut self, graph: &mut Graph, node: Node, event: &Arc<Event>) -> CudaResult<()> {
         let records = graph.records(node)?;
@@ -138,11 +140,11 @@ impl GraphExec {
         })
     }
 
-    /// Has a child node be the other graph, which must differ in parameters alone.
+    /// Sets the graph of a child node, which may differ in parameters only.
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
     pub fn set_child(&mut self, graph: &mut Graph, node: Node, child: &mut Graph) -> CudaResult<()> {
         let pins = child.more_pins()?;
@@ -154,11 +156,11 @@ impl GraphExec {
         set
     }
 
-    /// Has a kernel, copy or fill node do nothing, or something again (CUDA 11.6 and later).
+    /// Disables or enables a kernel, copy or fill node; a disabled one does nothing (CUDA 11.6 and later).
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphNodeSetEnabled")]
     pub fn set_enabled(&mut self, graph: &mut Graph, node: Node, enabled: bool) -> CudaResult<()> {
         let context = graph.context().clone();
@@ -167,11 +169,11 @@ impl GraphExec {
         })
     }
 
-    /// Whether the node does something.
+    /// Whether the node is enabled.
     ///
     /// # Errors
     ///
-    /// As [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphNodeGetEnabled")]
     pub fn is_enabled(&mut self, graph: &mut Graph, node: Node) -> CudaResult<bool> {
         let raw = self.find(graph, node)?;
@@ -189,7 +191,7 @@ impl GraphExec {
         graph.nodes.find(node)
     }
 
-    /// Sets a node, for which something is kept and which is of this context from now on.
+    /// Sets a node, which is of this context from now on, and keeps something for it.
     fn set(
         &mut self,
         graph: &mut Graph,

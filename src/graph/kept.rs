@@ -1,10 +1,10 @@
 //! What a graph keeps for as long as it, or anything that was made from it, can run.
 //!
-//! Only the driver knows how long that is: a graph is cloned, put into others, made into executables, and those may be
-//! destroyed while their last launch runs. Its user objects follow all that, and their destructor runs when the last of
-//! them is over. So what a node needs goes into one such object, which never changes.
+//! Only the driver knows how long that is: graphs are cloned, added to others and instantiated, and an executable may
+//! be destroyed during its last launch. The driver's user objects follow all that, and call their destructor at the
+//! end. So what a node needs is in one user object, which never changes.
 
-// A pointer goes through the driver, and comes back.
+// The driver holds a pointer, and passes it back.
 #![allow(unsafe_code)]
 
 use crate::driver::ffi::{CUDA_HOST_NODE_PARAMS, CUgraph, CUuserObject};
@@ -14,21 +14,21 @@ use crate::report;
 use std::os::raw::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is kept, until it is given up.
+/// The kept value, until it is given up.
 type Shell<T> = Mutex<Option<T>>;
 
 fn take<T>(shell: &Shell<T>) -> Option<T> {
     shell.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Something that a graph keeps by now.
+/// A value that a graph keeps.
 pub(super) struct Kept<T> {
     shell: Arc<Shell<T>>,
     object: CUuserObject,
 }
 
 impl<T: Send + 'static> Kept<T> {
-    /// Gives the graph the value to keep. If that fails the value is dropped here.
+    /// Makes the graph keep the value. If that fails, the value is dropped here.
     pub(super) fn by(driver: &Driver, graph: Held<'_, CUgraph>, value: T) -> CudaResult<Kept<T>> {
         let shell = Arc::new(Mutex::new(Some(value)));
         let data = Arc::into_raw(Arc::clone(&shell));
@@ -45,8 +45,8 @@ impl<T: Send + 'static> Kept<T> {
                 return Err(error);
             }
         };
-        // SAFETY: the object was made above, with one reference. The graph gets one of its own and this one is given back,
-        // so that whether or not a call that fails has done its work, nothing is given back that is not ours.
+        // SAFETY: the object was made above, with one reference. The graph gets one of its own and this one is given
+        // back, so that no foreign reference is released, whether or not a failed call did its work.
         let retained = unsafe { driver.graph_retain_user_object(graph, object) };
         // SAFETY: as above.
         if let Err(error) = unsafe { driver.user_object_release(object) } {
@@ -61,13 +61,13 @@ impl<T: Send + 'static> Kept<T> {
         }
     }
 
-    /// The graph need not keep it after all: the value is dropped here.
+    /// Drops the value here; the graph no longer keeps it.
     pub(super) fn give_up(self, driver: &Driver, graph: Held<'_, CUgraph>) {
         drop(take(&self.shell));
         release(driver, graph, self.object);
     }
 
-    /// The value is dropped here; the graph keeps where it was.
+    /// Drops the value here; the graph keeps the empty place.
     pub(super) fn empty(&self) {
         drop(take(&self.shell));
     }
@@ -78,13 +78,13 @@ impl<T: Send + 'static> Kept<T> {
 }
 
 impl<F: FnMut() + Send + 'static> Kept<F> {
-    /// What a host function's node calls, and with what, as long as the graph keeps this.
+    /// The function and the data of a host function's node, valid as long as the graph keeps this.
     pub(super) fn as_host_function(&self) -> CUDA_HOST_NODE_PARAMS {
         as_node(&self.shell)
     }
 }
 
-/// A host function that something else keeps than a graph: what keeps it, and what its node calls meanwhile.
+/// A host function that something other than a graph keeps: its owner, and the function and data of its node.
 pub(super) fn host_function<F: FnMut() + Send + 'static>(
     f: F,
 ) -> (impl Send + 'static, CUDA_HOST_NODE_PARAMS) {
@@ -97,7 +97,7 @@ fn as_node<F: FnMut() + Send + 'static>(shell: &Arc<Shell<F>>) -> CUDA_HOST_NODE
     CUDA_HOST_NODE_PARAMS { fn_: Some(call::<F>), userData: Arc::as_ptr(shell).cast_mut().cast() }
 }
 
-/// The graph no longer keeps what it was given; what was made from it may.
+/// The graph no longer keeps the object; what was made from it may.
 pub(super) fn release(driver: &Driver, graph: Held<'_, CUgraph>, object: CUuserObject) {
     // SAFETY: the graph was given its reference, which is taken back only here, once.
     if let Err(error) = unsafe { driver.graph_release_user_object(graph, object) } {
@@ -105,9 +105,9 @@ pub(super) fn release(driver: &Driver, graph: Held<'_, CUgraph>, object: CUuserO
     }
 }
 
-/// What the driver calls when nothing that needs it can run any more.
+/// The destructor of a user object.
 unsafe extern "C" fn gone<T>(data: *mut c_void) {
-    // SAFETY: the count that was given away with the object.
+    // SAFETY: the count that the object holds.
     let shell = unsafe { Arc::from_raw(data.cast::<Shell<T>>()) };
     as_host_function(|| {
         if !report::contained(|| drop(shell)) {
@@ -118,10 +118,10 @@ unsafe extern "C" fn gone<T>(data: *mut c_void) {
 
 /// What a host function's node calls.
 unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) {
-    // SAFETY: the graph that runs keeps it.
+    // SAFETY: the running graph keeps it.
     let shell = unsafe { &*data.cast::<Shell<F>>() };
     as_host_function(|| {
-        // Executables of one graph may run at once, and the function is one.
+        // Executables of one graph may run at the same time, but share the function.
         let mut held = shell.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(function) = held.as_mut() else { return };
         if !report::contained(function) {

@@ -1,8 +1,8 @@
-//! Graphs: work that is described once and launched many times, by one driver call.
+//! Graphs: work that is described once, and then launched many times with one driver call each.
 //!
-//! A [`Graph`] is a plan: nodes, and what comes after what. It is [captured](crate::stream::Stream::capture) from what a
-//! stream is given, or built node by node. A [`GraphExec`] is made of it and is launched. Both are used by one thread at a
-//! time (`&mut self`, and not `Sync`), because the driver does not lock them.
+//! A [`Graph`] describes work: nodes, and their order. It is [captured](crate::stream::Stream::capture) from a stream,
+//! or built node by node. [Instantiating](Graph::instantiate) it makes a [`GraphExec`], which can be launched. One
+//! thread at a time can use either (`&mut self`, and not `Sync`), because the driver does not lock them.
 //!
 //! ```
 //! use custack::graph::{Graph, InstantiateFlags};
@@ -15,7 +15,7 @@
 //! let launches = Arc::new(AtomicU32::new(0));
 //! let count = Arc::clone(&launches);
 //!
-//! // Nothing runs yet: the stream is told, and remembers.
+//! // Nothing runs yet: the stream records.
 //! let mut graph: Graph = stream.capture(CaptureMode::ThreadLocal, |capture| {
 //!     capture.launch_host_func(move || drop(count.fetch_add(1, Ordering::Relaxed)))
 //! })?;
@@ -28,29 +28,28 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 //!
-//! # How long things live
+//! # What is kept
 //!
-//! A graph outlives the statement that made it, and an executable that is dropped in the middle of a launch runs to its
-//! end. So what they use must stay for longer than anybody can see, and is *kept*: host functions and events by
-//! themselves, everything else by what the program gives to [`Graph::keep`], [`Capture::keep`] and the parameter
-//! `keep` of what adds a node. What is kept is dropped once, when neither the graph, nor a clone, nor what it was put
-//! into, nor an executable, nor a launch is left that could use it; on a thread of the driver's, where owners of
-//! custack's (memory, modules, streams) are destroyed soon after
+//! A launch may outlive the graph and the executable, and only the driver knows when it ends. So the graph *keeps* what
+//! its nodes use: host functions and events always, other values if the program passes them to [`Graph::keep`],
+//! [`Capture::keep`] or the parameter `keep` of a method that adds a node. A kept value is dropped when no graph,
+//! clone, executable or launch is left that could use it. That happens on a thread of the driver, so owners (memory,
+//! modules, streams) that are dropped there are destroyed soon after
 //! ([`wait_until_retired`](crate::context::wait_until_retired)).
 //!
-//! The contexts of its nodes are kept at the driver too, as memory keeps its own. If the owner of one is gone, every call
-//! with the graph answers [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+//! The contexts of the nodes are kept at the driver too, as memory keeps its context. If the owner of one is gone,
+//! every call with the graph returns [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
 //!
 //! # What is unsafe
 //!
-//! A kernel, a copy and a fill have addresses, and run whenever somebody launches. Who adds such a node, or captures such
-//! work, promises what a launch in a stream asks, for *every* launch of all that is made from the graph: the memory is
-//! there (kept is enough), and nothing else uses it meanwhile in a way that the work does not bear.
+//! Kernels, copies and fills contain addresses, and run at every launch. Who adds such a node, or captures such work,
+//! guarantees for *every* launch of anything made from the graph what a launch in a stream requires: the memory is
+//! allocated (it is enough that the graph keeps it), and there is no data race on it.
 //!
-//! # What is not wrapped
+//! # What is missing
 //!
-//! Conditional nodes (a driver of CUDA 13 crashes where a capture of their bodies is broken), nodes of external semaphores
-//! and of batches of memory operations, attributes of kernel nodes.
+//! Conditional nodes (a CUDA 13 driver crashes if the capture of their body is broken), nodes for external semaphores
+//! and batches of memory operations, and attributes of kernel nodes.
 
 // Owns a handle of the driver's; see the `SAFETY` lines.
 #![allow(unsafe_code)]
@@ -85,27 +84,28 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 
-/// A plan of work; see the [module](self).
+/// A description of work; see the [module](self).
 pub struct Graph {
     raw: CUgraph,
     nodes: Box<Nodes>,
-    /// The contexts of its nodes; copies, fills and allocations are in the first.
+    /// The contexts of the nodes; the first is that of copies, fills and allocations.
     pins: Vec<Pin>,
     /// Destroying failed, and may have taken effect.
     spent: bool,
     not_sync: PhantomData<Cell<()>>,
 }
 
-// SAFETY: the driver's functions may be called on any thread; that it is on one at a time, `&mut self` and no `Sync` see to.
+// SAFETY: the driver's functions may be called on any thread; `&mut self` and the missing `Sync` ensure one thread at a
+// time.
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Makes a graph without nodes; copies, fills and allocations that are added will be in this context.
+    /// Makes a graph without nodes. Its copies, fills and allocations will be in this context.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or [`InvalidContext`](CudaError::InvalidContext) for a null
-    /// handle.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or [`InvalidContext`](CudaError::InvalidContext) for a
+    /// null handle.
     ///
     /// ```
     /// use custack::graph::Graph;
@@ -137,7 +137,8 @@ impl Graph {
         self.raw
     }
 
-    /// Gives the graph away: it is not destroyed, and whoever has the handle owns it. What it keeps stays.
+    /// Gives up ownership: the graph is not destroyed, and whoever has the handle owns it. It continues to keep what it
+    /// keeps.
     pub fn into_raw(self) -> CUgraph {
         let mut graph = ManuallyDrop::new(self);
         graph.nodes = Nodes::new();
@@ -145,8 +146,7 @@ impl Graph {
         graph.raw
     }
 
-    /// Takes ownership of a graph, made elsewhere or given away with [`into_raw`](Self::into_raw), whose nodes are of this
-    /// context.
+    /// Takes ownership of a graph whose nodes are of this context.
     ///
     /// # Errors
     ///
@@ -154,18 +154,18 @@ impl Graph {
     ///
     /// # Safety
     ///
-    /// The handle is a graph's, and nothing else uses or destroys it. Contexts of nodes other than this one live as long as
-    /// the graph and what is made from it.
+    /// The handle is valid, and nothing else uses or destroys the graph. Other contexts of nodes live as long as the
+    /// graph and what is made from it.
     pub unsafe fn from_raw<C: ContextHandle>(raw: CUgraph, context: &C) -> CudaResult<Graph> {
         let ((), pin) = context.as_unowned().pinned(|_| Ok(()))?;
         Ok(Graph::of(raw, Nodes::new(), vec![pin]))
     }
 
-    /// Has the graph, and all that is made from it, keep the value; see the [module](self).
+    /// Makes the graph, and all that is made from it, keep the value; see the [module](self).
     ///
     /// # Errors
     ///
-    /// What the driver answers. The value is dropped then.
+    /// Any error of the driver. The value is then dropped.
     #[doc(alias(
         "cuGraphRetainUserObject",
         "cuUserObjectCreate",
@@ -176,12 +176,12 @@ impl Graph {
         self.with(|driver, graph| Kept::by(driver, graph, value).map(|_| ()))
     }
 
-    /// A graph of the same nodes, which have keys of their own: [`node_in_clone`](Self::node_in_clone). What this one keeps
-    /// it keeps too.
+    /// A copy of the graph, which keeps what this one keeps. Its nodes have other keys;
+    /// [`node_in_clone`](Self::node_in_clone) returns them.
     ///
     /// # Errors
     ///
-    /// What the driver answers; of nodes that allocate or free it makes no clones.
+    /// Any error of the driver, which does not clone nodes that allocate or free memory.
     #[doc(alias = "cuGraphClone")]
     pub fn try_clone(&mut self) -> CudaResult<Graph> {
         let pins = self.more_pins()?;
@@ -189,12 +189,12 @@ impl Graph {
         Ok(Graph::of(raw, Nodes::new(), pins))
     }
 
-    /// The node of a clone of this graph that a node of it has become.
+    /// The copy of a node in a clone of this graph.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; what the driver answers if the other graph
-    /// is no clone of this one.
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; an error of the driver if the other
+    /// graph is not a clone of this one.
     #[doc(alias = "cuGraphNodeFindInClone")]
     pub fn node_in_clone(&mut self, node: Node, clone: &mut Graph) -> CudaResult<Node> {
         let original = self.nodes.find(node)?;
@@ -205,13 +205,13 @@ impl Graph {
         Ok(clone.nodes.key(found))
     }
 
-    /// Destroys the graph, and gives the error and the graph back if that fails. What was made from it stays.
+    /// Destroys the graph; if that fails, returns the error and the graph. What was made from it is not affected.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have destroyed the graph all the same, so the one that comes back answers
-    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
-    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
+    /// Any error of the driver. It may have destroyed the graph all the same, so the returned one refuses every use
+    /// with [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuGraphDestroy")]
     pub fn drop(mut graph: Graph) -> DropResult<Graph> {
         match driver().and_then(|driver| graph.destroy(driver)) {
@@ -230,7 +230,7 @@ impl Graph {
         result
     }
 
-    /// Calls `f` with the handle. The contexts of the nodes must live, and are kept at the driver.
+    /// Calls `f` with the handle. The contexts of the nodes must be alive, and are kept at the driver.
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<R>) -> CudaResult<R> {
         let driver = driver()?;
         self.usable()?;
@@ -238,7 +238,7 @@ impl Graph {
         f(driver, unsafe { Held::new(self.raw) })
     }
 
-    /// As [`with`](Self::with), with the graph's context current: the driver adds some nodes to none without, and crashes.
+    /// Like [`with`](Self::with), with the graph's context current: without one the driver crashes on some nodes.
     fn inside<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<R>) -> CudaResult<R> {
         self.usable()?;
         // SAFETY: as in `with`.
@@ -252,13 +252,13 @@ impl Graph {
         self.pins.iter().try_for_each(|pin| pin.context().usable())
     }
 
-    /// Pins for one more that is of the same contexts.
+    /// Pins on the same contexts, for something made from this.
     fn more_pins(&self) -> CudaResult<Vec<Pin>> {
         self.usable()?;
         more_pins(&self.pins)
     }
 
-    /// Keeps this context too, for as long as the graph.
+    /// Also keeps this context at the driver, as long as the graph lives.
     fn pin(&mut self, context: &UnownedContext) -> CudaResult<()> {
         if self.pins.iter().any(|pin| pin.context() == context) {
             return context.usable();
@@ -269,7 +269,7 @@ impl Graph {
     }
 }
 
-/// Pins for one more that is of the same contexts.
+/// Pins on the same contexts, for something made from this.
 fn more_pins(pins: &[Pin]) -> CudaResult<Vec<Pin>> {
     let more = |pin: &Pin| pin.another().ok_or(CudaError::ContextIsDestroyed);
     pins.iter().map(more).collect()

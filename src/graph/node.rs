@@ -1,4 +1,4 @@
-//! Nodes as keys: which graph they are of, and that they are there yet, is looked up before the driver is asked.
+//! Nodes as keys, which are checked before the driver is called.
 
 use crate::driver::After;
 use crate::driver::ffi::{CUgraphEdgeData, CUgraphNode, CUuserObject};
@@ -6,32 +6,32 @@ use crate::error::{CudaError, CudaResult};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A node of one graph: a key, which is copied freely and may outlive the node.
+/// A node of one graph: a key, which can be copied and may outlive the node.
 ///
-/// Every method that takes one looks whether it is of the graph, and there yet, before the driver is asked, which would
-/// follow it without looking.
+/// Every method that takes a key first checks that the node is of this graph and still exists, because the driver would
+/// dereference any handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
     graph: u64,
     number: u64,
 }
 
-/// What lies on an edge between two nodes; nearly always nothing, [`EdgeData::default`], and then the later node waits
-/// for the whole of the earlier one.
+/// The properties of an edge. With [`EdgeData::default`], as nearly all edges have it, the later node waits until the
+/// earlier one is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub struct EdgeData {
-    /// The moment of the earlier node: 0 for its end; of a kernel 1 for when its blocks have all asked for what comes after
-    /// them to be launched, and 2 for when they have all begun.
+    /// The point in the earlier node: 0 is its end; for a kernel, 1 is when all blocks have triggered the launch of
+    /// dependents, and 2 is when all blocks have started.
     pub from_port: u8,
-    /// The part of the later node that waits; 0 for the whole.
+    /// The part of the later node that waits; 0 for all of it.
     pub to_port: u8,
-    /// 0 for an edge as all are; 1 for a later kernel that may begin before the earlier one has ended.
+    /// 0 for a full dependency; 1 if the later kernel may start before the earlier one has ended.
     pub kind: u8,
 }
 
 impl EdgeData {
-    /// An edge between parts of nodes.
+    /// An edge with these ports and this kind.
     pub fn new(from_port: u8, to_port: u8, kind: u8) -> EdgeData {
         EdgeData { from_port, to_port, kind }
     }
@@ -56,9 +56,9 @@ pub enum NodeKind {
     Copy,
     /// It fills memory.
     Fill,
-    /// It calls a function of the program's.
+    /// It calls a function of the program.
     HostFunction,
-    /// It is a graph of its own.
+    /// It runs another graph.
     Child,
     /// It does nothing, and orders others.
     Empty,
@@ -70,7 +70,7 @@ pub enum NodeKind {
     Allocation,
     /// It frees memory.
     Free,
-    /// Another kind, by the driver's number.
+    /// Another kind, with the driver's number.
     Other(u32),
 }
 
@@ -92,7 +92,7 @@ impl NodeKind {
     }
 }
 
-/// A node that is there.
+/// A node that exists.
 #[derive(Debug)]
 struct Entry {
     raw: CUgraphNode,
@@ -100,7 +100,7 @@ struct Entry {
     kept: Vec<CUuserObject>,
 }
 
-/// The nodes of a graph that were given out.
+/// The nodes of a graph that have keys.
 #[derive(Debug)]
 pub(super) struct Nodes {
     graph: u64,
@@ -116,12 +116,12 @@ impl Nodes {
         Box::new(Nodes { graph, next: 1, entries: BTreeMap::new(), by_raw: HashMap::new() })
     }
 
-    /// The number of the graph, never used again.
+    /// The number of the graph, never reused.
     pub(super) fn graph(&self) -> u64 {
         self.graph
     }
 
-    /// The key of a node that the driver named, or has just made.
+    /// The key of a node that the driver returned.
     pub(super) fn key(&mut self, raw: CUgraphNode) -> Node {
         let Nodes { graph, next, entries, by_raw } = self;
         let number = *by_raw.entry(raw).or_insert_with(|| {
@@ -158,23 +158,24 @@ impl Nodes {
         after.iter().map(|(node, edge)| Ok((self.find(*node)?, edge.raw()))).collect()
     }
 
-    /// The node is destroyed. What was kept for it comes back.
+    /// Removes a destroyed node; returns what was kept for it.
     pub(super) fn forget(&mut self, node: Node) -> Vec<CUuserObject> {
         let Some(entry) = self.entries.remove(&node.number) else { return Vec::new() };
         self.by_raw.remove(&entry.raw);
         entry.kept
     }
 
-    /// The node has a new version, for which this is kept. What was kept for the one before comes back.
+    /// Notes what is kept for the new version of a node; returns what was kept for the earlier one.
     pub(super) fn keep(&mut self, node: Node, kept: Option<CUuserObject>) -> Vec<CUuserObject> {
         let Some(entry) = self.entries.get_mut(&node.number) else { return Vec::new() };
         std::mem::replace(&mut entry.kept, kept.into_iter().collect())
     }
 }
 
-/// The nodes as the driver takes them; `raw` is what [`Nodes::find_all`] gave.
+/// The nodes as the driver takes them; `raw` is the result of [`Nodes::find_all`].
 #[allow(unsafe_code, reason = "they were looked up a moment ago, and nobody else can reach the graph")]
 pub(super) fn after(raw: &[CUgraphNode]) -> After<'_> {
-    // SAFETY: `raw` is of the graph that it is used for: the callers look it up in the same method, with the graph borrowed.
+    // SAFETY: `raw` is of the graph that it is used for: the callers look it up in the same method, with the graph
+    // borrowed.
     unsafe { After::new(raw) }
 }

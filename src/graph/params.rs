@@ -1,4 +1,4 @@
-//! What nodes are made with, and asked for.
+//! The parameters of nodes.
 
 use crate::driver::ffi::{
     CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUdeviceptr, CUfunction,
@@ -14,11 +14,11 @@ use std::ptr;
 pub struct KernelParams {
     /// The driver's handle of the function; null if it is a library's kernel.
     pub function: CUfunction,
-    /// How many blocks.
+    /// The number of blocks.
     pub grid: GridSize,
-    /// How many threads each has.
+    /// The number of threads in a block.
     pub block: BlockSize,
-    /// Bytes of shared memory that each block gets besides its own.
+    /// The dynamic shared memory of a block, in bytes.
     pub shared_mem_bytes: u32,
 }
 
@@ -32,7 +32,7 @@ impl KernelParams {
         }
     }
 
-    /// With the arguments, as the driver takes them.
+    /// The driver's form, with the arguments.
     pub(super) fn raw(&self, args: &[*mut c_void]) -> CUDA_KERNEL_NODE_PARAMS {
         let KernelParams { function, grid, block, shared_mem_bytes } = self;
         CUDA_KERNEL_NODE_PARAMS {
@@ -104,27 +104,27 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CopyParams {
-    /// Where from.
+    /// The source.
     pub from: Place,
-    /// Where to.
+    /// The destination.
     pub to: Place,
-    /// Bytes of a row.
+    /// The length of a row, in bytes.
     pub bytes: usize,
     /// Rows.
     pub rows: usize,
-    /// Bytes from one row to the next, where it comes from; 0 with one row.
+    /// The distance between rows of the source, in bytes; 0 with one row.
     pub from_pitch: usize,
-    /// Bytes from one row to the next, where it goes to; 0 with one row.
+    /// The distance between rows of the destination, in bytes; 0 with one row.
     pub to_pitch: usize,
 }
 
 impl CopyParams {
-    /// So many bytes in one piece.
+    /// A copy of contiguous bytes.
     pub fn bytes(from: Place, to: Place, bytes: usize) -> CopyParams {
         CopyParams { from, to, bytes, rows: 1, from_pitch: 0, to_pitch: 0 }
     }
 
-    /// So many rows of as many bytes; a pitch is the bytes from one row to the next.
+    /// The same row repeated: `rows` rows, at these distances in bytes.
     pub fn rows(self, rows: usize, from_pitch: usize, to_pitch: usize) -> CopyParams {
         CopyParams { rows, from_pitch, to_pitch, ..self }
     }
@@ -181,27 +181,27 @@ impl CopyParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FillParams {
-    /// Where to.
+    /// The destination.
     pub to: CUdeviceptr,
-    /// What is written into each element.
+    /// The value of each element.
     pub value: u32,
-    /// Bytes of an element: 1, 2 or 4.
+    /// The size of an element, in bytes: 1, 2 or 4.
     pub element_bytes: u32,
     /// Elements in a row.
     pub count: usize,
     /// Rows.
     pub rows: usize,
-    /// Bytes from one row to the next; 0 with one row.
+    /// The distance between rows, in bytes; 0 with one row.
     pub pitch: usize,
 }
 
 impl FillParams {
-    /// So many elements of this many bytes in one piece.
+    /// A fill of `count` contiguous elements.
     pub fn elements(to: CUdeviceptr, value: u32, element_bytes: u32, count: usize) -> FillParams {
         FillParams { to, value, element_bytes, count, rows: 1, pitch: 0 }
     }
 
-    /// So many rows of as many elements; the pitch is the bytes from one row to the next.
+    /// The same row repeated: `rows` rows, at this distance in bytes.
     pub fn rows(self, rows: usize, pitch: usize) -> FillParams {
         FillParams { rows, pitch, ..self }
     }

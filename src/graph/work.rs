@@ -1,6 +1,6 @@
-//! Nodes that have addresses: kernels, copies, fills.
+//! Nodes with addresses: kernels, copies and fills.
 
-// Whoever adds such a node promises that it is right whenever it runs.
+// The caller guarantees that such a node is valid whenever it runs.
 #![allow(unsafe_code)]
 
 use super::{CopyParams, FillParams, Graph, KernelParams, Node};
@@ -9,19 +9,18 @@ use crate::function::{BlockSize, Function, GridSize};
 use std::os::raw::c_void;
 
 impl Graph {
-    /// Adds a node that launches the kernel. The arguments' values are copied now. `keep` is kept.
+    /// Adds a node that launches the kernel. The call copies the arguments' values. The graph keeps `keep`.
     ///
     /// # Errors
     ///
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph;
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a size that the device cannot have.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a grid or block that the device does not allow.
     ///
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type. The kernel's module is loaded as long
-    /// as the graph and what is made from it are there. At every launch what the kernel does is right: the memory that it
-    /// uses is there, and nothing else uses that meanwhile in a way that it does not bear. `keep` may be what makes this so:
-    /// the module, the buffers.
+    /// `args` has one pointer for each parameter of the kernel, to a value of its type. The kernel's module stays
+    /// loaded as long as the graph, or anything made from it, exists. At every launch the memory that the kernel uses
+    /// is allocated, and there is no data race on it. `keep` can own what this needs: the module, the buffers.
     #[doc(alias("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and two")]
     pub unsafe fn add_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
@@ -38,21 +37,21 @@ impl Graph {
         self.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.add_keeping(after, keep, |driver, graph, after, _| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unsafe { driver.graph_add_kernel_node(graph, after, &params) }
         })
     }
 
-    /// Gives a kernel node another kernel and other arguments. `keep` is kept, and what was kept for the node before no
-    /// more; what was made from the graph before has what it had.
+    /// Sets the kernel and the arguments of a kernel node. The graph keeps `keep` instead of what it kept for the node
+    /// before. What was made from the graph before is not affected.
     ///
     /// # Errors
     ///
-    /// As [`add_kernel`](Self::add_kernel).
+    /// Like [`add_kernel`](Self::add_kernel).
     ///
     /// # Safety
     ///
-    /// As [`add_kernel`](Self::add_kernel).
+    /// Like [`add_kernel`](Self::add_kernel).
     #[doc(alias("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and two")]
     pub unsafe fn set_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
@@ -69,22 +68,22 @@ impl Graph {
         self.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.set_keeping(node, keep, |driver, node, _| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unsafe { driver.graph_kernel_node_set_params(node, &params) }
         })
     }
 
-    /// Adds a node that copies memory, in the graph's context. `keep` is kept.
+    /// Adds a node that copies memory, in the graph's context. The graph keeps `keep`.
     ///
     /// # Errors
     ///
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph;
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for what cannot be copied.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a copy that is not possible.
     ///
     /// # Safety
     ///
-    /// At every launch of what is made from the graph both sides are there, and nothing else uses them meanwhile in a way
-    /// that the copy does not bear. `keep` may be what makes this so: the buffers.
+    /// At every launch of what is made from the graph both sides are allocated, and there is no data race on them.
+    /// `keep` can own the buffers.
     #[doc(alias = "cuGraphAddMemcpyNode")]
     pub unsafe fn add_copy(
         &mut self,
@@ -94,20 +93,20 @@ impl Graph {
     ) -> CudaResult<Node> {
         let (context, params) = (self.context().clone(), params.raw());
         self.add_keeping(after, keep, |driver, graph, after, _| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             context.lease(|live| unsafe { driver.graph_add_memcpy_node(graph, after, &params, live) })?
         })
     }
 
-    /// Gives a copy node another copy. `keep` is kept, and what was kept for the node before no more.
+    /// Sets the parameters of a copy node. The graph keeps `keep` instead of what it kept for the node before.
     ///
     /// # Errors
     ///
-    /// As [`add_copy`](Self::add_copy).
+    /// Like [`add_copy`](Self::add_copy).
     ///
     /// # Safety
     ///
-    /// As [`add_copy`](Self::add_copy).
+    /// Like [`add_copy`](Self::add_copy).
     #[doc(alias = "cuGraphMemcpyNodeSetParams")]
     pub unsafe fn set_copy(
         &mut self,
@@ -117,20 +116,20 @@ impl Graph {
     ) -> CudaResult<()> {
         let params = params.raw();
         self.set_keeping(node, keep, |driver, node, _| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unsafe { driver.graph_memcpy_node_set_params(node, &params) }
         })
     }
 
-    /// Adds a node that fills memory of the device, in the graph's context. `keep` is kept.
+    /// Adds a node that fills memory of the device, in the graph's context. The graph keeps `keep`.
     ///
     /// # Errors
     ///
-    /// As [`add_copy`](Self::add_copy).
+    /// Like [`add_copy`](Self::add_copy).
     ///
     /// # Safety
     ///
-    /// As [`add_copy`](Self::add_copy), of what is filled.
+    /// Like [`add_copy`](Self::add_copy), for the memory that is filled.
     #[doc(alias = "cuGraphAddMemsetNode")]
     pub unsafe fn add_fill(
         &mut self,
@@ -140,20 +139,20 @@ impl Graph {
     ) -> CudaResult<Node> {
         let (context, params) = (self.context().clone(), params.raw());
         self.add_keeping(after, keep, |driver, graph, after, _| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             context.lease(|live| unsafe { driver.graph_add_memset_node(graph, after, &params, live) })?
         })
     }
 
-    /// Gives a fill node another fill. `keep` is kept, and what was kept for the node before no more.
+    /// Sets the parameters of a fill node. The graph keeps `keep` instead of what it kept for the node before.
     ///
     /// # Errors
     ///
-    /// As [`add_copy`](Self::add_copy).
+    /// Like [`add_copy`](Self::add_copy).
     ///
     /// # Safety
     ///
-    /// As [`add_fill`](Self::add_fill).
+    /// Like [`add_fill`](Self::add_fill).
     #[doc(alias = "cuGraphMemsetNodeSetParams")]
     pub unsafe fn set_fill(
         &mut self,
@@ -163,7 +162,7 @@ impl Graph {
     ) -> CudaResult<()> {
         let params = params.raw();
         self.set_keeping(node, keep, |driver, node, _| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unsafe { driver.graph_memset_node_set_params(node, &params) }
         })
     }

@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// A kernel of a [`Library`], which it keeps loaded. Clones are of the same kernel.
+/// A kernel of a [`Library`], which it keeps loaded. Clones are the same kernel.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     found: Arc<Found>,
@@ -24,7 +24,7 @@ struct Found {
     raw: CUkernel,
     name: CString,
     library: Library,
-    /// Of each context that it was asked for in, and that was alive then.
+    /// The functions in the contexts that it was used in.
     functions: RwLock<Vec<InContext>>,
     parameters: OnceLock<Option<Box<[usize]>>>,
 }
@@ -37,7 +37,7 @@ struct InContext {
 
 // SAFETY: the driver's functions may be called on any thread, with the handles of any thread.
 unsafe impl Send for Found {}
-// SAFETY: as above; on several at once, too.
+// SAFETY: as above, and on several threads at once.
 unsafe impl Sync for Found {}
 
 impl Library {
@@ -45,7 +45,8 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::error::CudaError::NotFound); what is wrong with the code, if the driver compiles it only now.
+    /// [`NotFound`](crate::error::CudaError::NotFound); the errors of compiling, if the driver compiles the code only
+    /// now.
     #[doc(alias = "cuLibraryGetKernel")]
     pub fn kernel(&self, name: &CStr) -> CudaResult<Kernel> {
         let raw = self.loaded.first_use(|driver, library| driver.library_get_kernel(library, name));
@@ -55,12 +56,12 @@ impl Library {
         Ok(Kernel::of(raw, name.to_owned(), self))
     }
 
-    /// All kernels of the library, in no order (CUDA 12.4 and later).
+    /// All kernels of the library, in no particular order (CUDA 12.4 and later).
     ///
     /// # Errors
     ///
-    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver); what is wrong with the code, if the
-    /// driver compiles it only now.
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver); the errors of compiling, if the
+    /// driver compiles the code only now.
     #[doc(alias("cuLibraryEnumerateKernels", "cuKernelGetName"))]
     pub fn kernels(&self) -> CudaResult<Vec<Kernel>> {
         self.loaded.with(|driver, library| {
@@ -88,13 +89,13 @@ impl Kernel {
         &self.found.name
     }
 
-    /// The library that it is of.
+    /// Its library.
     #[doc(alias = "cuKernelGetLibrary")]
     pub fn library(&self) -> &Library {
         &self.found.library
     }
 
-    /// The driver's handle, good as long as the code is loaded.
+    /// The driver's handle, valid as long as the code is loaded.
     pub fn as_raw(&self) -> CUkernel {
         self.found.raw
     }
@@ -111,8 +112,8 @@ impl Kernel {
         self.loaded().with(|driver, _| f(driver, unsafe { Held::new(self.found.raw) }))
     }
 
-    /// Where each parameter lies among all, in bytes; `None` if the driver is too old to tell (before CUDA 12.4). The driver
-    /// tells in a context.
+    /// The byte range of each parameter in the parameter buffer; `None` if the driver is too old to say (before CUDA
+    /// 12.4). A context must be current.
     ///
     /// # Errors
     ///
@@ -122,12 +123,12 @@ impl Kernel {
         self.with(|driver, kernel| driver.kernel_get_parameters(kernel))
     }
 
-    /// The sizes of its parameters, in bytes, if they are known, which they are once it has a function somewhere.
+    /// The sizes of its parameters, in bytes, if they are known, which is so once it has a function in some context.
     pub(crate) fn parameter_sizes(&self) -> Option<&[usize]> {
         self.found.parameters.get()?.as_deref()
     }
 
-    /// Its function in this context, of which the first question is kept.
+    /// Its function in this context, which the driver is asked for once.
     pub(crate) fn raw_function_in(&self, context: &UnownedContext) -> CudaResult<CUfunction> {
         context.usable()?;
         if let Some(function) = self.kept(context) {
@@ -154,7 +155,7 @@ impl Kernel {
         functions.iter().find(|known| known.context == *context).map(|known| known.function)
     }
 
-    /// Contexts that are gone make room.
+    /// Also removes the functions of destroyed contexts.
     fn keep(&self, context: &UnownedContext, function: CUfunction) {
         let mut functions = self.found.functions.write().unwrap_or_else(PoisonError::into_inner);
         functions.retain(|known| known.context.is_alive() && known.context != *context);

@@ -1,4 +1,4 @@
-//! The code that libraries, kernels, functions and variables keep loaded.
+//! The loaded code that libraries, kernels, functions and variables share.
 
 // Vouches for the handle that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
@@ -11,13 +11,13 @@ use crate::liveness::retire;
 use crate::module::Kept;
 use crate::report;
 
-/// Code that is loaded, and unloaded when this is dropped.
+/// Loaded code, which is unloaded on drop.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     raw: CUlibrary,
-    /// The driver has where these are, and does not say for how long it writes there.
+    /// The driver has the addresses of these buffers, and does not say how long it writes there.
     jit: Box<Jit>,
-    /// What the compiler said was wrong.
+    /// The compiler's error message.
     complaint: Option<String>,
     /// Unloading failed, and may have taken effect.
     spent: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Loaded {
 
 // SAFETY: the driver's functions may be called on any thread, with the handles of any thread.
 unsafe impl Send for Loaded {}
-// SAFETY: as above; on several at once, too.
+// SAFETY: as above, and on several threads at once.
 unsafe impl Sync for Loaded {}
 
 impl Kept for Loaded {}
@@ -33,7 +33,7 @@ impl Kept for Loaded {}
 impl Loaded {
     /// # Safety
     ///
-    /// The handle is good, and nothing else will unload it; `jit` is what it was loaded with.
+    /// The handle is valid, nothing else unloads the library, and `jit` has the options that it was loaded with.
     pub(super) unsafe fn new(raw: CUlibrary, jit: Jit) -> Loaded {
         Loaded { raw, complaint: jit.complaint(), jit: Box::new(jit), spent: false }
     }
@@ -56,7 +56,8 @@ impl Loaded {
         f(driver, unsafe { Held::new(self.raw) })
     }
 
-    /// As [`with`](Self::with); an error of the compiler's, which the driver kept for the first use, says what is wrong.
+    /// Like [`with`](Self::with); an error of compiling, which the driver returns at the first use, gets the compiler's
+    /// message.
     pub(super) fn first_use<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUlibrary>) -> CudaResult<R>,
@@ -72,8 +73,8 @@ impl Loaded {
         })
     }
 
-    /// Unloads; on failure the error, and the value. It is spent then, because the call may have done its work, except where
-    /// the driver refuses every call.
+    /// Unloads the code; on failure returns the error and the value. The value is then spent, because the call may have
+    /// done its work, except where the driver refuses every call.
     pub(super) fn unload(mut self) -> Result<(), (CudaError, Loaded)> {
         match self.unload_now() {
             Ok(()) => {
@@ -92,8 +93,8 @@ impl Loaded {
             return Ok(());
         }
         let driver = driver()?;
-        // A capture of a stream is broken by unloading, unless this thread says that it knows what it does. An old driver
-        // that has no such mode has no libraries either.
+        // Unloading breaks a capture, unless this thread is in the relaxed mode. A driver too old for that mode has no
+        // libraries either.
         let before = driver.thread_exchange_stream_capture_mode(RELAXED);
         // SAFETY: this value owns the handle.
         let unloaded = driver.library_unload(unsafe { Held::new(self.raw) });

@@ -1,7 +1,7 @@
-//! Libraries: device code that is of no context, and its kernels.
+//! Libraries: device code that belongs to no context, and its kernels.
 //!
-//! A library is loaded once, needs no context for that, and its kernels run in every context of every device (CUDA 12.0 and
-//! later). The driver loads the code into a context when it is first needed there, and takes it out again with the context.
+//! A library is loaded once, without a context, and its kernels run in every context of every device (CUDA 12.0 and
+//! later). The driver loads the code into a context when it is first used there, and unloads it with the context.
 //!
 //! ```
 //! use custack::device::Device;
@@ -36,12 +36,12 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 //!
-//! # What keeps what
+//! # When code is unloaded
 //!
-//! The code is unloaded when the last of what stands for it is dropped: the [`Library`] and its clones, each [`Kernel`], each
-//! function and variable that came of them. Unloading waits for the kernels that run, in every context. A function and a
-//! variable are of one context too; once that is destroyed, they answer
-//! [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), and the kernel goes on in others.
+//! The code stays loaded until its last user is dropped: the [`Library`] and its clones, every [`Kernel`], and every
+//! function and variable of them. Unloading waits for running kernels, in every context. Functions and variables belong
+//! to one context; once it is destroyed, they return [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), and the
+//! kernel can still be used in others.
 
 // Vouches for the handles that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
@@ -61,31 +61,32 @@ use loaded::Loaded;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Device code that is of no context; see the [module](self). Clones are of the same code.
+/// Device code that belongs to no context; see the [module](self). Clones share the code.
 #[derive(Debug, Clone)]
 pub struct Library {
     loaded: Arc<Loaded>,
 }
 
 impl Library {
-    /// Loads PTX, a cubin or a fatbin from bytes. PTX may end with a NUL, and need not. No context is needed.
+    /// Loads PTX, a cubin or a fatbin from bytes. PTX may end with a NUL, but need not. No context is needed.
     ///
-    /// What is wrong with code that does not compile the driver answers when a kernel or a variable is asked for; the error
-    /// log of [`load_with_log`](Self::load_with_log) may have it already.
+    /// If the code does not compile, loading may succeed, and the first use of a kernel or a variable returns the
+    /// error; the error log of [`load_with_log`](Self::load_with_log) may have it already.
     ///
     /// # Errors
     ///
-    /// [`InvalidImage`](CudaError::InvalidImage), before the driver is asked, for what begins as neither text nor machine
-    /// code, and for machine code of which a part is said to lie where the image is not;
-    /// [`InvalidValue`](CudaError::InvalidValue) for an option that the driver does not know;
-    /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) before CUDA 12.0.
+    /// [`InvalidImage`](CudaError::InvalidImage), before the driver is called, for an image that is neither text nor
+    /// machine code, and for machine code that points outside the image; [`InvalidValue`](CudaError::InvalidValue) for
+    /// an option that the driver does not know; [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) before
+    /// CUDA 12.0.
     #[doc(alias = "cuLibraryLoadData")]
     pub fn load(image: &[u8], options: &JitOptions) -> CudaResult<Library> {
         let loaded = Library::load_with_log(image, options).map_err(|refused| refused.error)?;
         Ok(loaded.0)
     }
 
-    /// As [`load`](Self::load), and gives what the compiler told, also where loading succeeds and the code does not compile.
+    /// Like [`load`](Self::load), but also returns the compiler's logs, even if loading succeeds and the code does not
+    /// compile.
     ///
     /// # Errors
     ///
@@ -94,23 +95,23 @@ impl Library {
     pub fn load_with_log(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
         let image = checked(image)?;
         let (driver, mut jit) = (driver()?, options.to_driver()?);
-        // SAFETY: `checked` gave the image: a text with its NUL, or machine code that is as long as it says. The options are
-        // kept as long as the library.
+        // SAFETY: `checked` gave the image: a text with its NUL, or machine code that is as long as it says. The
+        // options are kept as long as the library.
         match unsafe { driver.library_load_data(image.as_ptr().cast(), &mut jit) } {
             Ok(raw) => {
                 let log = JitLog::of(jit.told());
-                // SAFETY: loaded a moment ago, and for nobody else.
+                // SAFETY: just loaded, and given to nothing else.
                 Ok((Library { loaded: Arc::new(unsafe { Loaded::new(raw, jit) }) }, log))
             }
             Err(error) => Err(JitError { error, log: JitLog::of(jit.told()) }),
         }
     }
 
-    /// Loads PTX, a cubin or a fatbin from a file, which is read here.
+    /// Loads PTX, a cubin or a fatbin from a file, which custack reads itself.
     ///
     /// # Errors
     ///
-    /// [`FileNotFound`](CudaError::FileNotFound), for a file that cannot be read too, with the reason; those of
+    /// [`FileNotFound`](CudaError::FileNotFound), also for a file that cannot be read, with the reason; those of
     /// [`load`](Self::load).
     #[doc(alias("cuLibraryLoadFromFile", "cuLibraryLoadData"))]
     pub fn load_file(path: impl AsRef<Path>, options: &JitOptions) -> CudaResult<Library> {
@@ -121,7 +122,7 @@ impl Library {
         Library::load(&image, options)
     }
 
-    /// How many kernels the code has (CUDA 12.4 and later).
+    /// The number of kernels in the code (CUDA 12.4 and later).
     ///
     /// # Errors
     ///
@@ -131,18 +132,18 @@ impl Library {
         self.loaded.with(|driver, library| driver.library_get_kernel_count(library))
     }
 
-    /// The driver's handle, good as long as the code is loaded.
+    /// The driver's handle, valid as long as the code is loaded.
     pub fn as_raw(&self) -> CUlibrary {
         self.loaded.raw()
     }
 
-    /// Unloads the code, if nothing else stands for it, and gives the library back with the error if that fails. Otherwise the
-    /// last of what stands for it unloads it.
+    /// Unloads the code if nothing else uses it; if that fails, returns the error and the library. Otherwise its last
+    /// user unloads it when it is dropped.
     ///
     /// # Errors
     ///
-    /// What the driver answers. The library that comes back refuses every call, because the driver may have unloaded it all
-    /// the same; only after [`NotPermitted`](CudaError::NotPermitted) is it as it was.
+    /// Any error of the driver. The returned library refuses every call, because the driver may have unloaded it all
+    /// the same; only after [`NotPermitted`](CudaError::NotPermitted) is it unchanged.
     #[doc(alias = "cuLibraryUnload")]
     pub fn drop(library: Library) -> DropResult<Library> {
         let Some(loaded) = Arc::into_inner(library.loaded) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! Variables of libraries.
 
-// A managed variable gives out its address.
+// A managed variable dereferences its address.
 #![allow(unsafe_code)]
 
 use super::Library;
@@ -16,12 +16,13 @@ use std::mem;
 use std::sync::Arc;
 
 impl Library {
-    /// A variable of the library in a context, each of which has its own.
+    /// A variable of the library in a context; each context has its own.
     ///
     /// # Errors
     ///
     /// [`NotFound`](CudaError::NotFound); [`InvalidValue`](CudaError::InvalidValue) if its size is not that of `T`;
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what is wrong with the code, if the driver compiles it only now.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the errors of compiling, if the driver compiles the code
+    /// only now.
     ///
     /// ```
     /// use custack::library::Library;
@@ -51,13 +52,13 @@ impl Library {
         Symbol::of(found, context.clone(), name, Some(self.loaded.clone()))
     }
 
-    /// A managed variable of the library, which all contexts and the host have in common. The driver may refuse it unless a
-    /// context of each device was made.
+    /// A managed variable of the library, which all contexts and the host share. The driver may refuse it until every
+    /// device has had a context.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](CudaError::NotFound), for a variable that is not managed too;
-    /// [`InvalidValue`](CudaError::InvalidValue) if its size is not that of `T`, or it is not aligned as `T` is.
+    /// [`NotFound`](CudaError::NotFound), also for a variable that is not managed;
+    /// [`InvalidValue`](CudaError::InvalidValue) if it has not the size or the alignment of `T`.
     ///
     /// ```
     /// use custack::library::Library;
@@ -88,12 +89,13 @@ impl Library {
         Ok(ManagedVariable { pointer, loaded: self.loaded.clone(), value: PhantomData })
     }
 
-    /// The driver's handle of the module that the library has in a context. The library's it stays, and the driver refuses to
-    /// unload it.
+    /// The driver's handle of the module that the library has in a context. The library owns it, and the driver refuses
+    /// to unload it.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what is wrong with the code, if the driver compiles it only now.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the errors of compiling, if the driver compiles the code
+    /// only now.
     #[doc(alias = "cuLibraryGetModule")]
     pub fn as_raw_module_in(&self, context: &impl ContextHandle) -> CudaResult<CUmodule> {
         let context = context.as_unowned();
@@ -102,7 +104,7 @@ impl Library {
     }
 }
 
-/// A variable that the host and all devices have in common, of a [`Library`], which it keeps loaded.
+/// A variable of a [`Library`] that the host and all devices share. It keeps the library loaded.
 #[derive(Debug, Clone)]
 pub struct ManagedVariable<T: DeviceCopy> {
     pointer: *mut T,
@@ -111,13 +113,13 @@ pub struct ManagedVariable<T: DeviceCopy> {
     value: PhantomData<T>,
 }
 
-// SAFETY: an address; whoever follows it promises the rest.
+// SAFETY: an address; whoever dereferences it guarantees the rest.
 unsafe impl<T: DeviceCopy + Send> Send for ManagedVariable<T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceCopy + Sync> Sync for ManagedVariable<T> {}
 
 impl<T: DeviceCopy> ManagedVariable<T> {
-    /// Its address, for the host and for kernels; good as long as the code is loaded.
+    /// Its address, for the host and for kernels; valid as long as the code is loaded.
     pub fn as_unified_ptr(&self) -> UnifiedPointer<T> {
         // SAFETY: an address of the driver's.
         unsafe { UnifiedPointer::wrap(self.pointer) }
@@ -127,10 +129,10 @@ impl<T: DeviceCopy> ManagedVariable<T> {
     ///
     /// # Safety
     ///
-    /// No kernel and no other thread writes it meanwhile, and its bytes are a value of `T`. On a device that cannot share it
-    /// with the host while it runs, no kernel runs there.
+    /// No kernel and no other thread writes it meanwhile, and its bytes are a valid `T`. On a device without concurrent
+    /// managed access, no kernel runs meanwhile.
     pub unsafe fn read(&self) -> T {
-        // SAFETY: the caller's promise; it is as large as `T` and aligned as `T`, and the code is loaded.
+        // SAFETY: as the caller guarantees; it has the size and the alignment of `T`, and the code is loaded.
         unsafe { self.pointer.read() }
     }
 
@@ -138,8 +140,8 @@ impl<T: DeviceCopy> ManagedVariable<T> {
     ///
     /// # Safety
     ///
-    /// No kernel and no other thread uses it meanwhile. On a device that cannot share it with the host while it runs, no
-    /// kernel runs there.
+    /// No kernel and no other thread uses it meanwhile. On a device without concurrent managed access, no kernel runs
+    /// meanwhile.
     pub unsafe fn write(&self, value: T) {
         // SAFETY: as in `read`.
         unsafe { self.pointer.write(value) }

@@ -1,8 +1,8 @@
 //! Functions of the program that the driver was asked to call once, until it calls them.
 //!
-//! The driver has a key and not a pointer. If it calls twice, because other code has captured the stream, or calls after
-//! it has returned an error, there is no function under the key. The driver never calls a function in a context that is
-//! in error; such a function is dropped when the context is destroyed.
+//! The driver gets a key, not a pointer. If it calls twice (because other code captured the stream), or after it
+//! returned an error, there is no function under the key. The driver never calls a function in a context that is in
+//! error; such a function is dropped when the context is destroyed.
 
 use super::record::{Handle, Origin};
 use super::sync::{Mutex, MutexGuard, PoisonError};

@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Device,
     Unified,
     Locked,
-    /// The program's own memory, page-locked in place.
+    /// Memory of the program, page-locked in place.
     Registered,
 }
 
@@ -45,8 +45,8 @@ impl Kind {
     }
 }
 
-/// Unregisters the program's own memory. It is about to be the program's alone, so a call that fails is made once more: the
-/// driver looks the address up, and says if nothing is registered there.
+/// Unregisters memory of the program. The program may free it afterwards, so a failed call is repeated once: the driver
+/// looks the address up, and returns an error if nothing is registered there.
 fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
     driver.mem_host_unregister(memory).or_else(|error| match driver.mem_host_unregister(memory) {
         Ok(()) | Err(CudaError::HostMemoryNotRegistered) => Ok(()),
@@ -218,7 +218,7 @@ impl Drop for Allocation {
         let _note = keep_note();
         let captures = self.home.as_ref().is_some_and(Home::captures);
         if captures {
-            // In the order of the stream it would be the graph's; on the other thread it breaks nobody's capture.
+            // In the order of the stream the free would go into the graph; on the other thread it breaks no capture.
             self.home = None;
         }
         let result = if captures || crate::context::must_retire() {

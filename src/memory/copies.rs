@@ -1,6 +1,6 @@
-//! The copying traits, and the copies behind them.
+//! The traits for copies, and their implementation.
 
-// Addresses go to the driver; see the `SAFETY` lines.
+// Passes addresses to the driver; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
 use super::allocation::Allocation;
@@ -16,20 +16,20 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
-/// Copying between the host and the device, done when the call returns.
+/// Copies between the host and the device that are done when the call returns.
 ///
-/// A copy from device memory to device memory of the same context may go on after the call has returned. What the
-/// context does later without a stream, or in a stream that is not
-/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), comes after it, and so does freeing either side.
+/// A copy from device memory to device memory of the same context may continue after the call has returned. Later work
+/// of the context without a stream, or in a stream that is not
+/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), waits for it, and so does freeing either side.
 ///
-/// Memory that was allocated in the order of a stream is copied in that order: behind what the stream has got so far. The
-/// call waits for it, between two pieces of device memory too.
+/// Memory in the order of a stream is copied in that order, after the present work of the stream. The call waits for
+/// the copy, even between two pieces of device memory.
 pub trait CopyDestination<O: ?Sized>: Sealed {
-    /// Copies from `source`, which has as many values.
+    /// Copies from `source`, which has the same number of values.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or any error of the driver.
     ///
     /// # Panics
     ///
@@ -37,11 +37,11 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     #[doc(alias("cuMemcpyHtoD", "cuMemcpyDtoD", "cuMemcpyPeer"))]
     fn copy_from(&mut self, source: &O) -> CudaResult<()>;
 
-    /// Copies to `dest`, which has as many values.
+    /// Copies to `dest`, which has the same number of values.
     ///
     /// # Errors
     ///
-    /// As [`copy_from`](Self::copy_from).
+    /// Those of [`copy_from`](Self::copy_from).
     ///
     /// # Panics
     ///
@@ -50,14 +50,14 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     fn copy_to(&self, dest: &mut O) -> CudaResult<()>;
 }
 
-/// Copying in a stream, while the program goes on.
+/// Copies in a stream, while the program continues.
 pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
-    /// Gives the stream a copy from `source`.
+    /// Submits a copy from `source` to the stream.
     ///
     /// # Errors
     ///
-    /// As [`CopyDestination::copy_from`]; [`InvalidHandle`](CudaError::InvalidHandle) if the stream is of another
-    /// context.
+    /// Those of [`CopyDestination::copy_from`]; [`InvalidHandle`](CudaError::InvalidHandle) if the stream belongs to
+    /// another context.
     ///
     /// # Panics
     ///
@@ -65,18 +65,17 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Safety
     ///
-    /// Neither side is freed, and the source not written and the destination not used, until the stream is there. Memory
-    /// that is freed in the order of the same stream, or [waits](super::DeviceBuffer::also_used_in) for it, may be dropped
-    /// at once.
+    /// Neither side is freed, and the source not written and the destination not used, until the copy is done. Memory
+    /// in the order of the same stream, or [used in](super::DeviceBuffer::also_used_in) it, may be dropped at once.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     #[doc(alias("cuMemcpyPeerAsync"))]
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
 
-    /// Gives the stream a copy to `dest`.
+    /// Submits a copy to `dest` to the stream.
     ///
     /// # Errors
     ///
-    /// As [`async_copy_from`](Self::async_copy_from).
+    /// Like [`async_copy_from`](Self::async_copy_from).
     ///
     /// # Panics
     ///
@@ -84,37 +83,38 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Safety
     ///
-    /// As [`async_copy_from`](Self::async_copy_from).
+    /// Like [`async_copy_from`](Self::async_copy_from).
     #[doc(alias("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2"))]
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
 
-    /// Has the stream come after what the streams have that the memory on both sides is in the order of.
+    /// Makes the stream wait for the streams in whose order the memory on both sides is.
     #[doc(hidden)]
     fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
 
-/// Some device memory: where it is, how many values, and the context that it is of.
+/// A part of device memory: its address, the number of values, and its context.
 pub(super) struct DeviceSpan<T> {
     pub(super) address: u64,
     pub(super) count: usize,
-    /// Null for memory that custack does not know.
+    /// Null for memory that custack did not allocate.
     pub(super) context: UnownedContext,
     /// The stream in whose order the memory is.
     home: Option<Arc<Shared>>,
-    /// Freeing it failed, and may have taken effect.
+    /// Freeing it failed and may have taken effect.
     spent: bool,
     values: PhantomData<T>,
 }
 
 impl<T> DeviceSpan<T> {
-    /// The one value of a box.
+    /// The value of a box.
     pub(super) fn of(memory: &Allocation) -> DeviceSpan<T> {
         let spent = memory.is_spent() && mem::size_of::<T>() > 0;
         let home = memory.home().map(|home| Arc::clone(home.stream()));
         DeviceSpan { spent, home, ..DeviceSpan::new(memory.address(), 1, memory.context().clone()) }
     }
 
-    /// `count` values in memory of this context. A null one is looked for among what was given away.
+    /// `count` values in memory of this context. If the context is null, it is looked up among the memory that was
+    /// given away.
     pub(super) fn new(address: u64, count: usize, context: UnownedContext) -> DeviceSpan<T> {
         let context = if context.is_null() { given_away::context_at(address) } else { context };
         DeviceSpan { address, count, context, home: None, spent: false, values: PhantomData }
@@ -138,7 +138,7 @@ impl<T> DeviceSpan<T> {
         if self.context.is_null() { Ok(()) } else { self.context.usable() }
     }
 
-    /// Does `f` in the context of the memory, or in the stream's, unless there is nothing to copy.
+    /// Runs `f` in the context of the memory, or in the stream's, unless there is nothing to copy.
     fn copy(
         &self,
         other: usize,
@@ -156,7 +156,7 @@ impl<T> DeviceSpan<T> {
         self.in_stream(stream, f)
     }
 
-    /// Does `f` in this stream; without one in the home of the memory, and then it waits for it, or in no stream.
+    /// Calls `f` with this stream; without one with the home of the memory, and then waits; else with no stream.
     pub(super) fn in_stream(
         &self,
         stream: Option<&Stream>,
@@ -172,7 +172,7 @@ impl<T> DeviceSpan<T> {
             refuse_unsafe("copy and wait for it")?;
             return home.with(|driver, stream| {
                 f(driver, Some(stream))?;
-                // The host's memory is the caller's again in any case, so this is tried twice.
+                // The caller may use the host memory afterwards in any case, so this is tried twice.
                 driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream))
             });
         };
@@ -188,28 +188,28 @@ impl<T> DeviceSpan<T> {
 
     /// # Safety
     ///
-    /// Without a stream none: the lengths are compared, and the memory is the program's own. With one, what
-    /// [`AsyncCopyDestination`] asks.
+    /// Without a stream there is no condition: the lengths are compared, and the memory is borrowed. With a stream, the
+    /// conditions of [`AsyncCopyDestination`].
     pub(super) unsafe fn write(self, from: &[T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(from.len(), stream, |driver, order| {
-            // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
+            // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) }
         })
     }
 
     /// # Safety
     ///
-    /// As [`write`](Self::write); and what is there is initialised and valid for `T`.
+    /// As for [`write`](Self::write), and the memory is initialised and valid for `T`.
     pub(super) unsafe fn read(self, to: &mut [T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(to.len(), stream, |driver, order| {
-            // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
+            // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { driver.copy_to_host(to.as_mut_ptr().cast(), self.address, self.bytes(), order) }
         })
     }
 
     /// # Safety
     ///
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub(super) unsafe fn write_from_device(
         self,
         from: DeviceSpan<T>,
@@ -225,20 +225,20 @@ impl<T> DeviceSpan<T> {
         }
         self.copy(from.count, stream, |driver, order| {
             let is_foreign = from.context != self.context;
-            // Memory in the order of a stream is freed without waiting for what is in none.
+            // A free in the order of a stream does not wait for work outside of streams.
             let waits = order.is_none() && (is_foreign || from.home.is_some());
             if waits {
                 refuse_in_current("copy between two contexts")?;
             }
-            // SAFETY: as many bytes on both sides; how long they stay is the caller's promise.
+            // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { self.copy_here(driver, &from, order) }?;
-            // Freeing memory waits for the work of its own context, and for no other's: the source might be freed, and
-            // its pages unmapped, while this context yet reads it.
+            // Freeing memory waits for the work of its own context only: the source might be freed, and its pages
+            // unmapped, while this context still reads it.
             if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
     }
 
-    /// Has the stream come after what the home of the memory has, if it has another one.
+    /// Makes the stream wait for the home of the memory, if that is another stream.
     pub(super) fn order_before(&self, stream: &Stream) -> CudaResult<()> {
         match &self.home {
             Some(home) if !Arc::ptr_eq(home, stream.inner()) => home.before(stream.inner()),
@@ -246,12 +246,12 @@ impl<T> DeviceSpan<T> {
         }
     }
 
-    /// Waits until this memory's own order has come to where the program is, unless the other's is the same.
+    /// Waits for the home of this memory, unless the other memory has the same home.
     fn wait_unless_in_order_of(&self, other: &DeviceSpan<T>) -> CudaResult<()> {
         match (&self.home, &other.home) {
             (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
             (Some(home), _) => home.with(Driver::stream_synchronize),
-            // What was copied to it without a stream may not be there yet.
+            // An earlier copy to it without a stream may not be done yet.
             (None, _) => self.context.inside(|driver| {
                 // SAFETY: null is the default stream of the context, which is current.
                 driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
@@ -261,28 +261,28 @@ impl<T> DeviceSpan<T> {
 
     /// # Safety
     ///
-    /// As [`Driver::copy_on_device`].
+    /// Like [`Driver::copy_on_device`].
     unsafe fn copy_here(&self, driver: &Driver, from: &DeviceSpan<T>, order: Order<'_>) -> CudaResult<()> {
         let (to, at, size) = (self.address, from.address, self.bytes());
         if from.context == self.context || from.context.is_null() || self.context.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             return unsafe { driver.copy_on_device(to, at, size, order) };
         }
         from.context.lease(|source| {
-            // SAFETY: the caller's promise; each address is of its context.
+            // SAFETY: as the caller guarantees; each address is of its context.
             self.context.lease(|own| unsafe { driver.copy_peer((to, own), (at, source), size, order) })
         })??
     }
 
     /// # Safety
     ///
-    /// As [`write`](Self::write); the values are as wide as the elements of the fill.
+    /// Like [`write`](Self::write); the values have the width of the fill's elements.
     pub(super) unsafe fn fill(self, value: Fill, stream: Option<&Stream>) -> CudaResult<()> {
         if self.count == 0 {
             return Ok(());
         }
         self.in_stream(stream, |driver, order| {
-            // SAFETY: so many elements are there; how long they stay is the caller's promise.
+            // SAFETY: the memory has this many elements; the caller guarantees how long it lives.
             unsafe { driver.fill(self.address, value, self.count, order) }
         })
     }

@@ -41,11 +41,11 @@ impl<T: DeviceCopy> DeviceBox<T> {
         Ok(new)
     }
 
-    /// Allocates memory in the order of a stream, and has the stream copy the value there; waits for it.
+    /// Allocates memory in the order of a stream, copies the value there in the stream, and waits for the copy.
     ///
     /// # Errors
     ///
-    /// As [`DeviceBuffer::from_slice_in`](super::DeviceBuffer::from_slice_in).
+    /// Like [`DeviceBuffer::from_slice_in`](super::DeviceBuffer::from_slice_in).
     ///
     /// ```
     /// use custack::memory::{CopyDestination, DeviceBox};
@@ -109,7 +109,8 @@ impl<T> DeviceBox<T> {
         let (at, number) = (self.memory.address(), self.memory.number());
         // SAFETY: the memory that this owns, seen as bytes.
         let bytes = unsafe { DeviceSlice::<u8>::of(at, number, mem::size_of::<T>()) };
-        // SAFETY: the caller gives zero bytes, and lends the memory to nobody meanwhile; if it frees it, then in order.
+        // SAFETY: the caller passes zero bytes, and uses the memory for nothing else meanwhile; a free comes after the
+        // fill.
         unsafe { bytes.span().fill(Fill::D8(0), stream) }
     }
 
@@ -118,11 +119,11 @@ impl<T> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of that function.
     ///
     /// # Safety
     ///
-    /// The value is read only after it was written.
+    /// The value is written before it is read.
     #[doc(alias("cuMemAllocAsync", "cuMemAllocFromPoolAsync"))]
     pub unsafe fn uninitialized_in<'a>(order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
         if mem::size_of::<T>() == 0 {
@@ -131,15 +132,15 @@ impl<T> DeviceBox<T> {
         Ok(DeviceBox { memory: order.into().allocate(mem::size_of::<T>())?, value: PhantomData })
     }
 
-    /// Allocates memory for a value in the order of a stream, which sets all bytes to zero.
+    /// Allocates memory for a value in the order of a stream, and sets all bytes to zero there.
     ///
     /// # Errors
     ///
-    /// As [`uninitialized_in`](Self::uninitialized_in).
+    /// Like [`uninitialized_in`](Self::uninitialized_in).
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8Async"))]
     pub unsafe fn zeroed_in<'a>(order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
         let order = order.into();
@@ -159,7 +160,7 @@ impl<T> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of that function.
     pub fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
             return Ok(());
@@ -172,7 +173,7 @@ impl<T> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of that function.
     pub fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
             return Ok(());
@@ -184,7 +185,7 @@ impl<T> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// As [`DeviceBuffer::free_in`](super::DeviceBuffer::free_in).
+    /// Like [`DeviceBuffer::free_in`](super::DeviceBuffer::free_in).
     #[doc(alias("cuMemFreeAsync", "drop_async"))]
     pub fn free_in(mut dev_box: DeviceBox<T>, stream: &Stream) -> DropResult<DeviceBox<T>> {
         match dev_box.move_to(stream) {

@@ -1,6 +1,6 @@
-//! [`DeviceBuffer`]: device memory that is owned.
+//! [`DeviceBuffer`]: an owned array of values in device memory.
 
-// Allocates, frees, and makes slices of what it owns.
+// Allocates and frees what it owns, and makes slices of it.
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
@@ -19,23 +19,24 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// Values in device memory, on the heap of the context that was current when it was allocated; as `Box<[T]>` is on the
-/// host's. It derefs to a [`DeviceSlice`], which is indexed with ranges and copied.
+/// Values in device memory, in the context that was current when they were allocated; like `Box<[T]>` on the host. It
+/// derefs to a [`DeviceSlice`], which is indexed with ranges and copied.
 ///
-/// Its memory is at once there, and dropped on any thread it is freed when the work of its context is done; or it is
-/// allocated and freed in the order of a stream, where neither waits ([`uninitialized_in`](Self::uninitialized_in),
-/// [`from_slice_in`](Self::from_slice_in)). It keeps its context at the driver until then; if the context's owner is
-/// gone, copies answer [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+/// Its memory is either usable at once, and freed on drop when the work of its context is done, or it is allocated and
+/// freed in the order of a stream, where neither waits ([`uninitialized_in`](Self::uninitialized_in),
+/// [`from_slice_in`](Self::from_slice_in)). It can be dropped on any thread, and keeps its context at the driver until
+/// then; if the context's owner is gone, copies return
+/// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
 #[repr(C)]
 pub struct DeviceBuffer<T> {
-    // At offset 0, and the address first in it: programs in the wild read it there.
+    // At offset 0, with the address first in it: existing programs read it there.
     memory: Allocation,
     capacity: usize,
     values: PhantomData<T>,
 }
 
 impl<T> DeviceBuffer<T> {
-    /// Allocates memory for `size` values. Without values, or values without a size, nothing is allocated.
+    /// Allocates memory for `size` values. For no values, or zero-sized ones, nothing is allocated.
     ///
     /// # Errors
     ///
@@ -45,7 +46,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<DeviceBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
@@ -60,11 +61,11 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Those of [`uninitialized`](Self::uninitialized).
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8", "cuMemsetD8_v2"))]
     pub unsafe fn zeroed(size: usize) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next lines, or dropped.
@@ -78,30 +79,31 @@ impl<T> DeviceBuffer<T> {
         let bytes = if mem::size_of::<T>() == 0 { 0 } else { self.capacity * mem::size_of::<T>() };
         // SAFETY: the memory that this owns, seen as bytes.
         let bytes = unsafe { DeviceSlice::<u8>::of(self.memory.address(), self.memory.number(), bytes) };
-        // SAFETY: the caller gives zero bytes, and lends the memory to nobody meanwhile; if it frees it, then in order.
+        // SAFETY: the caller passes zero bytes, and uses the memory for nothing else meanwhile; a free comes after the
+        // fill.
         unsafe { bytes.span().fill(Fill::D8(0), stream) }
     }
 
-    /// Allocates memory for `size` values in the order of a stream: whatever the stream gets later may use it, and when
-    /// it is dropped, it is freed behind what the stream has got until then, without waiting. Its contents are those
-    /// of what had it before. Without values, or values without a size, nothing is allocated.
+    /// Allocates memory for `size` values in the order of a stream: later work of the stream may use it, and dropping
+    /// it frees it after the work that the stream has by then, without waiting. It is not initialised. For no values,
+    /// or zero-sized ones, nothing is allocated.
     ///
-    /// The memory comes from the current pool of the stream's device, or from the pool that is given with the stream
-    /// ([`StreamOrder`]). Making and dropping it costs two driver calls, whatever is current. Other streams use it after
-    /// [`also_used_in`](Self::also_used_in). Copies without a stream are done in the stream's order, too.
+    /// The memory comes from the current pool of the stream's device, or from the pool that is passed with the stream
+    /// ([`StreamOrder`]). Making and dropping it costs two driver calls, whatever is current. Other streams may use it
+    /// after [`also_used_in`](Self::also_used_in). Copies without a stream are also done in the stream's order.
     ///
     /// # Errors
     ///
     /// [`InvalidMemoryAllocation`](crate::error::CudaError::InvalidMemoryAllocation) if the size overflows;
     /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call, if the stream's is;
-    /// [`StreamCaptureUnsupported`](crate::error::CudaError::StreamCaptureUnsupported) if the stream captures;
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a stream of other code and for a default stream,
-    /// which need not be there when the memory is freed.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call, if the stream's
+    /// context is destroyed; [`StreamCaptureUnsupported`](crate::error::CudaError::StreamCaptureUnsupported) if the
+    /// stream is capturing; [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a borrowed stream and a
+    /// default stream, which may no longer exist when the memory is freed.
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     ///
     /// ```
     /// use custack::memory::{CopyDestination, DeviceBuffer};
@@ -127,15 +129,15 @@ impl<T> DeviceBuffer<T> {
         Ok(DeviceBuffer { memory, capacity: size, values: PhantomData })
     }
 
-    /// Allocates memory for `size` values in the order of a stream, which sets all bytes to zero.
+    /// Allocates memory for `size` values in the order of a stream, and sets all bytes to zero there.
     ///
     /// # Errors
     ///
-    /// As [`uninitialized_in`](Self::uninitialized_in).
+    /// Like [`uninitialized_in`](Self::uninitialized_in).
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8Async", "zeroed_async"))]
     pub unsafe fn zeroed_in<'a>(
         size: usize,
@@ -153,16 +155,16 @@ impl<T> DeviceBuffer<T> {
         self.memory.home().is_some()
     }
 
-    /// Lets another stream, of any context, use memory that is in the order of a stream: the other one comes after what
-    /// that has got so far, and when the memory is dropped, freeing it waits for what the other one has got until then.
-    /// Nothing waits on the host. Each call orders the other stream anew.
+    /// Lets another stream, of any context, use memory that is in the order of a stream: the other stream waits for the
+    /// home's present work, and the free waits for the work that the other stream has when the memory is dropped. The
+    /// host does not wait. Call it again after new work of the home that the other stream must wait for.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for memory that was not allocated in the order of a stream;
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of either stream;
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a stream of other code or a default stream, whose work
-    /// the memory's own stream can [join](Stream::join) before the drop; what the driver answers.
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for memory that was not allocated in the order of a
+    /// stream; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), for either stream;
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a borrowed stream and a default stream, whose work
+    /// the home can [join](Stream::join) before the drop; any error of the driver.
     ///
     /// ```
     /// use custack::memory::{AsyncCopyDestination, DeviceBuffer, LockedBuffer};
@@ -188,13 +190,13 @@ impl<T> DeviceBuffer<T> {
         self.memory.home().ok_or_else(has_no_order)?.also_used_in(other)
     }
 
-    /// Moves memory from the order of one stream to that of another of the same context: that comes after what the first
-    /// one has got so far, and the memory is freed in its order. Nothing waits on the host.
+    /// Moves memory from the order of one stream to that of another of the same context: the new home waits for the
+    /// present work of the old one, and the memory is freed in its order. The host does not wait.
     ///
     /// # Errors
     ///
-    /// As [`also_used_in`](Self::also_used_in); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the stream
-    /// is of another context.
+    /// Like [`also_used_in`](Self::also_used_in); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the
+    /// stream is of another context.
     #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
     pub fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
@@ -208,7 +210,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`move_to`](Self::move_to), with the buffer as it was; as [`drop`](Self::drop).
+    /// Like [`move_to`](Self::move_to), with the buffer unchanged; those of [`drop`](Self::drop).
     #[doc(alias("cuMemFreeAsync", "drop_async"))]
     pub fn free_in(mut buffer: DeviceBuffer<T>, stream: &Stream) -> DropResult<DeviceBuffer<T>> {
         match buffer.move_to(stream) {
@@ -221,7 +223,8 @@ impl<T> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The memory has room for `capacity` values, they are written before they are read, and nothing else frees it.
+    /// The memory has space for `capacity` values, they are initialised and valid for `T` before they are read, and
+    /// nothing else frees it.
     pub unsafe fn from_raw_parts(ptr: DevicePointer<T>, capacity: usize) -> DeviceBuffer<T> {
         let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
@@ -230,13 +233,13 @@ impl<T> DeviceBuffer<T> {
         DeviceBuffer { memory, capacity, values: PhantomData }
     }
 
-    /// Frees the memory, and gives the error and the buffer back if that fails.
+    /// Frees the memory; if that fails, returns the error and the buffer.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have freed the memory all the same, so the buffer that comes back is empty, and
-    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function,
-    /// is it as it was.
+    /// Any error of the driver. It may have freed the memory all the same, so the returned buffer is empty, and
+    /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
+    /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"))]
     pub fn drop(dev_buf: DeviceBuffer<T>) -> DropResult<DeviceBuffer<T>> {
         let capacity = dev_buf.capacity;
@@ -246,7 +249,7 @@ impl<T> DeviceBuffer<T> {
         })
     }
 
-    /// The context that the memory is of; a null handle if nothing is allocated, or nothing is known.
+    /// The context of the memory; a null handle if nothing is allocated, or the context is not known.
     pub fn context(&self) -> &UnownedContext {
         self.memory.context()
     }
@@ -257,7 +260,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Those of [`uninitialized`](Self::uninitialized).
     #[doc(alias("cuMemcpyHtoD", "cuMemcpyHtoD_v2"))]
     pub fn from_slice(slice: &[T]) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
@@ -266,12 +269,12 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Allocates memory in the order of a stream (see [`uninitialized_in`](Self::uninitialized_in)), and has the stream
-    /// copy the values there; waits for it, because nothing tells whether the slice is page-locked.
+    /// Allocates memory in the order of a stream (see [`uninitialized_in`](Self::uninitialized_in)), copies the values
+    /// there in the stream, and waits for the copy, because the slice may not be page-locked.
     ///
     /// # Errors
     ///
-    /// As [`uninitialized_in`](Self::uninitialized_in).
+    /// Like [`uninitialized_in`](Self::uninitialized_in).
     #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync"))]
     pub fn from_slice_in<'a>(slice: &[T], order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
@@ -280,15 +283,15 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// As [`from_slice_in`](Self::from_slice_in), without waiting.
+    /// Like [`from_slice_in`](Self::from_slice_in), without waiting.
     ///
     /// # Errors
     ///
-    /// As [`uninitialized_in`](Self::uninitialized_in).
+    /// Like [`uninitialized_in`](Self::uninitialized_in).
     ///
     /// # Safety
     ///
-    /// The slice is not written or freed until the stream is there. The buffer may be used and dropped at once.
+    /// The slice is not written or freed until the copy is done. The buffer may be used and dropped at once.
     #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
     pub unsafe fn from_slice_async_in<'a>(
         slice: &[T],
@@ -297,7 +300,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         let order = order.into();
         // SAFETY: written in the next line, or dropped.
         let mut buffer = unsafe { DeviceBuffer::uninitialized_in(slice.len(), order) }?;
-        // SAFETY: the caller's promise; the buffer is freed in the order of the same stream.
+        // SAFETY: as the caller guarantees; the buffer is freed in the order of the same stream.
         unsafe { buffer.async_copy_from(slice, order.stream()) }?;
         Ok(buffer)
     }
@@ -307,16 +310,16 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Those of [`uninitialized`](Self::uninitialized).
     ///
     /// # Safety
     ///
-    /// The slice is not written or freed, and the buffer not used, until the stream is there.
+    /// Until the stream has done the copy, the slice is not written or freed, and the buffer is not used.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
     pub unsafe fn from_slice_async(slice: &[T], stream: &Stream) -> CudaResult<DeviceBuffer<T>> {
-        // SAFETY: written by the stream; until then the caller does not use it.
+        // SAFETY: the stream writes it; until then the caller does not use it.
         let mut buffer = unsafe { DeviceBuffer::uninitialized(slice.len()) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { buffer.async_copy_from(slice, stream) }?;
         Ok(buffer)
     }
@@ -326,14 +329,14 @@ impl<T> Deref for DeviceBuffer<T> {
     type Target = DeviceSlice<T>;
 
     fn deref(&self) -> &DeviceSlice<T> {
-        // SAFETY: the memory that the buffer owns, lent as the buffer is.
+        // SAFETY: the buffer owns the memory, and is borrowed as long as the slice.
         unsafe { DeviceSlice::of(self.memory.address(), self.memory.number(), self.capacity) }
     }
 }
 
 impl<T> DerefMut for DeviceBuffer<T> {
     fn deref_mut(&mut self) -> &mut DeviceSlice<T> {
-        // SAFETY: the memory that the buffer owns, lent as the buffer is.
+        // SAFETY: the buffer owns the memory, and is borrowed as long as the slice.
         unsafe { DeviceSlice::of_mut(self.memory.address(), self.memory.number(), self.capacity) }
     }
 }

@@ -24,8 +24,8 @@ use std::ptr;
 //
 // A slice must know the context of its memory, and the stream if the memory is in the order of one, but a reference
 // contains only an address and a length. So the number of the stream or the context is kept in the upper 16 bits of the
-// address, which the driver's addresses leave free; an address that does not leave them free has no number. Looking every
-// address up instead cost a lock for each copy and each allocation.
+// address, which the driver's addresses leave free; an address that does not leave them free has no number. Looking
+// every address up instead cost a lock for each copy and each allocation.
 #[repr(C)]
 pub struct DeviceSlice<T> {
     values: PhantomData<T>,

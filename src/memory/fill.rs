@@ -1,6 +1,6 @@
-//! Filling device memory with a value.
+//! Filling device memory with values.
 
-// Fills what it has a reference to.
+// Fills memory that it has a reference to.
 #![allow(unsafe_code)]
 
 use super::{DeviceBox, DeviceCopy, DeviceSlice, PitchedBuffer};
@@ -9,8 +9,8 @@ use crate::error::CudaResult;
 use crate::sealed::Sealed;
 use crate::stream::Stream;
 
-/// What device memory can be filled with: numbers of 1, 2 and 4 bytes, `bool`, `char`, and arrays that are as large. They
-/// have no padding, so that all their bytes have a value.
+/// Values that device memory can be filled with: numbers of 1, 2 and 4 bytes, `bool`, `char`, and arrays of these
+/// sizes. They have no padding, so all their bytes are initialised.
 pub trait FillValue: DeviceCopy + Copy + Sealed {
     #[doc(hidden)]
     fn pattern(self) -> Pattern;
@@ -50,12 +50,12 @@ fn pair([first, second]: [u16; 2]) -> u32 {
 }
 
 impl<T: FillValue> DeviceSlice<T> {
-    /// Sets all values to this one. Of memory in the order of a stream it is done when the call returns; of other memory
-    /// as a [copy](super::CopyDestination) on the device is.
+    /// Sets all values to this one. For memory in the order of a stream it is done when the call returns; for other
+    /// memory it is asynchronous or not like a [copy](super::CopyDestination) on the device.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); any error of the driver.
     ///
     /// ```
     /// use custack::memory::{CopyDestination, DeviceBuffer};
@@ -71,61 +71,61 @@ impl<T: FillValue> DeviceSlice<T> {
     #[doc(alias("cuMemsetD8", "cuMemsetD16", "cuMemsetD32", "memset"))]
     #[doc(alias("cuMemsetD8_v2", "cuMemsetD16_v2", "cuMemsetD32_v2"))]
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
-        // SAFETY: the exclusive reference is to this memory; the pattern is as wide as its values.
+        // SAFETY: the exclusive reference is to this memory; the pattern has the width of its values.
         unsafe { self.span().fill(value.pattern().0, None) }
     }
 
-    /// Gives the stream a fill of all values with this one.
+    /// Submits a fill of all values with this one to the stream.
     ///
     /// # Errors
     ///
-    /// As [`fill`](Self::fill); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the stream is of another
+    /// Like [`fill`](Self::fill); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the stream is of another
     /// context.
     ///
     /// # Safety
     ///
-    /// The memory is not used or freed until the stream is there, as for a
+    /// The memory is not used or freed until the fill is done, as for a
     /// [copy](super::AsyncCopyDestination::async_copy_from).
     #[doc(alias("cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async"))]
     pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise; the pattern is as wide as its values.
+        // SAFETY: as the caller guarantees, and the pattern has the width of its values.
         unsafe { self.span().fill(value.pattern().0, Some(stream)) }
     }
 }
 
 impl<T: FillValue> DeviceBox<T> {
-    /// Sets the value; as [`DeviceSlice::fill`].
+    /// Sets the value, like [`DeviceSlice::fill`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of that function.
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
-        // SAFETY: the box's memory; the pattern is as wide as its value.
+        // SAFETY: the box's memory; the pattern has the width of its value.
         unsafe { self.span().fill(value.pattern().0, None) }
     }
 }
 
 impl<T: FillValue> PitchedBuffer<T> {
-    /// Sets all values to this one; done as [`DeviceSlice::fill`] is.
+    /// Sets all values to this one, like [`DeviceSlice::fill`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of that function.
     #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
     #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
         self.fill_with(value.pattern().0, 1, None)
     }
 
-    /// Gives the stream a fill of all values with this one.
+    /// Submits a fill of all values with this one to the stream.
     ///
     /// # Errors
     ///
-    /// As [`DeviceSlice::async_fill`].
+    /// Like [`DeviceSlice::async_fill`].
     ///
     /// # Safety
     ///
-    /// As there.
+    /// Those of that function.
     #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
     pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
         self.fill_with(value.pattern().0, 1, Some(stream))

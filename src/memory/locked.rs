@@ -17,15 +17,15 @@ use std::ptr;
 use std::slice;
 
 bitflags! {
-    /// How page-locked memory is made.
+    /// Flags of [`LockedBuffer::uninitialized_with`](super::LockedBuffer::uninitialized_with).
     #[derive(Default)]
     pub struct LockedFlags: u32 {
-        /// All contexts take it for page-locked, and not the current one alone. With unified addresses they do anyway.
+        /// It is page-locked for all contexts. With unified addresses that is always so.
         const PORTABLE = 0x01;
-        /// Kernels may use it, at [`as_device_ptr`](super::LockedBuffer::as_device_ptr). With unified addresses they may
-        /// anyway.
+        /// Kernels can access it at [`as_device_ptr`](super::LockedBuffer::as_device_ptr). With unified addresses that
+        /// is always so.
         const DEVICE_MAP = 0x02;
-        /// Fast to write on the host and for the device to read, and slow to read on the host.
+        /// Fast for the host to write and for the device to read, but slow for the host to read.
         const WRITE_COMBINED = 0x04;
     }
 }
@@ -97,15 +97,15 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         Ok(LockedBuffer { memory, capacity: size, values: PhantomData })
     }
 
-    /// Allocates memory for `size` values, with flags.
+    /// Allocates memory for `size` values, with these flags.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Like [`new`](Self::new).
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     ///
     /// ```
     /// use custack::memory::{LockedBuffer, LockedFlags};
@@ -130,32 +130,32 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         Ok(LockedBuffer { memory: memory.aligned_for::<T>()?, capacity: size, values: PhantomData })
     }
 
-    /// The flags that the memory has; bits that have no name are kept. None if nothing is allocated.
+    /// The flags of the memory; bits without a name are kept. No flags if nothing is allocated.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias = "cuMemHostGetFlags")]
     pub fn flags(&self) -> CudaResult<LockedFlags> {
         if self.memory.is_spent() {
             return Ok(LockedFlags::empty());
         }
         let bits = self.memory.context().inside(|driver| driver.mem_host_get_flags(self.first().cast()))?;
-        // SAFETY: any bits are good; the driver may have newer ones.
+        // SAFETY: any bits are valid; the driver may have newer ones.
         Ok(unsafe { LockedFlags::from_bits_unchecked(bits) })
     }
 
-    /// The address at which kernels find the values; null if nothing is allocated.
+    /// The address of the values, for kernels; null if nothing is allocated.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias("cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"))]
     pub fn as_device_ptr(&mut self) -> CudaResult<DevicePointer<T>> {
         let at = self.first().cast();
         let get = |driver: &Driver| driver.mem_host_get_device_pointer(at);
         let address = if self.memory.is_spent() { 0 } else { self.memory.context().inside(get)? };
-        // SAFETY: an address of the device's.
+        // SAFETY: a device address.
         Ok(unsafe { DevicePointer::wrap(address as *mut T) })
     }
 

@@ -1,6 +1,6 @@
 //! Allocating and freeing by hand.
 
-// What is allocated by hand is freed by hand.
+// The caller frees what it allocated.
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
@@ -11,7 +11,7 @@ use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use std::mem;
 
-/// The size of so many values; zero and more than there can be are refused, as in RustaCUDA.
+/// The size of `count` values; zero and overflow are refused, as in RustaCUDA.
 pub(super) fn size_of<T>(count: usize) -> CudaResult<usize> {
     let size =
         count.checked_mul(mem::size_of::<T>()).filter(|size| *size > 0 && isize::try_from(*size).is_ok());
@@ -28,7 +28,7 @@ fn not_null(address: u64) -> CudaResult<u64> {
     Err(CudaError::InvalidMemoryAllocation.note(format_args!("to free a null pointer")))
 }
 
-/// Bytes of the current context's device: free, and in all.
+/// The free and the total memory of the current context's device, in bytes.
 ///
 /// # Errors
 ///
@@ -48,11 +48,11 @@ pub fn info() -> CudaResult<(usize, usize)> {
 ///
 /// # Safety
 ///
-/// The memory is freed with [`cuda_free`], and read only after it was written.
+/// The memory is freed with [`cuda_free`], and written before it is read.
 #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
 pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
     let address = allocate::<T>(Kind::Device, count)?;
-    // SAFETY: an address of the device's.
+    // SAFETY: a device address.
     Ok(unsafe { DevicePointer::wrap(address as *mut T) })
 }
 
@@ -61,24 +61,24 @@ pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
 ///
 /// # Errors
 ///
-/// As [`cuda_malloc`](super::cuda_malloc).
+/// Those of [`cuda_malloc`](super::cuda_malloc).
 ///
 /// # Safety
 ///
-/// The memory is freed with [`cuda_free_unified`], and read only after it was written.
+/// The memory is freed with [`cuda_free_unified`], and written before it is read.
 #[doc(alias = "cuMemAllocManaged")]
 pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<UnifiedPointer<T>> {
     let address = allocate::<T>(Kind::Unified, count)?;
-    // SAFETY: an address of both sides.
+    // SAFETY: an address of both host and device.
     Ok(unsafe { UnifiedPointer::wrap(address as *mut T) })
 }
 
-/// Frees what [`cuda_malloc`] gave. If the driver returns an error it may have freed the memory all the same: it must not
-/// be freed again, except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
+/// Frees memory of [`cuda_malloc`]. If the driver returns an error it may have freed the memory all the same: the
+/// memory must not be freed again, except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
 ///
 /// # Errors
 ///
-/// [`InvalidMemoryAllocation`](CudaError::InvalidMemoryAllocation) for a null pointer; what the driver answers.
+/// [`InvalidMemoryAllocation`](CudaError::InvalidMemoryAllocation) for a null pointer, or any error of the driver.
 ///
 /// # Safety
 ///
@@ -88,11 +88,11 @@ pub unsafe fn cuda_free<T>(mut p: DevicePointer<T>) -> CudaResult<()> {
     free(Kind::Device, p.as_raw_mut() as u64)
 }
 
-/// Frees what [`cuda_malloc_unified`] gave.
+/// Frees memory of [`cuda_malloc_unified`].
 ///
 /// # Errors
 ///
-/// As [`cuda_free`].
+/// Those of [`cuda_free`].
 ///
 /// # Safety
 ///
@@ -107,21 +107,21 @@ pub unsafe fn cuda_free_unified<T: DeviceCopy>(mut p: UnifiedPointer<T>) -> Cuda
 ///
 /// # Errors
 ///
-/// As [`cuda_malloc`](super::cuda_malloc).
+/// Those of [`cuda_malloc`](super::cuda_malloc).
 ///
 /// # Safety
 ///
-/// The memory is freed with [`cuda_free_locked`], and read only after it was written.
+/// The memory is freed with [`cuda_free_locked`], and written before it is read.
 #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
 pub unsafe fn cuda_malloc_locked<T>(count: usize) -> CudaResult<*mut T> {
     Ok(allocate::<T>(Kind::Locked, count)? as *mut T)
 }
 
-/// Frees what [`cuda_malloc_locked`] gave.
+/// Frees memory of [`cuda_malloc_locked`].
 ///
 /// # Errors
 ///
-/// As [`cuda_free`].
+/// Those of [`cuda_free`].
 ///
 /// # Safety
 ///
@@ -131,13 +131,13 @@ pub unsafe fn cuda_free_locked<T>(ptr: *mut T) -> CudaResult<()> {
     free(Kind::Locked, ptr as u64)
 }
 
-/// Allocates, and gives the memory away; its address comes back.
+/// Allocates memory, gives it away, and returns its address.
 fn allocate<T>(kind: Kind, count: usize) -> CudaResult<u64> {
     let size = size_of::<T>(count)?;
     Allocation::new(kind, size).map(|allocation| given_away::give(allocation, size))
 }
 
-/// Frees what was given away; it is so again if the driver refuses every call.
+/// Frees memory that was given away; if the driver refuses every call, it is given away again.
 fn free(kind: Kind, address: u64) -> CudaResult<()> {
     let address = not_null(address)?;
     let Some(allocation) = given_away::take(address) else {

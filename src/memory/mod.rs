@@ -1,28 +1,28 @@
 //! Memory: on the device, managed for both sides, page-locked on the host, and in arrays.
 //!
-//! | | where it is | who may use it |
+//! | | location | used by |
 //! |---|---|---|
 //! | [`DeviceBox`], [`DeviceBuffer`] | on the device | kernels; the host copies |
 //! | [`PitchedBuffer`] | on the device, in rows | kernels; the host copies |
-//! | [`UnifiedBox`], [`UnifiedBuffer`] | moves | both, one after the other |
+//! | [`UnifiedBox`], [`UnifiedBuffer`] | migrates | both, in turn |
 //! | [`LockedBuffer`] | on the host, page-locked | the host; copies to and from it are asynchronous and fast |
 //! | [`RegisteredSlice`] | the program's own, page-locked in place | as well |
 //! | [`ArrayObject`](array::ArrayObject) | on the device | textures and surfaces |
 //!
-//! Memory belongs to the context that was current when it was allocated, and remembers it: it is freed on any thread,
-//! whatever is current there. It keeps its context at the driver until it is freed itself, because a destroyed context
-//! gives its addresses to others; if the context's owner goes first, copies answer
-//! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and what the host has references to stays good.
+//! Memory belongs to the context that was current when it was allocated, and can be freed on any thread, whatever is
+//! current there. It keeps its context at the driver until it is freed, because the driver reuses the addresses of a
+//! destroyed context. If the context's owner is dropped first, copies return
+//! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and the host's references stay valid.
 //!
 //! # At once, or in the order of a stream
 //!
-//! [`DeviceBuffer::uninitialized`] and what is built on it ask for memory that is there at once, for all streams; the driver
-//! takes its time for the first one of a page, and freeing waits for the work of the context. That is for what lives long.
-//! What comes and goes with the work is allocated in the order of a stream ([`DeviceBuffer::uninitialized_in`],
-//! [`from_slice_in`](DeviceBuffer::from_slice_in)): two calls that wait for nothing. It comes from a [`MemoryPool`], which
-//! gives what was freed in a stream to the same stream at once. Another stream may use it from
-//! [`also_used_in`](DeviceBuffer::also_used_in) on, or take it over ([`move_to`](DeviceBuffer::move_to)). The stream's
-//! handle lives as long as such memory does, whatever is dropped first.
+//! [`DeviceBuffer::uninitialized`] and the constructors built on it allocate memory that all streams can use at once.
+//! That is slow when the driver has to map new pages, and freeing waits for the work of the context; it is for memory
+//! that lives long. Short-lived memory is allocated in the order of a stream ([`DeviceBuffer::uninitialized_in`],
+//! [`from_slice_in`](DeviceBuffer::from_slice_in)): allocating and freeing are two calls that wait for nothing. It
+//! comes from a [`MemoryPool`], which reuses memory within a stream at once. Another stream may use it after
+//! [`also_used_in`](DeviceBuffer::also_used_in), or take it over ([`move_to`](DeviceBuffer::move_to)). The stream is
+//! destroyed after the last of such memory, whatever is dropped first.
 //!
 //! ```
 //! use custack::memory::{CopyDestination, DeviceBuffer};

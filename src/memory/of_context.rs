@@ -1,14 +1,14 @@
-//! Memory of a context that need not be current.
+//! Memory of a context that is not current.
 
-// Passes on what only the caller can promise.
+// Passes on the caller's guarantees.
 #![allow(unsafe_code)]
 
 use super::{DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, UnifiedBox, UnifiedBuffer};
 use crate::context::UnownedContext;
 use crate::error::CudaResult;
 
-/// Memory of this context, whatever is current. Each is what the constructor does in a scope, and costs as much:
-/// the errors are the scope's ([`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call)
+/// Memory of this context, whatever is current. Each method is the constructor in a scope, and costs as much. The
+/// errors are the scope's ([`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call)
 /// and the constructor's.
 ///
 /// ```
@@ -49,7 +49,7 @@ impl UnownedContext {
         &self,
         size: usize,
     ) -> CudaResult<DeviceBuffer<T>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         self.scoped(|_| unsafe { DeviceBuffer::uninitialized(size) })
     }
 
@@ -97,7 +97,7 @@ impl UnownedContext {
         self.scoped(|_| LockedBuffer::new(value, size))
     }
 
-    /// Bytes of the context's device that are free, and all that it has.
+    /// The free and the total memory of the context's device, in bytes.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Memory in the order of a stream: where it is allocated and freed, and whom the free waits for.
+//! Memory in the order of a stream: where it is allocated and freed, and what the free waits for.
 
-// Frees what it is given.
+// Frees memory at an address.
 #![allow(unsafe_code)]
 
 use super::allocation::Allocation;
@@ -11,9 +11,9 @@ use crate::error::{CudaError, CudaResult};
 use crate::stream::{Shared, Stream};
 use std::sync::Arc;
 
-/// Where memory comes from that is allocated in the order of a stream: the stream, and the pool.
+/// The stream and the pool of an allocation in the order of a stream.
 ///
-/// It is made of a stream alone, and then the pool is the current one of the stream's device, or of a pool and a stream:
+/// It is made from a stream, with the current pool of the stream's device, or from a pool and a stream:
 ///
 /// ```
 /// use custack::device::Device;
@@ -52,7 +52,7 @@ impl StreamOrder<'_> {
         self.stream
     }
 
-    /// So many bytes, at least one.
+    /// Allocates `size` bytes, at least one.
     #[inline]
     pub(super) fn allocate(&self, size: usize) -> CudaResult<Allocation> {
         let shared = self.stream.inner();
@@ -66,7 +66,7 @@ impl StreamOrder<'_> {
     }
 }
 
-/// Refuses a stream with another owner, whose handle may not be valid as long as the memory uses it.
+/// Refuses a stream with another owner, because the owner may destroy it before the memory is freed.
 #[inline]
 fn must_be_home(stream: &Shared) -> CudaResult<()> {
     if stream.is_owned() {
@@ -103,17 +103,17 @@ impl Home {
         &self.stream
     }
 
-    /// The stream's number, which it has since the first memory in its order.
+    /// The stream's number, which it has had since the first memory in its order.
     pub(super) fn number(&self) -> u16 {
         self.stream.number().unwrap_or(0)
     }
 
-    /// Whether a stream that the free has to wait for captures: it would become part of that capture.
+    /// Whether a stream that the free has to wait for is capturing: the free would become part of that capture.
     pub(super) fn captures(&self) -> bool {
         self.stream.captures() || self.others.all().iter().any(|other| other.captures())
     }
 
-    /// The other stream comes after what the home has now, and the free after what the other has then.
+    /// Makes the other stream wait for the home's present work, and the free wait for the other stream's work.
     pub(super) fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
         let other = other.inner();
         if Arc::ptr_eq(&self.stream, other) {
@@ -122,14 +122,14 @@ impl Home {
         must_be_home(other)?;
         refuse_capture(&self.stream)?;
         refuse_capture(other)?;
-        // At the free it may be too late to make anything.
+        // Made now, because that may fail when the memory is freed.
         other.prepare()?;
         self.stream.before(other)?;
         self.others.add(other);
         Ok(())
     }
 
-    /// Another stream is the home from now on; it comes after what the one before has now.
+    /// Makes another stream the home; it waits for the present work of the earlier home.
     pub(super) fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
         let (before, home) = (&self.stream, home.inner());
         if Arc::ptr_eq(before, home) {
@@ -149,23 +149,23 @@ impl Home {
         Ok(())
     }
 
-    /// Frees behind all that the home has got so far, and behind what the others have.
+    /// Frees the memory after the present work of the home and of the other streams.
     ///
     /// # Safety
     ///
-    /// The memory is of this home, and nothing uses it afterwards.
+    /// The memory has this home, and nothing uses it afterwards.
     #[inline]
     pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
         let others = self.others.all();
         self.stream.with_pinned(pin, |driver, stream| {
             others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unbroken(driver, || unsafe { driver.mem_free_async(address, stream) })
         })
     }
 }
 
-/// The error of asking for an order where there is none.
+/// The error for memory that is not in the order of a stream.
 #[cold]
 pub(super) fn has_no_order() -> CudaError {
     CudaError::InvalidValue

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 type Streams = Mutex<Vec<Arc<Shared>>>;
 
-/// Streams, each of them once. Most memory has none, and no room for them.
+/// Streams, each of them once. Most memory has none, so the list is allocated only when needed.
 #[derive(Debug, Default)]
 pub(super) struct Others(OnceLock<Box<Streams>>);
 
@@ -21,7 +21,7 @@ impl Others {
         }
     }
 
-    /// Clones, as no lock is held across a call.
+    /// Clones, because no lock is held across a driver call.
     pub(super) fn all(&self) -> Vec<Arc<Shared>> {
         self.0.get().map_or(Vec::new(), |all| lock(all).clone())
     }

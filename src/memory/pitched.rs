@@ -16,11 +16,11 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ptr;
 
-/// Rows of values in device memory, as far apart as suits the device: each row begins where the device reads well, so there
-/// may be unused bytes behind it. A kernel finds row `y` at the address plus `y` times the [pitch](Self::pitch), in bytes.
+/// Rows of values in device memory, each aligned for the device, so that unused bytes may follow it. Row `y` begins `y`
+/// times the [pitch](Self::pitch) bytes after the address.
 ///
-/// It belongs to the context that was current when it was made, works on any thread, whatever is current there, and keeps its
-/// context at the driver.
+/// It belongs to the context that was current when it was made, works on any thread, whatever is current there, and
+/// keeps its context at the driver.
 ///
 /// ```
 /// use custack::memory::{CopyDestination, PitchedBuffer};
@@ -43,16 +43,17 @@ pub struct PitchedBuffer<T> {
 }
 
 impl<T> PitchedBuffer<T> {
-    /// Allocates memory for `height` rows of `width` values. Without values, or values without a size, nothing is allocated.
+    /// Allocates memory for `height` rows of `width` values. For no values, or zero-sized ones, nothing is allocated.
     ///
     /// # Errors
     ///
     /// [`InvalidMemoryAllocation`](crate::error::CudaError::InvalidMemoryAllocation) if the size overflows;
-    /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory); [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
+    /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
     ///
     /// # Safety
     ///
-    /// The values are read only after they were written.
+    /// The values are written before they are read.
     #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
     pub unsafe fn uninitialized(width: usize, height: usize) -> CudaResult<PitchedBuffer<T>> {
         let values = PhantomData;
@@ -62,7 +63,7 @@ impl<T> PitchedBuffer<T> {
         }
         let row = size_of::<T>(width)?;
         size_of::<T>(width.saturating_mul(height))?;
-        // The widest piece in which kernels may read, of those that the driver knows.
+        // The widest access of a kernel, among those that the driver accepts.
         let element = [16, 8].into_iter().find(|size| mem::size_of::<T>() % size == 0).unwrap_or(4);
         let mut pitch = 0;
         let memory = Allocation::made(Kind::Device, |driver| {
@@ -77,11 +78,11 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Like [`uninitialized`](Self::uninitialized).
     ///
     /// # Safety
     ///
-    /// Zero bytes are a good `T`.
+    /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD2D8", "cuMemsetD2D8_v2"))]
     pub unsafe fn zeroed(width: usize, height: usize) -> CudaResult<PitchedBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
@@ -90,7 +91,7 @@ impl<T> PitchedBuffer<T> {
         Ok(buffer)
     }
 
-    /// Values in a row.
+    /// The number of values in a row.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -100,19 +101,19 @@ impl<T> PitchedBuffer<T> {
         self.height
     }
 
-    /// Bytes from the beginning of a row to that of the next; 0 if nothing is allocated.
+    /// The distance from one row to the next, in bytes; 0 if nothing is allocated.
     pub fn pitch(&self) -> usize {
         self.pitch
     }
 
-    /// The context that the memory is of; a null handle if nothing is allocated.
+    /// The context of the memory; a null handle if nothing is allocated.
     pub fn context(&self) -> &UnownedContext {
         self.memory.context()
     }
 
-    /// The address of the first row, as kernels take it.
+    /// The address of the first row, for kernels.
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
-        // SAFETY: an address of the device's.
+        // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.memory.address() as *mut T) }
     }
 
@@ -125,7 +126,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there are not as many rows.
+    /// If there is no such row.
     pub fn row(&self, y: usize) -> &DeviceSlice<T> {
         // SAFETY: a part of the memory that the buffer owns, lent as the buffer is.
         unsafe { DeviceSlice::of(self.row_at(y), self.memory.number(), self.width) }
@@ -135,17 +136,17 @@ impl<T> PitchedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there are not as many rows.
+    /// If there is no such row.
     pub fn row_mut(&mut self, y: usize) -> &mut DeviceSlice<T> {
         // SAFETY: as above.
         unsafe { DeviceSlice::of_mut(self.row_at(y), self.memory.number(), self.width) }
     }
 
-    /// Frees the memory, and gives the error and the buffer back if that fails.
+    /// Frees the memory; if that fails, returns the error and the buffer.
     ///
     /// # Errors
     ///
-    /// As [`DeviceBuffer::drop`](super::DeviceBuffer::drop).
+    /// Like [`DeviceBuffer::drop`](super::DeviceBuffer::drop).
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(buffer: PitchedBuffer<T>) -> DropResult<PitchedBuffer<T>> {
@@ -164,7 +165,7 @@ impl<T> PitchedBuffer<T> {
         self.height == 0 || self.row_bytes() == 0
     }
 
-    /// Does `f` in the buffer's context, or in the stream, unless there is nothing to do.
+    /// Calls `f` with the buffer's context, or with the stream, unless there is nothing to do.
     fn ordered(
         &self,
         stream: Option<&Stream>,
@@ -176,11 +177,11 @@ impl<T> PitchedBuffer<T> {
         self.row(0).span().in_stream(stream, f)
     }
 
-    /// Fills all rows, with so many elements to a value.
+    /// Fills all rows; a value has `each` elements.
     pub(super) fn fill_with(&self, value: Fill, each: usize, stream: Option<&Stream>) -> CudaResult<()> {
         self.ordered(stream, |driver, order| {
             let (rows, size) = ((self.memory.address(), self.pitch), (self.width * each, self.height));
-            // SAFETY: the rows of the memory that this owns.
+            // SAFETY: the rows are memory that this owns.
             unsafe { driver.fill_rows(rows, value, size, order) }
         })
     }
@@ -191,7 +192,7 @@ impl<T> PitchedBuffer<T> {
 
     /// # Safety
     ///
-    /// One side is this, and so many rows of both are there, of so many bytes, until the copy is done.
+    /// One side is this buffer, and both sides have these rows, of these bytes, until the copy is done.
     unsafe fn copy(
         &self,
         to: Rows,
@@ -202,7 +203,7 @@ impl<T> PitchedBuffer<T> {
     ) -> CudaResult<()> {
         let copy = rows::copy(to, from, size);
         self.ordered(stream, |driver, order| {
-            // SAFETY: the caller's promise.
+            // SAFETY: as the caller guarantees.
             unsafe { driver.copy_rows(&copy, order) }?;
             if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
@@ -218,15 +219,15 @@ impl<T> PitchedBuffer<T> {
 }
 
 impl<T: DeviceCopy> PitchedBuffer<T> {
-    /// Allocates memory, and copies rows of `width` values there, one after the other from the slice.
+    /// Allocates memory and copies the slice there, in rows of `width` values.
     ///
     /// # Errors
     ///
-    /// As [`uninitialized`](Self::uninitialized).
+    /// Like [`uninitialized`](Self::uninitialized).
     ///
     /// # Panics
     ///
-    /// If the last row is not full.
+    /// If the number of values is not a multiple of `width`.
     #[doc(alias("cuMemAllocPitch", "cuMemcpy2D", "cuMemcpy2D_v2"))]
     pub fn from_slice(values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
         let height = values.len().checked_div(width).unwrap_or(0);
@@ -237,11 +238,11 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
         Ok(buffer)
     }
 
-    /// Copies all rows, one after the other from the slice; done when the call returns.
+    /// Copies the slice to all rows; done when the call returns.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); any error of the driver.
     ///
     /// # Panics
     ///
@@ -252,11 +253,11 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
         unsafe { self.write(values, None) }
     }
 
-    /// Copies all rows, one after the other to the slice; done when the call returns.
+    /// Copies all rows to the slice; done when the call returns.
     ///
     /// # Errors
     ///
-    /// As [`copy_from`](Self::copy_from).
+    /// Like [`copy_from`](Self::copy_from).
     ///
     /// # Panics
     ///
@@ -267,11 +268,12 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
         unsafe { self.read(values, None) }
     }
 
-    /// Gives the stream a copy of all rows, one after the other from the slice.
+    /// Submits a copy of the slice to all rows to the stream.
     ///
     /// # Errors
     ///
-    /// As [`copy_from`](Self::copy_from); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the stream is of another context.
+    /// Like [`copy_from`](Self::copy_from); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the stream is
+    /// of another context.
     ///
     /// # Panics
     ///
@@ -279,18 +281,18 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// # Safety
     ///
-    /// As [`AsyncCopyDestination::async_copy_from`](super::AsyncCopyDestination::async_copy_from).
+    /// Like [`AsyncCopyDestination::async_copy_from`](super::AsyncCopyDestination::async_copy_from).
     #[doc(alias("cuMemcpy2DAsync", "cuMemcpy2DAsync_v2"))]
     pub unsafe fn async_copy_from(&mut self, values: &[T], stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.write(values, Some(stream)) }
     }
 
-    /// Gives the stream a copy of all rows, one after the other to the slice.
+    /// Submits a copy of all rows to the slice to the stream.
     ///
     /// # Errors
     ///
-    /// As [`async_copy_from`](Self::async_copy_from).
+    /// Like [`async_copy_from`](Self::async_copy_from).
     ///
     /// # Panics
     ///
@@ -298,43 +300,43 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// # Safety
     ///
-    /// As [`AsyncCopyDestination::async_copy_to`](super::AsyncCopyDestination::async_copy_to).
+    /// Like [`AsyncCopyDestination::async_copy_to`](super::AsyncCopyDestination::async_copy_to).
     #[doc(alias("cuMemcpy2DAsync", "cuMemcpy2DAsync_v2"))]
     pub unsafe fn async_copy_to(&self, values: &mut [T], stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         unsafe { self.read(values, Some(stream)) }
     }
 
     /// # Safety
     ///
-    /// The slice stays until the stream is there.
+    /// The slice stays borrowed until the copy is done.
     unsafe fn write(&self, values: &[T], stream: Option<&Stream>) -> CudaResult<()> {
         self.check(values.len());
         let (from, size) = (values.as_ptr().cast_mut().cast(), (self.row_bytes(), self.height));
-        // SAFETY: as many values on both sides.
+        // SAFETY: both sides have the same number of values.
         unsafe { self.copy(self.whole(), Rows::Host(from, size.0), size, stream, false) }
     }
 
     /// # Safety
     ///
-    /// The slice stays until the stream is there.
+    /// The slice stays borrowed until the copy is done.
     unsafe fn read(&self, values: &mut [T], stream: Option<&Stream>) -> CudaResult<()> {
         self.check(values.len());
         let (to, size) = (values.as_mut_ptr().cast(), (self.row_bytes(), self.height));
-        // SAFETY: as many values on both sides.
+        // SAFETY: both sides have the same number of values.
         unsafe { self.copy(Rows::Host(to, size.0), self.whole(), size, stream, false) }
     }
 
-    /// Copies a rectangle from another buffer: `size` is its width and height, `from` and `to` are the column and the row
-    /// at which it begins. Done as a [copy](super::CopyDestination) on the device is.
+    /// Copies a rectangle from another buffer: `size` is its width and height, `from` and `to` are the column and row
+    /// at which it begins. It is asynchronous or not like any [copy](super::CopyDestination) on the device.
     ///
     /// # Errors
     ///
-    /// As [`copy_from`](Self::copy_from).
+    /// Like [`copy_from`](Self::copy_from).
     ///
     /// # Panics
     ///
-    /// If the rectangle is not within both.
+    /// If the rectangle is not within both buffers.
     ///
     /// ```
     /// use custack::memory::PitchedBuffer;

@@ -1,4 +1,4 @@
-//! [`MemoryPool`]: where memory in the order of streams comes from.
+//! [`MemoryPool`]: the source of memory in the order of streams.
 
 // Vouches for the handles of pools.
 #![allow(unsafe_code)]
@@ -19,17 +19,17 @@ const RESERVED_PEAK: u32 = 6;
 const USED: u32 = 7;
 const USED_PEAK: u32 = 8;
 
-/// Memory of one device, kept ready to be allocated in the order of streams
+/// Memory of one device, from which allocations in the order of streams are made
 /// ([`DeviceBuffer::uninitialized_in`](super::DeviceBuffer::uninitialized_in)).
 ///
-/// Each device has a pool from the start ([`of_device`](Self::of_device)), which is its current one until another is
-/// [made current](Self::make_current). A pool takes memory from the device in large pieces, and gives back what is unused
-/// whenever the program waits for a stream, an event or a context; up to its
-/// [release threshold](Self::set_release_threshold), which is 0 at first, it keeps it. A program that allocates in a loop
-/// sets the threshold.
+/// Each device has a default pool ([`of_device`](Self::of_device)), which is its current pool until another is [made
+/// current](Self::make_current). A pool takes memory from the device in large pieces. Whenever the program waits for a
+/// stream, an event or a context, the pool gives back unused memory beyond its [release
+/// threshold](Self::set_release_threshold), which is 0 by default. A program that allocates in a loop should set the
+/// threshold.
 ///
-/// A pool belongs to no context, and works on any thread, whatever is current there. Dropping one of the program's own
-/// destroys it; memory from it stays as it is, and the pool's memory goes back to the device with the last of it.
+/// A pool belongs to no context, and works on any thread, whatever is current there. Dropping a pool of the program
+/// destroys it. Memory from it stays valid, and the pool gives its memory back to the device with the last of it.
 ///
 /// ```
 /// use custack::device::Device;
@@ -68,7 +68,7 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
-    /// [`NotSupported`](CudaError::NotSupported) on a device without pools; what the driver answers.
+    /// [`NotSupported`](CudaError::NotSupported) on a device without pools; any error of the driver.
     #[doc(alias = "cuMemPoolCreate")]
     pub fn new(device: Device, properties: &PoolProperties) -> CudaResult<MemoryPool> {
         refuse_unsafe("make a memory pool")?;
@@ -76,11 +76,11 @@ impl MemoryPool {
         Ok(MemoryPool { raw, device, is_own: true })
     }
 
-    /// The pool that a device has from the start, and that is never destroyed.
+    /// The default pool of a device, which is never destroyed.
     ///
     /// # Errors
     ///
-    /// [`NotSupported`](CudaError::NotSupported) on a device without pools; what the driver answers.
+    /// [`NotSupported`](CudaError::NotSupported) on a device without pools; any error of the driver.
     ///
     /// ```
     /// use custack::device::Device;
@@ -97,28 +97,28 @@ impl MemoryPool {
         Ok(MemoryPool { raw, device, is_own: false })
     }
 
-    /// A pool that other code made.
+    /// Wraps a pool that other code made.
     ///
     /// # Safety
     ///
-    /// The handle is a pool's on this device, which is not destroyed while this value is used, and by nothing else if it
-    /// `is_own`: then dropping it destroys it.
+    /// The handle is that of a pool on this device, and the pool is not destroyed while this value is used. With
+    /// `is_own` nothing else destroys it: dropping this value does.
     pub unsafe fn from_raw(raw: CUmemoryPool, device: Device, is_own: bool) -> MemoryPool {
         MemoryPool { raw, device, is_own }
     }
 
-    /// The driver's handle. Once the pool is dropped it stands for nothing, or for another one.
+    /// The driver's handle. Once the pool is destroyed, the handle is invalid, or that of another pool.
     pub fn as_raw(&self) -> CUmemoryPool {
         self.raw
     }
 
-    /// Gives the pool away: it is not destroyed, and whoever has the handle owns it.
+    /// Gives up ownership: the pool is not destroyed, and whoever has the handle owns it.
     pub fn into_raw(mut self) -> CUmemoryPool {
         self.is_own = false;
         self.raw
     }
 
-    /// The device that the memory is on.
+    /// The device of the memory.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -137,16 +137,16 @@ impl MemoryPool {
                 "to use a pool that could not be destroyed, and may be destroyed all the same"
             )));
         }
-        // SAFETY: this value owns the pool, or the device does; or its maker has vouched for it.
+        // SAFETY: this value owns the pool, or the device does, or the caller of `from_raw` vouched for it.
         Ok(unsafe { Held::new(self.raw) })
     }
 
-    /// Makes this the pool that memory comes from which is allocated in a stream of the device, where no pool is named.
-    /// When the pool is dropped, the device's own one is current again.
+    /// Makes this the current pool of its device: the source of memory that is allocated in the order of its streams
+    /// without naming a pool. When the pool is dropped, the default pool becomes current again.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuDeviceSetMemPool")]
     pub fn make_current(&self) -> CudaResult<()> {
         self.with(|driver, pool| driver.device_set_mem_pool(self.device.as_raw(), pool))
@@ -156,50 +156,50 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     //
-    // There is no method that gives the current pool: it may be another value's, which is dropped the next moment.
+    // There is no method that returns the current pool: another value may own it, and be dropped at any time.
     #[doc(alias = "cuDeviceGetMemPool")]
     pub fn is_current(&self) -> CudaResult<bool> {
         driver()?.device_get_mem_pool(self.device.as_raw()).map(|raw| raw == self.raw)
     }
 
-    /// Bytes of unused memory that the pool keeps when the program waits for something.
+    /// How much unused memory the pool keeps when the program waits for something, in bytes.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAttribute")]
     pub fn release_threshold(&self) -> CudaResult<u64> {
         self.bytes(RELEASE_THRESHOLD)
     }
 
-    /// Sets how many bytes the pool keeps when the program waits for something: 0, as at first, gives unused memory back
-    /// at each such moment, and `u64::MAX` never.
+    /// Sets how much unused memory the pool keeps when the program waits for something, in bytes: with 0, the default,
+    /// it gives all of it back, with `u64::MAX` none.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolSetAttribute")]
     pub fn set_release_threshold(&self, bytes: u64) -> CudaResult<()> {
         self.set_bytes(RELEASE_THRESHOLD, bytes)
     }
 
-    /// Whether the pool gives such memory to other streams.
+    /// Whether this kind of reuse is on.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAttribute")]
     pub fn reuses(&self, reuse: PoolReuse) -> CudaResult<bool> {
         self.with(|driver, pool| driver.mem_pool_get_switch(pool, reuse as u32))
     }
 
-    /// Sets whether the pool gives such memory to other streams.
+    /// Switches this kind of reuse on or off.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     ///
     /// ```
     /// use custack::device::Device;
@@ -224,11 +224,11 @@ impl MemoryPool {
         self.with(|driver, pool| driver.mem_pool_set_bytes(pool, attribute, bytes))
     }
 
-    /// How much of the pool is used, and how much it has; four questions, between which another thread may change it.
+    /// The statistics of the pool. They are four queries, between which other threads may change the pool.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAttribute")]
     pub fn usage(&self) -> CudaResult<PoolUsage> {
         Ok(PoolUsage {
@@ -239,33 +239,33 @@ impl MemoryPool {
         })
     }
 
-    /// Makes what is used and reserved now the peaks.
+    /// Resets the peaks to the present values.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolSetAttribute")]
     pub fn reset_peaks(&self) -> CudaResult<()> {
         self.set_bytes(USED_PEAK, 0)?;
         self.set_bytes(RESERVED_PEAK, 0)
     }
 
-    /// Gives unused memory back to the device until no more than so many bytes are reserved, as far as there is any. What
-    /// was freed in a stream counts as used until the program has waited for that.
+    /// Gives unused memory back to the device until at most this many bytes are reserved, if there is enough of it.
+    /// Memory freed in a stream counts as used until the program has waited for that stream.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolTrimTo")]
     pub fn trim_to(&self, bytes: usize) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_trim_to(pool, bytes))
     }
 
-    /// What a device may do with the pool's memory. Its own device may read and write it.
+    /// How a device may access the pool's memory. The pool's own device always has full access.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAccess")]
     pub fn access(&self, device: Device) -> CudaResult<PoolAccess> {
         let flags = self.with(|driver, pool| driver.mem_pool_get_access(pool, device.as_raw()))?;
@@ -280,14 +280,14 @@ impl MemoryPool {
         }
     }
 
-    /// Grants a device access to the pool's memory, or takes it back, for what is allocated already as well; work that uses
-    /// it after that fails. Access for
-    /// contexts ([`enable_peer_access`](crate::context::UnownedContext::enable_peer_access)) has nothing to do with it.
+    /// Grants or revokes a device's access to the pool's memory, including what is allocated already. Later work that
+    /// lacks access fails. It is independent of the peer access of contexts
+    /// ([`enable_peer_access`](crate::context::UnownedContext::enable_peer_access)).
     ///
     /// # Errors
     ///
-    /// [`InvalidDevice`](CudaError::InvalidDevice) if that device cannot access this one's memory, and if the pool's own
-    /// device should not; [`NotSupported`](CudaError::NotSupported) if it should only read.
+    /// [`InvalidDevice`](CudaError::InvalidDevice) if that device cannot access this one's memory, and for less than
+    /// full access of the pool's own device; [`NotSupported`](CudaError::NotSupported) for read-only access.
     #[doc(alias = "cuMemPoolSetAccess")]
     pub fn grant(&self, device: Device, access: PoolAccess) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_set_access(pool, device.as_raw(), access as u32)).map_err(
@@ -307,13 +307,13 @@ impl MemoryPool {
         }
     }
 
-    /// Destroys the pool, and gives the error and the pool back if that fails. The device's own pool stays.
+    /// Destroys the pool; if that fails, returns the error and the pool. A default pool is not destroyed.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have destroyed the pool all the same, so what comes back answers
-    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; except after
-    /// [`NotPermitted`](CudaError::NotPermitted), in a host function.
+    /// Any error of the driver. It may have destroyed the pool all the same, so the returned one refuses every use with
+    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuMemPoolDestroy")]
     pub fn drop(mut pool: MemoryPool) -> DropResult<MemoryPool> {
         let result = if pool.is_own { pool.destroy() } else { Ok(()) };

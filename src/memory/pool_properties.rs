@@ -1,55 +1,57 @@
-//! What pools of memory are like, and what they tell.
+//! Properties, statistics and settings of memory pools.
 
-/// What a pool is like, for [`MemoryPool::new`](super::MemoryPool::new).
+/// The properties of a pool, for [`MemoryPool::new`](super::MemoryPool::new).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PoolProperties {
-    /// Bytes that the pool reserves at most, rounded up as the driver likes; 0 leaves it to the driver.
+    /// The most bytes that the pool reserves, which the driver rounds up; 0 for no limit.
     pub max_size: usize,
 }
 
 impl PoolProperties {
-    /// No limit but the device's.
+    /// A pool without a limit of its own.
     pub fn new() -> PoolProperties {
         PoolProperties::default()
     }
 
-    /// At most so many bytes, rounded up as the driver likes (since CUDA 12.2; an older driver refuses it).
+    /// Limits the pool to this many bytes, which the driver rounds up (CUDA 12.2 and later; an older driver refuses
+    /// it).
     #[must_use]
     pub fn max_size(self, bytes: usize) -> PoolProperties {
         PoolProperties { max_size: bytes }
     }
 }
 
-/// Bytes that a pool has.
+/// The memory of a pool, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PoolUsage {
-    /// That the program uses now: allocated, and not freed by a call.
+    /// What is allocated now, and not freed by a call.
     pub used: u64,
-    /// The most that it has used at once, since [`MemoryPool::reset_peaks`](super::MemoryPool::reset_peaks).
+    /// The maximum of `used` since [`MemoryPool::reset_peaks`](super::MemoryPool::reset_peaks).
     pub used_peak: u64,
-    /// That the pool has of the device's memory now.
+    /// What the pool holds of the device's memory now.
     pub reserved: u64,
-    /// The most that it has had at once, since [`MemoryPool::reset_peaks`](super::MemoryPool::reset_peaks).
+    /// The maximum of `reserved` since [`MemoryPool::reset_peaks`](super::MemoryPool::reset_peaks).
     pub reserved_peak: u64,
 }
 
-/// Which memory that was freed in one stream a pool may give to another one, before the host has seen that the free is
-/// done. All are on unless switched off; memory freed in a stream is given to that stream again in any case.
+/// Which memory freed in one stream a pool may give to another stream before the host knows that the free is done. All
+/// are on by default; memory is always reused within the stream that freed it.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PoolReuse {
-    /// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`: what was freed before an event that the other stream waits for.
+    /// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`: memory freed before an event that the other stream waits for.
     FollowEventDependencies = 1,
-    /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`: what happens to be free already.
+    /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC`: memory whose free happens to be done already.
     Opportunistic = 2,
-    /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`: anything, and the driver makes the other stream wait for it.
+    /// `CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES`: any memory; the driver makes the other stream wait for the
+    /// free.
     InternalDependencies = 3,
 }
 
-/// What a device may do with a pool's memory.
+/// How a device may access the memory of a pool.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

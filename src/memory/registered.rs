@@ -1,6 +1,6 @@
-//! [`RegisteredSlice`]: memory of the program's own, page-locked in place.
+//! [`RegisteredSlice`]: memory of the program, page-locked in place.
 
-// Registers what it borrows.
+// Registers memory that it borrows.
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
@@ -12,24 +12,23 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 
 bitflags! {
-    /// How memory is registered.
+    /// Flags of [`RegisteredSlice::new`](super::RegisteredSlice::new).
     #[derive(Default)]
     pub struct RegisterFlags: u32 {
-        /// All contexts take it for page-locked, and not the current one alone. With unified addresses they do anyway.
+        /// It is page-locked for all contexts. With unified addresses that is always so.
         const PORTABLE = 0x01;
-        /// Kernels may use it, at [`as_device_ptr`](super::RegisteredSlice::as_device_ptr). With unified addresses they may
-        /// anyway.
+        /// Kernels can access it at [`as_device_ptr`](super::RegisteredSlice::as_device_ptr). With unified addresses
+        /// that is always so.
         const DEVICE_MAP = 0x02;
-        /// The device only reads it.
+        /// The device only reads the memory.
         const READ_ONLY = 0x08;
     }
 }
 
-/// A slice of the program's own that is page-locked as long as this guard exists: the device copies to and from it by itself,
-/// while the program goes on. It derefs to the slice, and keeps its context at the driver.
+/// A slice of the program that is page-locked as long as this guard lives, so that copies to and from it are
+/// asynchronous and fast. It derefs to the slice, and keeps its context at the driver.
 ///
-/// Page-locking takes some time for each page, so it is for memory that is used often. Pages that it shares with other
-/// memory are locked whole.
+/// Page-locking takes some time for each page, so it pays for memory that is copied often. It always locks whole pages.
 ///
 /// ```
 /// use custack::memory::{AsyncCopyDestination, DeviceBuffer, RegisterFlags, RegisteredSlice};
@@ -54,19 +53,19 @@ pub struct RegisteredSlice<'a, T: DeviceCopy> {
 }
 
 impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
-    /// Page-locks a slice, in the current context. One without bytes is left as it is.
+    /// Page-locks a slice, in the current context. Nothing is done for an empty one.
     ///
     /// # Errors
     ///
-    /// [`HostMemoryAlreadyRegistered`](CudaError::HostMemoryAlreadyRegistered) if a part of it is page-locked already;
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current; what the driver answers, as for memory that
-    /// cannot be locked.
+    /// [`HostMemoryAlreadyRegistered`](CudaError::HostMemoryAlreadyRegistered) if part of it is page-locked already;
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current; an error of the driver, for instance for
+    /// memory that cannot be locked.
     ///
     /// # Safety
     ///
-    /// The guard is dropped before the memory is freed, on a thread that is not ending and in no host function; it is not
-    /// forgotten, unless the memory is never freed. What has been forgotten stays page-locked: what is at that address
-    /// later is not what the device sees. [`scoped`](Self::scoped) makes sure of that.
+    /// The guard is dropped before the memory is freed, neither on an ending thread nor in a host function, and is not
+    /// forgotten unless the memory is never freed. Otherwise the pages stay locked, and the device does not see what is
+    /// later at that address. [`scoped`](Self::scoped) guarantees this.
     #[doc(alias("cuMemHostRegister", "cuMemHostRegister_v2"))]
     pub unsafe fn new(slice: &'a mut [T], flags: RegisterFlags) -> CudaResult<RegisteredSlice<'a, T>> {
         let (at, bytes) = (slice.as_mut_ptr(), mem::size_of_val(slice));
@@ -75,10 +74,11 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
             return Ok(RegisteredSlice { memory, slice });
         }
         let memory = Allocation::made(Kind::Registered, |driver| {
-            // SAFETY: borrowed as long as the guard exists, says the caller.
+            // SAFETY: borrowed as long as the guard lives, and the caller guarantees that it is dropped.
             let registered = unsafe { driver.mem_host_register(at.cast(), bytes, flags.bits()) };
             registered.map(|()| at as u64).inspect_err(|error| {
-                // A driver that fails may have registered it all the same; if it was registered before, it stays so.
+                // A driver that fails may have registered it all the same; if it was registered before, it stays
+                // registered.
                 if *error != CudaError::HostMemoryAlreadyRegistered {
                     let _ = driver.mem_host_unregister(at.cast());
                 }
@@ -87,12 +87,12 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
         Ok(RegisteredSlice { memory, slice })
     }
 
-    /// Page-locks a slice, in the current context, as long as the function runs. If it panics the slice is unlocked as well.
+    /// Page-locks a slice, in the current context, while the function runs; also unlocks it after a panic.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); [`NotPermitted`](CudaError::NotPermitted) in a host function and on a thread that is ending;
-    /// the function's; and if that has none, that of unlocking the slice.
+    /// Like [`new`](Self::new); [`NotPermitted`](CudaError::NotPermitted) in a host function and on an ending thread;
+    /// the function's error, else that of unlocking the slice.
     #[doc(alias("cuMemHostRegister", "cuMemHostRegister_v2", "cuMemHostUnregister"))]
     pub fn scoped<R>(
         slice: &mut [T],
@@ -103,33 +103,33 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
             return Err(CudaError::NotPermitted
                 .note(format_args!("to register memory where it could not be unregistered in time")));
         }
-        // SAFETY: dropped below or by a panic, before the borrow ends.
+        // SAFETY: dropped below or in a panic, before the borrow ends.
         let mut registered = unsafe { RegisteredSlice::new(slice, flags) }?;
         let result = f(&mut registered)?;
         RegisteredSlice::drop(registered).map_err(|(error, _)| error)?;
         Ok(result)
     }
 
-    /// The address at which kernels find the slice.
+    /// The address of the slice, for kernels.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias("cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"))]
     pub fn as_device_ptr(&mut self) -> CudaResult<DevicePointer<T>> {
         let at = self.slice.as_mut_ptr();
         let get = |driver: &crate::driver::Driver| driver.mem_host_get_device_pointer(at.cast());
         let address = if self.slice.is_empty() { 0 } else { self.memory.context().inside(get)? };
-        // SAFETY: an address of the device's.
+        // SAFETY: a device address.
         Ok(unsafe { DevicePointer::wrap(address as *mut T) })
     }
 
-    /// Unlocks the slice, and gives the error and the guard back if that fails.
+    /// Unlocks the slice; if that fails, returns the error and the guard.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have unlocked the slice all the same, so dropping what comes back does nothing;
-    /// except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
+    /// Any error of the driver. It may have unlocked the slice all the same, so dropping the returned guard does
+    /// nothing, except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
     #[doc(alias("cuMemHostUnregister"))]
     #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(registered: RegisteredSlice<'a, T>) -> DropResult<RegisteredSlice<'a, T>> {

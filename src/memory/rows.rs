@@ -1,4 +1,4 @@
-//! Rows, as the driver copies them.
+//! Copies of rows, in the driver's form.
 
 use crate::driver::ffi::CUDA_MEMCPY2D;
 use std::ptr;
@@ -10,7 +10,7 @@ pub(super) enum Rows {
     Device(u64, usize),
 }
 
-/// The numbers of types of memory.
+/// The driver's numbers for types of memory.
 const ON_HOST: u32 = 1;
 const ON_DEVICE: u32 = 2;
 
@@ -24,7 +24,7 @@ impl Rows {
     }
 }
 
-/// A copy of so many bytes of each of so many rows.
+/// A copy of `height` rows of `bytes` bytes.
 pub(super) fn copy(to: Rows, from: Rows, (bytes, height): (usize, usize)) -> CUDA_MEMCPY2D {
     let (from, to) = (from.parts(), to.parts());
     CUDA_MEMCPY2D {

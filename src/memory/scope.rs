@@ -1,6 +1,6 @@
-//! Copies in a stream, of memory that is borrowed until the stream is there.
+//! Copies in a stream, of memory that is borrowed until they are done.
 
-// Has copies made whose ends are borrowed long enough.
+// Submits copies of memory that is borrowed long enough.
 #![allow(unsafe_code)]
 
 use super::copies::AsyncCopyDestination;
@@ -8,7 +8,7 @@ use crate::error::CudaResult;
 use crate::stream::SyncScope;
 
 impl<'scope> SyncScope<'scope, '_> {
-    /// Gives the stream a copy to the device, from host memory or other memory of the device.
+    /// Submits a copy to the device, from host or device memory, to the stream.
     ///
     /// # Errors
     ///
@@ -24,13 +24,13 @@ impl<'scope> SyncScope<'scope, '_> {
     {
         self.lend(|stream| {
             to.order_before(from, stream)?;
-            // SAFETY: both are borrowed until the scope ends, the destination for nobody else, and the stream is there
-            // then; it comes after the streams that the memory is in the order of.
+            // SAFETY: both are borrowed until the scope ends, the destination exclusively, and the copy is done then;
+            // the stream waits for the streams in whose order the memory is.
             unsafe { to.async_copy_from(from, stream) }
         })
     }
 
-    /// Gives the stream a copy from the device, to host memory or other memory of the device.
+    /// Submits a copy from the device, to host or device memory, to the stream.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What the driver's compiler may be asked for, and what it tells.
+//! The options of the driver's compiler, and its logs.
 
 use crate::driver::{Jit, Told, numbered};
 use crate::error::{CudaError, CudaResult};
@@ -20,36 +20,36 @@ const MIN_CTA_PER_SM: u32 = 31;
 const MAX_THREADS_PER_BLOCK: u32 = 32;
 const OVERRIDE_DIRECTIVE_VALUES: u32 = 33;
 
-/// Room for each log, unless another is asked for.
+/// The default size of each log.
 const LOG_BYTES: usize = 16 << 10;
-/// The number that says how much room there is has 32 bits, and there are two logs.
+/// The driver takes the size as 32 bits, and there are two logs.
 const MOST_LOG_BYTES: usize = 1 << 30;
 
 numbered! {
-    /// Which code is taken of an image that has none for the very device.
+    /// Which code is used if an image has none for exactly this device.
     #[non_exhaustive]
     pub enum Fallback {
-        /// The PTX, which is compiled.
+        /// PTX, which is compiled.
         PreferPtx = 0,
-        /// Machine code for a device that is compatible.
+        /// Machine code for a compatible device.
         PreferBinary = 1,
     }
 }
 
 numbered! {
-    /// Which caches loads from global memory go through, where the code does not say.
+    /// The caches that loads from global memory use, unless the code says.
     #[non_exhaustive]
     pub enum CacheMode {
         /// The compiler's default.
         Default = 0,
-        /// The L2 cache alone.
+        /// Only the L2 cache.
         L2 = 1,
-        /// The L1 and the L2 cache.
+        /// The L1 and L2 caches.
         L1AndL2 = 2,
     }
 }
 
-/// What the driver's compiler is asked for when it loads PTX, or links. Nothing is asked for that is not set.
+/// Options of the driver's compiler, for loading PTX and for linking. Only those that are set are passed to the driver.
 ///
 /// ```
 /// use custack::module::{JitOptions, Module};
@@ -63,7 +63,7 @@ numbered! {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JitOptions {
-    /// By the driver's numbers, each once.
+    /// By the driver's numbers; each occurs once.
     options: Vec<(u32, u32)>,
     log_bytes: usize,
 }
@@ -75,7 +75,7 @@ impl Default for JitOptions {
 }
 
 impl JitOptions {
-    /// Asks for nothing.
+    /// No options.
     pub fn new() -> JitOptions {
         JitOptions::default()
     }
@@ -86,80 +86,80 @@ impl JitOptions {
         self
     }
 
-    /// The most registers that a thread may have.
+    /// Sets the maximum number of registers of a thread.
     pub fn max_registers(self, registers: u32) -> JitOptions {
         self.with(MAX_REGISTERS, registers)
     }
 
-    /// Compiles so that a block can have at least so many threads; [`JitLog::threads_per_block`] tells for how many it did.
-    /// Not together with a [target](Self::target).
+    /// Compiles so that a block can have at least this many threads; [`JitLog::threads_per_block`] says for how many it
+    /// did. Cannot be combined with a [target](Self::target).
     pub fn threads_per_block(self, threads: u32) -> JitOptions {
         self.with(THREADS_PER_BLOCK, threads)
     }
 
-    /// From 0, not at all, to 4, which is what is done unless asked.
+    /// Sets the level of optimisation, from 0 (none) to 4 (the default).
     pub fn optimization_level(self, level: u32) -> JitOptions {
         self.with(OPTIMIZATION_LEVEL, level)
     }
 
-    /// Compiles for this compute capability, ten times the major version and the minor, such as 90; unless asked, for the
-    /// device of the context.
+    /// Compiles for this compute capability (ten times the major version plus the minor, such as 90). The default is
+    /// that of the context's device.
     pub fn target(self, compute_capability: u32) -> JitOptions {
         self.with(TARGET, compute_capability)
     }
 
-    /// Which code is taken of an image that has none for the very device.
+    /// Which code is used if an image has none for exactly this device.
     pub fn fallback(self, fallback: Fallback) -> JitOptions {
         self.with(FALLBACK_STRATEGY, fallback as u32)
     }
 
-    /// Whether the machine code has what a debugger needs.
+    /// Whether the machine code has debug information.
     pub fn debug_info(self, wanted: bool) -> JitOptions {
         self.with(GENERATE_DEBUG_INFO, wanted.into())
     }
 
-    /// Whether the machine code has the lines that it comes from.
+    /// Whether the machine code has line numbers.
     pub fn line_info(self, wanted: bool) -> JitOptions {
         self.with(GENERATE_LINE_INFO, wanted.into())
     }
 
-    /// Whether [`JitLog::info`] tells what each kernel uses.
+    /// Whether [`JitLog::info`] lists the resources of each kernel.
     pub fn verbose(self, wanted: bool) -> JitOptions {
         self.with(LOG_VERBOSE, wanted.into())
     }
 
-    /// Which caches loads go through.
+    /// Sets the caches that loads use.
     pub fn cache_mode(self, mode: CacheMode) -> JitOptions {
         self.with(CACHE_MODE, mode as u32)
     }
 
-    /// Whether the code works at any address (CUDA 11.7 and later).
+    /// Whether the code is position-independent (CUDA 11.7 and later).
     pub fn position_independent_code(self, wanted: bool) -> JitOptions {
         self.with(POSITION_INDEPENDENT_CODE, wanted.into())
     }
 
-    /// Compiles so that at least so many blocks run at once on a multiprocessor (CUDA 12.0 and later). It has an effect
-    /// together with [`max_threads_per_block`](Self::max_threads_per_block).
+    /// Compiles so that at least this many blocks can run at once on a multiprocessor (CUDA 12.0 and later). It has an
+    /// effect only together with [`max_threads_per_block`](Self::max_threads_per_block).
     pub fn min_blocks_per_multiprocessor(self, blocks: u32) -> JitOptions {
         self.with(MIN_CTA_PER_SM, blocks)
     }
 
-    /// The most threads that a block will have (CUDA 12.0 and later).
+    /// Sets the maximum number of threads of a block (CUDA 12.0 and later).
     pub fn max_threads_per_block(self, threads: u32) -> JitOptions {
         self.with(MAX_THREADS_PER_BLOCK, threads)
     }
 
-    /// Whether these options count more than what the PTX says, such as `.maxntid` (CUDA 12.0 and later).
+    /// Whether these options override directives of the PTX such as `.maxntid` (CUDA 12.0 and later).
     pub fn override_directives(self, wanted: bool) -> JitOptions {
         self.with(OVERRIDE_DIRECTIVE_VALUES, wanted.into())
     }
 
-    /// How many bytes there are for each of the two logs; what does not fit is cut off. 16 KiB unless asked.
+    /// Sets the size of each of the two logs, in bytes; what does not fit is cut off. The default is 16 KiB.
     pub fn log_bytes(self, bytes: usize) -> JitOptions {
         JitOptions { log_bytes: bytes, ..self }
     }
 
-    /// The driver's form of it. A block of no threads ends the process in the driver, which divides by it.
+    /// The driver's form. Refuses a block of 0 threads, by which the driver would divide.
     pub(crate) fn to_driver(&self) -> CudaResult<Jit> {
         if self.options.contains(&(THREADS_PER_BLOCK, 0)) {
             return Err(CudaError::InvalidValue.note(format_args!("to compile for blocks of no threads")));
@@ -168,19 +168,19 @@ impl JitOptions {
     }
 }
 
-/// What the driver's compiler told.
+/// The output of the driver's compiler.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct JitLog {
-    /// What each kernel uses, if it was asked to be [verbose](JitOptions::verbose) and compiled.
+    /// The resources of each kernel, if the option [verbose](JitOptions::verbose) was set and the code was compiled.
     pub info: String,
-    /// What was wrong.
+    /// The errors.
     pub error: String,
-    /// How long compiling and linking took; nothing if the driver had the machine code in its cache.
+    /// How long compiling and linking took; zero if the driver's cache had the machine code.
     pub wall_time: Duration,
-    /// For how many threads of a block it compiled, if a [number](JitOptions::threads_per_block) was asked for.
+    /// The number of threads of a block that it compiled for, if the [option](JitOptions::threads_per_block) was set.
     pub threads_per_block: Option<u32>,
-    /// For which compute capability it compiled, if [one](JitOptions::target) was asked for.
+    /// The compute capability that it compiled for, if the [option](JitOptions::target) was set.
     pub target: Option<u32>,
 }
 
@@ -198,14 +198,14 @@ impl JitLog {
     }
 }
 
-/// The error of compiling or linking, and all that the compiler told. Where only the error is wanted:
-/// `.map_err(|refused| refused.error)?`.
+/// The error of compiling or linking, and the compiler's output. `.map_err(|refused| refused.error)?` returns the error
+/// alone.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct JitError {
-    /// The error; its sentence has what the compiler says is wrong.
+    /// The error; its text contains the compiler's message.
     pub error: CudaError,
-    /// All that the compiler told; nothing if the driver was not asked.
+    /// The compiler's output; empty if the driver was not called.
     pub log: JitLog,
 }
 

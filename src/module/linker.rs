@@ -1,6 +1,6 @@
 //! Linking device code.
 
-// Vouches for the linker that it holds.
+// Owns a handle of the driver.
 #![allow(unsafe_code)]
 
 use super::{JitError, JitLog, JitOptions, image};
@@ -14,23 +14,23 @@ use std::mem;
 use std::path::Path;
 
 numbered! {
-    /// What is given to a [`Linker`].
+    /// The kind of an input of a [`Linker`].
     #[non_exhaustive]
     pub enum LinkInput {
-        /// Machine code for the device.
+        /// Machine code for a device.
         Cubin = 0,
         /// PTX.
         Ptx = 1,
         /// A fatbin.
         Fatbin = 2,
-        /// A host object with device code in it.
+        /// A host object file that contains device code.
         Object = 3,
-        /// An archive of host objects with device code in them.
+        /// An archive of such object files.
         Library = 4,
     }
 }
 
-/// Links device code into one image, in the context that is current when it is made.
+/// Links device code into one image, in the context that was current when the linker was made.
 ///
 /// ```
 /// use custack::module::{JitOptions, LinkInput, Linker, Module};
@@ -60,29 +60,29 @@ impl Linker {
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current; [`InvalidValue`](CudaError::InvalidValue) for
-    /// an option that the driver does not know or a value that it does not have.
+    /// [`InvalidContext`](CudaError::InvalidContext) if no context is current;
+    /// [`InvalidValue`](CudaError::InvalidValue) for an option or a value that the driver does not know.
     #[doc(alias("cuLinkCreate", "cuLinkCreate_v2"))]
     pub fn new(options: &JitOptions) -> CudaResult<Linker> {
         let mut jit = options.to_driver()?;
-        // SAFETY: the options lie in buffers of their own, and stay until the linker is destroyed: see `drop`.
+        // SAFETY: the options are in buffers of their own, which live until the linker is destroyed: see `drop`.
         let make = |driver: &Driver| unsafe { driver.link_create(&mut jit) };
         let inner = Resource::make(make, Driver::link_destroy)?;
         Ok(Linker { inner, jit: Some(jit) })
     }
 
-    /// The context that it links in.
+    /// The linker's context.
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
 
-    /// Adds code. PTX may end with a NUL, and need not. The name is for messages.
+    /// Adds code. PTX may end with a NUL, but need not. The name is used in messages.
     ///
     /// # Errors
     ///
-    /// [`InvalidImage`](CudaError::InvalidImage) for what is not of this kind, and, before the driver is asked, for machine
-    /// code of which a part is said to lie where the image is not; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does
-    /// not compile; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    /// [`InvalidImage`](CudaError::InvalidImage) for data that is not of this kind, and, before the driver is called,
+    /// for machine code that points outside the image; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not
+    /// compile; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias("cuLinkAddData", "cuLinkAddData_v2"))]
     pub fn add(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
         let about = |error: &CudaError| {
@@ -101,8 +101,8 @@ impl Linker {
     ///
     /// # Errors
     ///
-    /// [`FileNotFound`](CudaError::FileNotFound); [`InvalidValue`](CudaError::InvalidValue) for a path with a NUL in it; those
-    /// of [`add`](Self::add).
+    /// [`FileNotFound`](CudaError::FileNotFound); [`InvalidValue`](CudaError::InvalidValue) for a path with a NUL in
+    /// it; those of [`add`](Self::add).
     #[doc(alias("cuLinkAddFile", "cuLinkAddFile_v2"))]
     pub fn add_file(&mut self, kind: LinkInput, path: impl AsRef<Path>) -> CudaResult<()> {
         let path = path.as_ref();
@@ -119,12 +119,12 @@ impl Linker {
         })
     }
 
-    /// Links what was added, and gives the image, for [`Module::load_from_bytes`](super::Module::load_from_bytes) or a
-    /// [`Library`](crate::library::Library), and what the linker told.
+    /// Links what was added; returns the image, for [`Module::load_from_bytes`](super::Module::load_from_bytes) or a
+    /// [`Library`](crate::library::Library), and the linker's logs.
     ///
     /// # Errors
     ///
-    /// What the driver answers for names that are defined twice or nowhere, with what the linker told;
+    /// An error of the driver, with the linker's logs, for names that are defined twice or nowhere;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuLinkComplete")]
     pub fn complete(self) -> Result<(Vec<u8>, JitLog), JitError> {
@@ -138,7 +138,7 @@ impl Linker {
     }
 }
 
-/// What may be given to the driver as code of this kind.
+/// The data, if it can be passed to the driver as code of this kind.
 fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     let begins = |with: &[u8]| data.starts_with(with);
     match kind {
@@ -160,7 +160,7 @@ fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
 impl Drop for Linker {
     #[doc(alias = "cuLinkDestroy")]
     fn drop(&mut self) {
-        // Where the linker is destroyed later, by another thread, the driver has the buffers until then.
+        // If another thread destroys the linker later, the buffers live until then.
         if must_retire() {
             mem::forget(self.jit.take());
         }

@@ -1,6 +1,6 @@
-//! Loading with options, and what the driver loads when.
+//! Loading with options, and the loading mode.
 
-// Loads what was looked at.
+// Loads checked images.
 #![allow(unsafe_code)]
 
 use super::{JitError, JitLog, JitOptions, Module, image};
@@ -12,7 +12,7 @@ numbered! {
     /// When the driver loads the code of a kernel.
     #[non_exhaustive]
     pub enum LoadingMode {
-        /// With its module or library.
+        /// When its module or library is loaded.
         Eager = 1,
         /// When it is first used.
         Lazy = 2,
@@ -20,12 +20,12 @@ numbered! {
 }
 
 impl LoadingMode {
-    /// What the driver does; the environment variable `CUDA_MODULE_LOADING` changes it (CUDA 11.7 and later).
+    /// The driver's loading mode, which the environment variable `CUDA_MODULE_LOADING` sets (CUDA 11.7 and later).
     ///
     /// # Errors
     ///
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver);
-    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for an answer without a name.
+    /// [`UnexpectedValue`](crate::error::CudaError::UnexpectedValue) for a mode without a name.
     ///
     /// ```
     /// use custack::module::LoadingMode;
@@ -42,13 +42,13 @@ impl LoadingMode {
 }
 
 impl Module {
-    /// Loads PTX, a cubin or a fatbin from bytes, into the current context, as the options say; gives besides what the
-    /// compiler told.
+    /// Loads PTX, a cubin or a fatbin from bytes, into the current context, with options; also returns the compiler's
+    /// output.
     ///
     /// # Errors
     ///
-    /// Those of [`load_from_bytes`](Self::load_from_bytes), with what the compiler told;
-    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an option that the driver does not know or a value that it does not have.
+    /// Those of [`load_from_bytes`](Self::load_from_bytes), with the compiler's output;
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an option or a value that the driver does not know.
     ///
     /// ```
     /// use custack::error::CudaError;
@@ -65,7 +65,7 @@ impl Module {
     pub fn load_with_options(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
         let image = image::checked(image)?;
         let mut jit = options.to_driver()?;
-        // SAFETY: `image::checked` gave it: a text with its NUL, or machine code that is as long as it says.
+        // SAFETY: `image::checked` returned it: a text with its NUL, or machine code that is as long as it says.
         let make = |driver: &Driver| unsafe { driver.module_load_data_with(image.as_ptr().cast(), &mut jit) };
         let made = Resource::make(make, Driver::module_unload);
         let log = JitLog::of(jit.told());
@@ -75,7 +75,7 @@ impl Module {
         }
     }
 
-    /// How many kernels the module has (CUDA 12.4 and later).
+    /// The number of kernels in the module (CUDA 12.4 and later).
     ///
     /// # Errors
     ///
@@ -88,11 +88,12 @@ impl Module {
 }
 
 impl UnownedContext {
-    /// As [`Module::load_with_options`], into this context, whatever is current.
+    /// Like [`Module::load_with_options`], into this context, whatever is current.
     ///
     /// # Errors
     ///
-    /// Those of [`Module::load_with_options`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), without a driver call.
+    /// Those of [`Module::load_with_options`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed),
+    /// without a driver call.
     #[doc(alias = "cuModuleLoadDataEx")]
     pub fn load_module_with_options(
         &self,

@@ -1,4 +1,4 @@
-//! Modules: device code, and the variables that come with it.
+//! Modules: device code and its variables.
 //!
 //! ```
 //! use custack::memory::CopyDestination;
@@ -43,7 +43,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Device code that is loaded; see the [module](self).
+/// Loaded device code; see the [module](self).
 ///
 /// It belongs to the context that was current when it was loaded, and works on any thread, whatever is current there.
 #[repr(C)]
@@ -56,11 +56,11 @@ pub struct Module {
 impl Module {
     /// Loads PTX, a cubin or a fatbin from a file, into the current context.
     ///
-    /// The file is read here, and looked at as [`load_from_bytes`](Self::load_from_bytes) looks at bytes.
+    /// custack reads the file and checks it as [`load_from_bytes`](Self::load_from_bytes) checks bytes.
     ///
     /// # Errors
     ///
-    /// [`FileNotFound`](CudaError::FileNotFound), for a file that cannot be read too, with the reason; those of
+    /// [`FileNotFound`](CudaError::FileNotFound), also for a file that cannot be read, with the reason; those of
     /// [`load_from_bytes`](Self::load_from_bytes).
     #[doc(alias("cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_file(filename: &CStr) -> CudaResult<Module> {
@@ -75,19 +75,19 @@ impl Module {
     /// # Errors
     ///
     /// Those of [`load_from_bytes`](Self::load_from_bytes); [`InvalidImage`](CudaError::InvalidImage) for a text that
-    /// begins as machine code, which is cut off where it has its first zero.
+    /// begins like machine code, because machine code would be cut off at its first zero.
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_from_string(image: &CStr) -> CudaResult<Module> {
         Module::load(&image::checked_text(image.to_bytes())?)
     }
 
-    /// Loads PTX, a cubin or a fatbin from bytes, into the current context. PTX may end with a NUL, and need not.
+    /// Loads PTX, a cubin or a fatbin from bytes, into the current context. PTX may end with a NUL, but need not.
     ///
     /// # Errors
     ///
-    /// [`InvalidImage`](CudaError::InvalidImage) for what is no image, and, before the driver is asked, for machine code
-    /// of which a part is said to lie where the image is not, and for the wrapper of a fatbin, which has a pointer in it;
-    /// [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
+    /// [`InvalidImage`](CudaError::InvalidImage) for anything that is not an image and, before the driver is called,
+    /// for machine code that refers to parts outside the image, and for the wrapper of a fatbin, which contains a
+    /// pointer; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
     /// [`NoBinaryForGpu`](CudaError::NoBinaryForGpu) for another device's machine code;
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
@@ -95,7 +95,7 @@ impl Module {
         Module::load(&image::checked(image)?)
     }
 
-    /// Loads what was looked at.
+    /// Loads a checked image.
     fn load(image: &[u8]) -> CudaResult<Module> {
         Resource::make(loading(image), Driver::module_unload).map(Module::of)
     }
@@ -119,7 +119,7 @@ impl Module {
         Symbol::of((address, size), self.context().clone(), name, None)
     }
 
-    /// The context that the module is loaded in.
+    /// The module's context.
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
@@ -129,7 +129,7 @@ impl Module {
         self.inner.raw()
     }
 
-    /// Gives the module away: it is not unloaded, and whoever has the handle owns it.
+    /// Gives up ownership: the module is not unloaded, and whoever has the handle owns it.
     pub fn into_raw(self) -> CUmodule {
         self.inner.into_raw()
     }
@@ -142,18 +142,18 @@ impl Module {
     ///
     /// # Safety
     ///
-    /// The handle is a module's of the current context, and nothing else will unload it.
+    /// The handle is that of a module of the current context, and nothing else will unload it.
     pub unsafe fn from_raw(raw: CUmodule) -> CudaResult<Module> {
         let context = UnownedContext::of_this_thread()?;
-        // SAFETY: the caller vouches for it.
+        // SAFETY: as the caller guarantees.
         Ok(Module::of(unsafe { Resource::new(raw, context, Driver::module_unload) }))
     }
 
-    /// Unloads the module, and gives it back with the error if that fails.
+    /// Unloads the module; if that fails, returns the error and the module.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuModuleUnload")]
     pub fn drop(module: Module) -> DropResult<Module> {
         module.inner.drop().map_err(|(error, inner)| (error, Module::of(inner)))
@@ -168,7 +168,7 @@ impl Module {
     }
 }
 
-/// Loads what was looked at: `image::checked` gave it.
+/// Loads an image that `image::checked` returned.
 fn loading(image: &[u8]) -> impl FnOnce(&Driver) -> CudaResult<CUmodule> + '_ {
     // SAFETY: a text with its NUL, or machine code that is as long as it says.
     |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) }
@@ -179,7 +179,8 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// Those of [`Module::load_from_bytes`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call.
+    /// Those of [`Module::load_from_bytes`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver
+    /// call.
     ///
     /// ```
     /// use custack::context::{ContextStack, CurrentContext};
@@ -215,7 +216,7 @@ fn read(filename: &CStr) -> CudaResult<Vec<u8>> {
     })
 }
 
-/// The path with these bytes, where paths are bytes; else with this text.
+/// The path with these bytes on systems where paths are bytes; else with this text.
 fn path(name: &CStr) -> io::Result<PathBuf> {
     #[cfg(unix)]
     return Ok(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()).into());
@@ -223,15 +224,15 @@ fn path(name: &CStr) -> io::Result<PathBuf> {
     name.to_str().map(PathBuf::from).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// What a variable keeps alive.
+/// What keeps a variable's code loaded.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {}
 
 /// A variable of a module, which it borrows, or of a [library](crate::library) in one context.
 ///
-/// It can be read as a type that has a value for every pattern of bytes, as the device may have any: numbers, pointers of
-/// the device, arrays and tuples of them, and structs of them with `#[derive(DeviceCopy)]`. With `bool`, `char`, a
-/// `NonZero` or an enum in it [`copy_to`](CopyDestination::copy_to) does not compile, where RustaCUDA lets it through;
-/// read its number, and make the value of that. It can be written as any type.
+/// It can be read as a type for which every pattern of bytes is valid, because the device may write any: numbers,
+/// device pointers, arrays and tuples of them, and structs of them with `#[derive(DeviceCopy)]`. For a type that
+/// contains a `bool`, `char`, `NonZero` or enum, [`copy_to`](CopyDestination::copy_to) does not compile, unlike in
+/// RustaCUDA; read its number, and convert that. It can be written as any type.
 ///
 /// ```compile_fail,E0080
 /// # use custack::{memory::CopyDestination, module::Module};
@@ -243,14 +244,14 @@ pub(crate) trait Kept: fmt::Debug + Send + Sync {}
 pub struct Symbol<'a, T: DeviceCopy> {
     ptr: DevicePointer<T>,
     context: UnownedContext,
-    /// What keeps the variable, if no module that is borrowed does.
+    /// What keeps the code loaded, if the variable does not borrow a module.
     #[allow(dead_code, reason = "it only lives")]
     kept: Option<Arc<dyn Kept + 'a>>,
     value: PhantomData<(&'a Module, T)>,
 }
 
 impl<'a, T: DeviceCopy> Symbol<'a, T> {
-    /// A variable of so many bytes at this address, in memory of this context.
+    /// A variable at this address, of this size and in this context.
     ///
     /// # Errors
     ///
@@ -266,18 +267,18 @@ impl<'a, T: DeviceCopy> Symbol<'a, T> {
             return Err(CudaError::InvalidValue
                 .note(format_args!("to use the variable {name:?} of {size} bytes as one of {wanted}")));
         }
-        // SAFETY: an address of the device's.
+        // SAFETY: a device address.
         let ptr = unsafe { DevicePointer::wrap(address as *mut T) };
         Ok(Symbol { ptr, context, kept, value: PhantomData })
     }
 
-    /// The context that the variable is in.
+    /// The variable's context.
     pub fn context(&self) -> &UnownedContext {
         &self.context
     }
 }
 
-// SAFETY: an address on the device and a module that any thread may use.
+// SAFETY: a device address, and a module that any thread may use.
 unsafe impl<T: DeviceCopy + Send> Send for Symbol<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceCopy + Sync> Sync for Symbol<'_, T> {}
@@ -295,7 +296,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
         let driver = driver()?;
-        // SAFETY: the variable is as large as the value, which `of` has seen.
+        // SAFETY: the variable has the size of the value, as `of` checked.
         self.context.lease(|_| unsafe { driver.copy_to_device(to, from, size, None) })?
     }
 
@@ -303,13 +304,13 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         const {
             assert!(
                 patterns::every_pattern_is_a_value::<T>(),
-                "a variable of the device may have bytes that are no value of this type: read it as a number"
+                "a device variable may have bytes that are not a value of this type: read it as a number"
             );
         }
         let (from, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let to = std::ptr::from_mut(dest).cast();
         let driver = driver()?;
-        // SAFETY: as above, and any bytes are a value, as was asserted.
+        // SAFETY: as above, and all bytes are valid, as the assertion says.
         self.context.lease(|_| unsafe { driver.copy_to_host(to, from, size, None) })?
     }
 }

@@ -1,12 +1,12 @@
-//! What the driver knows of the parameters of a module's kernels, asked once for each kernel.
+//! The parameters of a module's kernels, which the driver is asked for once for each kernel.
 
 use crate::driver::ffi::CUfunction;
 use std::sync::OnceLock;
 
 const BUCKETS: usize = 16;
 
-/// The parameters of the kernels that were found so far. It only grows, so that a kernel can borrow its own, and so that
-/// threads that look at once write nothing that they share.
+/// The parameters of the kernels looked up so far. It only grows, so that kernels can borrow from it, and so that
+/// concurrent lookups write nothing that threads share.
 #[derive(Debug, Default)]
 pub(crate) struct Parameters(Box<[OnceLock<Box<Node>>; BUCKETS]>);
 
@@ -19,7 +19,7 @@ struct Node {
 }
 
 impl Parameters {
-    /// The parameters of a kernel of this module; `None` if the driver does not tell, which is not kept.
+    /// The parameters of a kernel of this module; `None` if the driver does not say, which is not kept.
     pub(crate) fn of(
         &self,
         function: CUfunction,
@@ -34,7 +34,7 @@ impl Parameters {
             link = &node.next;
         }
         let mut new = Box::new(Node { function, sizes: ask()?, next: OnceLock::new() });
-        // Another thread may add one at the same moment, of this kernel too: one of the two is found from then on.
+        // Another thread may add one at the same time, even for this kernel: later lookups find one of the two.
         while let Err(back) = link.set(new) {
             new = back;
             link = link.get().map_or(link, |node| &node.next);
@@ -43,13 +43,13 @@ impl Parameters {
     }
 }
 
-/// Addresses differ in their high or in their low bits, as their allocator has it.
+/// Depending on the allocator, addresses differ in their high or in their low bits.
 fn bucket(function: usize) -> usize {
     (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - BUCKETS.ilog2())
 }
 
 impl Drop for Parameters {
-    /// One node after the other: dropping a long list would nest as many calls.
+    /// Iterative, because dropping a long list would recurse as deeply.
     fn drop(&mut self) {
         for link in self.0.iter_mut() {
             let mut next = link.take();

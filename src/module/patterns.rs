@@ -1,9 +1,9 @@
-//! Of which types a variable on the device may be read.
+//! The types that a device variable can be read as.
 //!
-//! A variable of a module begins as the device code says and has what kernels wrote, so its bytes may be any. Read as a
-//! `bool` or a `NonZeroU32` they need not be a value, which safe code must not get. `DeviceCopy` does not tell these
-//! types from numbers; the compiler does, as it puts `None` where a type has a pattern to spare: then an `Option` of it
-//! is no larger than the type itself.
+//! A variable of a module has its initial value or what kernels wrote, so its bytes may be any. As a `bool` or a
+//! `NonZeroU32` they need not be a valid value, which safe code must not get. `DeviceCopy` does not distinguish these
+//! types from numbers, but the compiler does: it stores `None` in an invalid pattern of a type, if there is one, and
+//! then an `Option` of the type is no larger than the type itself.
 //!
 //! ```
 //! use custack::memory::CopyDestination;
@@ -75,16 +75,16 @@ use std::marker::PhantomData;
 use std::mem::size_of;
 use std::num::{NonZero, Wrapping};
 
-/// Whether all bytes that a `T` may be made of are a value of it, as far as the compiler's layout of an `Option` tells.
+/// Whether all bytes are a valid `T`, as far as the compiler's layout of an `Option` shows.
 ///
-/// It does not tell of one kind of type: an enum that uses every pattern of its tag (256 variants, with a tag of a byte)
-/// and has a field that does not; or as many `Option`s around a tuple of two `bool`s. There is then no pattern to
-/// spare in the tag, and the compiler looks at no other place.
+/// It does not detect one kind of type: an enum that uses every pattern of its tag (256 variants, with a tag of a byte)
+/// and has a field that does not; or as many `Option`s around a tuple of two `bool`s. The tag then has no invalid
+/// pattern, and the compiler looks nowhere else.
 pub(crate) const fn every_pattern_is_a_value<T>() -> bool {
     size_of::<Option<T>>() > size_of::<T>()
 }
 
-// A compiler that lays types out in another way fails here, rather than let through what it should not.
+// A compiler with other layouts fails here, rather than accept what it should not.
 const _: () = {
     #[allow(dead_code, reason = "only their layout matters")]
     enum Fieldless {

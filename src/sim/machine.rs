@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the model answers: a value, or the status of a refusal.
+/// The model's result: a value, or the status of a refusal.
 pub(super) type Answer<T> = Result<T, CUresult>;
 
 pub(super) const INVALID_VALUE: CUresult = 1;
@@ -39,7 +39,7 @@ pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
 /// A context handle, as the program sees it.
 pub(super) type Handle = usize;
 
-/// Handles are far from anything that is mapped, spell "SIM" in a debugger, and are never null.
+/// Handles are far from any mapped address, spell "SIM" in a debugger, and are never null.
 const FIRST_HANDLE: Handle = 0x5349_4d00_0000;
 const HANDLE_STEP: usize = 0x40;
 
@@ -49,7 +49,7 @@ pub(crate) const MOST_DEVICES: usize = 64;
 pub(super) struct Machine {
     pub(super) initialised: bool,
     pub(super) devices: Vec<Dev>,
-    /// By handle: `None` is a handle that was freed.
+    /// By handle; `None` for a freed handle.
     contexts: Vec<Option<Box<Ctx>>>,
     freed: Vec<usize>,
     pub(super) reuse_handles: bool,
@@ -60,14 +60,14 @@ pub(super) struct Machine {
     pub(super) objects: Objects,
     pub(super) graphs: Graphs,
     pub(super) captures: Captures,
-    /// The work of destroyed streams, which goes on.
+    /// The work of destroyed streams, which continues.
     pub(super) leftovers: Vec<(Handle, Arc<Queue>)>,
 }
 
 #[derive(Default)]
 pub(super) struct Thread {
     pub(super) stack: Vec<Handle>,
-    /// Which calls of this thread's a capture forbids; 0 is the mode in which a capture of any thread does.
+    /// Which calls a stream capture forbids on this thread; 0 is the mode in which any thread's capture does.
     pub(super) capture_mode: u32,
     pub(super) log: VecDeque<String>,
     /// The last refusal, until somebody asks for its reason.
@@ -83,13 +83,13 @@ pub(super) fn lock() -> MutexGuard<'static, Machine> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// Which of the machine's threads this is. The number has no destructor, so that it can be read while the thread
-// ends; see `thread_end`, which gives it back.
+// The number of the machine's thread. It has no destructor, so that it can be read while the thread ends; `thread_end`
+// releases it.
 thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The calling thread ends: the machine lets go of its stack.
+/// The calling thread ends: the machine releases its stack.
 pub(super) fn end_this_thread() {
     if let Some(number) = NUMBER.take() {
         lock().end_thread(number);
@@ -143,7 +143,7 @@ impl Machine {
         &mut self.thread().stack
     }
 
-    /// Sets this thread's mode, and gives the one before. The driver takes any number, and keeps it.
+    /// Sets this thread's mode, and returns the previous one. The driver accepts and keeps any number.
     pub(super) fn exchange_capture_mode(&mut self, mode: u32) -> u32 {
         std::mem::replace(&mut self.thread().capture_mode, mode)
     }
@@ -166,7 +166,7 @@ impl Machine {
         self.idle_threads.push(number);
     }
 
-    /// Refuses a call: the status, and a sentence in this thread's log.
+    /// Refuses a call: with the status, and a sentence in this thread's log.
     pub(super) fn refuse<T>(&mut self, status: CUresult, why: impl fmt::Display) -> Answer<T> {
         let thread = self.thread();
         if thread.log.len() == LOG_LENGTH {
@@ -191,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// Refuses a call that would have crashed the NVIDIA driver, aloud.
+    /// Refuses a call that would have crashed the NVIDIA driver, with a message on standard error.
     pub(super) fn misuse<T>(&mut self, status: CUresult, why: impl fmt::Display) -> Answer<T> {
         self.misuses += 1;
         eprintln!("custack's simulated driver: {why}. The NVIDIA driver would have crashed here.");
@@ -203,7 +203,7 @@ impl Machine {
         self.next_id - 1
     }
 
-    /// Gives a context its handle.
+    /// Allocates a handle for a context.
     pub(super) fn add(&mut self, context: Ctx) -> Handle {
         let reused = if self.reuse_handles { self.freed.pop() } else { None };
         let index = reused.unwrap_or_else(|| {
@@ -214,13 +214,13 @@ impl Machine {
         FIRST_HANDLE + index * HANDLE_STEP
     }
 
-    /// The context behind a handle that the driver has not freed.
+    /// The context of a handle that the driver has not freed.
     pub(super) fn get(&mut self, handle: Handle) -> Option<&mut Ctx> {
         let index = self.index(handle)?;
         self.contexts.get_mut(index)?.as_deref_mut()
     }
 
-    /// As [`get`](Self::get), to look at.
+    /// Like [`get`](Self::get), to look at.
     pub(super) fn peek(&self, handle: Handle) -> Option<&Ctx> {
         self.contexts.get(self.index(handle)?)?.as_deref()
     }
@@ -231,7 +231,7 @@ impl Machine {
             .then_some(offset / HANDLE_STEP)
     }
 
-    /// The context behind a handle; a wild one is a misuse.
+    /// The context of a handle; a wild handle is a misuse.
     pub(super) fn follow(&mut self, handle: Handle, function: &str) -> Answer<&mut Ctx> {
         if self.get(handle).is_none() {
             let what = match self.index(handle) {
@@ -258,7 +258,7 @@ impl Machine {
         self.free_if_unused(handle);
     }
 
-    /// The driver frees a destroyed context when no stack holds it any more; a primary one it keeps for the next
+    /// The driver frees a destroyed context when no stack holds it any more; it keeps a primary context for the next
     /// retain.
     pub(super) fn free_if_unused(&mut self, handle: Handle) {
         let unused =

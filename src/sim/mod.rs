@@ -19,10 +19,10 @@
 //!   reused](reuse_addresses) on request.
 //! * Memory pools, the devices' own and the program's: in chunks of 32 MiB, with thresholds, limits, statistics and
 //!   peaks. An allocation in the order of a stream reuses the address of memory that was freed in the same stream
-//!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for, once
-//!   it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches memory
-//!   before its allocation or after its free, in the order of the streams, fails, and the log says so, where a GPU
-//!   reads and writes what happens to be there. Kinds of pools for other processes or on the host are refused.
+//!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for,
+//!   once it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches
+//!   memory before its allocation or after its free, in the order of the streams, fails, and the log says so, where a
+//!   GPU reads and writes what happens to be there. Kinds of pools for other processes or on the host are refused.
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
@@ -34,18 +34,19 @@
 //! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
 //!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. Loading a module with an
 //!   unsupported instruction fails with `NotSupported`, and the log names the instruction. A kernel that accesses
-//!   invalid addresses, is misaligned, or traps leaves its context in the error that the device would leave. What a kernel
-//!   says of the size of its blocks and clusters is enforced.
-//! * Libraries, which are of no context: modules in each context that uses them, managed variables in common, attributes of
-//!   kernels on each device. Code that does not compile loads, and its first use returns the error, as on an H200.
+//!   invalid addresses, is misaligned, or traps leaves its context in the error that the device would leave. What a
+//!   kernel says of the size of its blocks and clusters is enforced.
+//! * Libraries, which are of no context: modules in each context that uses them, managed variables in common,
+//!   attributes of kernels on each device. Code that does not compile loads, and its first use returns the error, as on
+//!   an H200.
 //! * Linking of PTX. The image is one text again; names that are defined twice or nowhere are refused where an H200
 //!   refuses them.
 //! * Options of the compiler are checked; of what they ask for, only the logs are written.
 //!
 //! # What is not modelled, and why
 //!
-//! * The compiler's checks of types: registers of the wrong type or width, labels and registers declared twice, and targets
-//!   that the device is not are refused by the NVIDIA driver with `InvalidPtx`, and taken here.
+//! * The compiler's checks of types: registers of the wrong type or width, labels and registers declared twice, and
+//!   targets that the device is not are refused by the NVIDIA driver with `InvalidPtx`, and taken here.
 //! * Time. Creating a context takes microseconds, not 0.2 s; copies and kernels take as long as they take on the host.
 //!   Threads of a block run one after the other between barriers, so a kernel whose threads wait for each other without
 //!   a barrier does not end; after some billions of instructions it fails with `LaunchTimeout`.
@@ -64,14 +65,14 @@
 //!   `cuDeviceGetGraphMemAttribute`.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
-//! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default stream,
-//!   and host functions that were pending in other streams when a kernel failed are called; neither is so here. The other
-//!   attributes of streams are refused.
+//! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
+//!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.
+//!   The other attributes of streams are refused.
 //! * Other processes: the handle of an event for them can be had, but no handle can be opened.
-//! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a second
-//!   definition; functions of one text that another calls.
-//! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and the
-//!   kernel runs as without them.
+//! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a
+//!   second definition; functions of one text that another calls.
+//! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and
+//!   the kernel runs as without them.
 //! * Notifications: they can be registered, but none is ever sent.
 //! * The end of a thread, on Windows: its stack is released while the program's thread-locals are being destroyed, in
 //!   their order. The NVIDIA driver releases it after the last of them, and so does this one on Unix.
@@ -187,14 +188,14 @@ pub fn primary_retains(device: usize) -> u32 {
     machine::lock().primary_retains(device)
 }
 
-/// How many allocations of device, managed and page-locked memory are not freed yet, and how many pieces of the program's
-/// own memory are registered.
+/// How many allocations of device, managed and page-locked memory are not freed yet, and how many pieces of the
+/// program's own memory are registered.
 pub fn allocations() -> usize {
     memory::lock().count()
 }
 
-/// How many streams, events, modules, arrays, memory pools, graphs, executable graphs and user objects are not destroyed
-/// yet, by themselves or with their contexts. A user object is there as long as anything keeps it.
+/// How many streams, events, modules, arrays, memory pools, graphs, executable graphs and user objects are not
+/// destroyed yet, by themselves or with their contexts. A user object is there as long as anything keeps it.
 pub fn objects() -> usize {
     let mut machine = machine::lock();
     machine.objects.count() + machine.graphs.count() + memory::lock().count_pools()

@@ -1,4 +1,4 @@
-//! What a context makes and a handle stands for: streams, events, modules, functions, arrays.
+//! The objects that are made in contexts and have handles: streams, events, modules, functions, arrays.
 
 use super::event::Event;
 use super::function::Function;
@@ -42,7 +42,7 @@ impl Object {
     }
 }
 
-/// Handles are not used again, so a stale one is told from a good one.
+/// Handles are not reused, so that a stale one is recognised.
 #[derive(Default)]
 pub(super) struct Objects {
     by_handle: BTreeMap<usize, Object>,
@@ -76,7 +76,7 @@ impl Objects {
         })
     }
 
-    /// The context is gone; what it made stays as something that no context has.
+    /// The context is destroyed; its objects stay without a context.
     pub(super) fn orphan(&mut self, context: Handle) {
         for object in self.by_handle.values_mut() {
             let of = object.context();
@@ -86,8 +86,8 @@ impl Objects {
         }
     }
 
-    /// How many there are that a context has, and libraries; functions go with their modules, and the modules and kernels of
-    /// libraries with those.
+    /// How many there are that a context has, and libraries; functions go with their modules, and the modules and
+    /// kernels of libraries with those.
     pub(super) fn count(&mut self) -> usize {
         let mut counted = 0;
         for object in self.by_handle.values_mut() {

@@ -4,10 +4,10 @@ use super::Stream;
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 
-/// The attribute that is how threads wait.
+/// The attribute for the synchronization policy.
 const SYNCHRONIZATION_POLICY: u32 = 3;
 
-/// The attribute that is the priority.
+/// The attribute for the priority.
 const PRIORITY: u32 = 8;
 /// What the driver returns for a stream whose policy was never set.
 const NOT_TOLD: u32 = u32::MAX;
@@ -16,13 +16,13 @@ const NOT_TOLD: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SynchronizationPolicy {
-    /// As the flags of the context say; the default.
+    /// As the context's flags say; the default.
     Auto = 1,
-    /// It polls without a pause, which is the fastest.
+    /// Poll without a pause, which is the fastest.
     Spin = 2,
-    /// It polls, and yields to other threads in between.
+    /// Poll, and yield to other threads in between.
     Yield = 3,
-    /// It sleeps.
+    /// Sleep.
     BlockingSync = 4,
 }
 
@@ -31,12 +31,12 @@ impl SynchronizationPolicy {
 }
 
 impl Stream {
-    /// How a thread waits that [synchronizes](Self::synchronize) with the stream (CUDA 11.0 and later).
+    /// How threads wait that [synchronize](Self::synchronize) with the stream (CUDA 11.0 and later).
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); [`NotSupported`](CudaError::NotSupported) for a
-    /// policy that has no name here; what the driver returns.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); [`NotSupported`](CudaError::NotSupported) for a policy
+    /// that has no name here; any error of the driver.
     #[doc(alias = "cuStreamGetAttribute")]
     pub fn synchronization_policy(&self) -> CudaResult<SynchronizationPolicy> {
         self.refuse_in_capture("ask for the attributes of a stream")?;
@@ -51,11 +51,11 @@ impl Stream {
         })
     }
 
-    /// Sets how a thread waits that synchronizes with the stream.
+    /// Sets how threads wait that synchronize with the stream.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver returns.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); any error of the driver.
     ///
     /// ```
     /// use custack::stream::{StreamFlags, SynchronizationPolicy};
@@ -75,12 +75,12 @@ impl Stream {
             .with(|driver, stream| driver.stream_set_attribute(stream, SYNCHRONIZATION_POLICY, policy as u32))
     }
 
-    /// Changes the priority, for work that the stream is given from now on (CUDA 11.7 and later). One outside the
-    /// context's [range](crate::context::UnownedContext::stream_priority_range) is moved to its nearer end.
+    /// Sets the priority of later work (CUDA 11.7 and later). A value outside the context's
+    /// [range](crate::context::UnownedContext::stream_priority_range) is clamped to it.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver returns.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias = "cuStreamSetAttribute")]
     pub fn set_priority(&self, priority: i32) -> CudaResult<()> {
         self.refuse_in_capture("set the attributes of a stream")?;

@@ -1,6 +1,6 @@
 //! [`BorrowedStream`]: a stream with another owner.
 
-// Handles that the caller or a borrow vouches for.
+// The caller or a borrow vouches for the handles.
 #![allow(unsafe_code)]
 
 use super::Stream;
@@ -12,8 +12,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// A stream with another owner, which lives at least as long as `'a`. Dropping this does not destroy the stream. It derefs
-/// to [`Stream`], so it can be used wherever a `&Stream` is expected.
+/// A stream with another owner, which lives at least as long as `'a`. Dropping this does not destroy the stream. It
+/// derefs to [`Stream`].
 ///
 /// ```
 /// use custack::stream::{BorrowedStream, Stream, StreamFlags};
@@ -47,13 +47,13 @@ pub struct BorrowedStream<'a> {
 }
 
 impl BorrowedStream<'_> {
-    /// A stream from a raw handle of other code; null, 1 and 2 are the default streams of the current context, as they are
-    /// for the driver. The driver tells which context the stream belongs to.
+    /// A stream from a raw handle of other code; null, 1 and 2 are the default streams of the current context, as they
+    /// are for the driver. The driver says which context the stream belongs to.
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](CudaError::InvalidContext) for a default stream where no context is current; what the driver
-    /// returns.
+    /// [`InvalidContext`](CudaError::InvalidContext) for a default stream if no context is current; any error of the
+    /// driver.
     ///
     /// # Safety
     ///
@@ -65,7 +65,8 @@ impl BorrowedStream<'_> {
         } else if raw == CU_STREAM_PER_THREAD {
             Resource::implicit(raw, UnownedContext::of_this_thread()?, true)
         } else {
-            // SAFETY: the caller vouches for the handle, and the driver for the context, which lives as long.
+            // SAFETY: the caller vouches for the handle, and the driver for the context, which lives as long as the
+            // stream.
             unsafe {
                 let context = driver()?.stream_get_ctx(Held::new(raw))?;
                 let context = UnownedContext::from_raw(context);

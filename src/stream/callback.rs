@@ -1,6 +1,6 @@
-//! Functions of the program that a stream calls.
+//! Functions of the program that a stream calls (callbacks).
 
-// The function that the driver calls gets a pointer back that was given away.
+// The function that the driver calls gets back a pointer that was passed to the driver.
 #![allow(unsafe_code)]
 
 use super::Stream;
@@ -12,18 +12,18 @@ use std::os::raw::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Stream {
-    /// Has the function called, once, when all work given so far is done; work given later waits for it. It is told
-    /// whether the work before it failed.
+    /// Queues a function, which is called once, when all earlier work is done; later work waits for it. Its argument
+    /// says whether the earlier work failed.
     ///
-    /// It runs on a thread of the driver's, where every driver call is refused with
-    /// [`NotPermitted`](CudaError::NotPermitted). What it drops there, owners, streams, memory, is destroyed soon after
-    /// ([`wait_until_retired`](crate::context::wait_until_retired)). A panic in it goes no further than a report. If the context is
-    /// destroyed before the stream gets there, the function may never be called.
+    /// It runs on a thread of the driver, where every driver call is refused with
+    /// [`NotPermitted`](CudaError::NotPermitted). Owners, streams and memory that it drops are destroyed soon after
+    /// ([`wait_until_retired`](crate::context::wait_until_retired)). A panic in it is only reported. If the context is
+    /// destroyed before the stream reaches it, the function may never be called.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); what the driver answers. The function is dropped then, and
-    /// not called any more.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or any error of the driver. The function is dropped then,
+    /// without being called.
     #[doc(alias = "cuStreamAddCallback")]
     pub fn add_callback<T>(&self, callback: Box<T>) -> CudaResult<()>
     where
@@ -37,8 +37,8 @@ impl Stream {
             unsafe { driver.stream_add_callback(stream, Some(call::<T>), data) }
         });
         if added.is_err() {
-            // A driver that fails may have taken the callback first, and call it yet. So it keeps its count, for good
-            // if it never calls, and finds nothing there.
+            // A driver that fails may have taken the callback first, and may still call it. So the driver keeps its
+            // count, for ever if it never calls, but finds no function there.
             drop(take(&waiting));
         }
         added
@@ -52,18 +52,18 @@ fn take<T>(waiting: &Waiting<T>) -> Option<Box<T>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// What the driver calls.
+/// The function that the driver calls.
 unsafe extern "C" fn call<T>(_stream: CUstream, status: CUresult, data: *mut c_void)
 where
     T: FnOnce(CudaResult<()>) + Send + 'static,
 {
     let status = CudaError::from_code(status).map_or(Ok(()), Err);
-    // SAFETY: the count that was given away with this call.
+    // SAFETY: the count that was passed to the driver with this call.
     let waiting = unsafe { Arc::from_raw(data.cast::<Waiting<T>>()) };
     as_host_function(|| {
         let Some(callback) = take(&waiting) else { return };
         if !report::contained(|| callback(status)) {
-            report::warn(format_args!("a callback of a stream panicked"));
+            report::warn(format_args!("a stream's callback panicked"));
         }
     });
 }

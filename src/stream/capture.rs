@@ -1,5 +1,4 @@
-//! What can be asked of any stream about captures, and the mode of a thread. Capturing itself is written where
-//! [graphs](crate::graph) are.
+//! The capture status of a stream, and the capture mode of a thread. Capturing itself is in [`graph`](crate::graph).
 
 use super::Stream;
 use crate::context::captures::{self, Member};
@@ -11,32 +10,32 @@ use crate::report;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a capture forbids while it is in progress, of the calls that cannot be captured and that the graph would lack
-/// (allocating, freeing, waiting, asking); and of a thread, what captures may forbid it.
+/// The mode of a capture, or of a thread: which threads a capture forbids calls that cannot be captured (allocating,
+/// freeing, waiting, querying), and by which captures a thread is affected.
 ///
-/// Such a call fails where it is forbidden, and breaks the capture. custack refuses it before the driver is asked, where it
-/// knows of the capture, and then nothing is broken. What a destructor does is never forbidden.
+/// A forbidden call fails and breaks the capture. If custack knows of the capture, it refuses the call before the
+/// driver is called, and the capture is not broken. Destructors are never affected.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CaptureMode {
-    /// To every thread; of a thread: what any capture forbids. What threads begin with.
+    /// A capture forbids them to all threads; a thread is affected by all such captures. The initial mode of a thread.
     Global = 0,
-    /// To the thread that began it; of a thread: what its own captures forbid.
+    /// A capture forbids them to the thread that began it; a thread is affected by its own captures.
     ThreadLocal = 1,
-    /// To none; of a thread: nothing but what necessarily conflicts.
+    /// A capture forbids them to no thread; a thread is affected only by calls that necessarily conflict.
     Relaxed = 2,
 }
 
-/// Whether a stream captures.
+/// The capture status of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CaptureStatus {
-    /// It does not.
+    /// It is not capturing.
     None,
-    /// It does.
+    /// It is capturing.
     Active,
-    /// It did, and a forbidden call has broken the capture, which yet has to be ended.
+    /// A forbidden call has broken its capture, which must still be ended.
     Invalidated,
 }
 
@@ -52,7 +51,7 @@ impl CaptureStatus {
 }
 
 impl Stream {
-    /// Whether the stream captures: begun here, or joined to the capture of another by an event.
+    /// Whether the stream is capturing: because the capture began here, or because the stream joined it by an event.
     ///
     /// # Errors
     ///
@@ -71,8 +70,7 @@ impl Stream {
         CaptureStatus::from_raw(self.inner.with(Driver::stream_is_capturing)?)
     }
 
-    /// The driver's number of the capture that the stream is in, never used again in this process; `None` if it is in
-    /// none, or in one that is broken.
+    /// The driver's id of the stream's capture, never reused in this process; `None` if it has none, or a broken one.
     ///
     /// # Errors
     ///
@@ -85,8 +83,8 @@ impl Stream {
 }
 
 impl Stream {
-    /// What is to be known of the stream while it captures, before it does: then to ask for its flags would break the
-    /// capture.
+    /// What must be known about the stream during a capture. It is queried before, because querying the flags would
+    /// break the capture.
     pub(crate) fn member(&self) -> CudaResult<(Member, Pin)> {
         let (flags, pin) =
             self.inner.with_pin(|driver, stream| match driver.stream_is_capturing(stream)? {
@@ -101,7 +99,7 @@ impl Stream {
 }
 
 impl Stream {
-    /// Waits for an event, by `wait`, and notes if the stream joins the capture that the event is of.
+    /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
     #[inline]
     pub(crate) fn waiting(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
         if captures::any() { self.waiting_in_captures(event, wait) } else { wait() }
@@ -115,7 +113,7 @@ impl Stream {
         if captures::of_event(event).is_none() || captures::of_stream(stream).is_some() {
             return wait();
         }
-        // Asked now, because it cannot be when it is capturing. What other code captures is not known here.
+        // Queried now, because that is forbidden during the capture. Captures of other code are not known here.
         let member = match self.member() {
             Err(CudaError::IllegalState) => return wait(),
             member => member?,
@@ -126,7 +124,7 @@ impl Stream {
     }
 }
 
-/// Destroys a stream. A capture that began in it and was not ended is lost with it: that is ended, and reported.
+/// Destroys a stream. A capture that began in it and was not ended is ended, and reported as lost.
 pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     if captures::any() {
         let at = stream.address();
@@ -144,14 +142,14 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
     driver.stream_destroy(stream)
 }
 
-/// Ends a capture whose graph nobody wants.
+/// Ends a capture and destroys its graph.
 fn end_and_discard(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph))
 }
 
-/// A thread's [`CaptureMode`], until this is dropped: then it is what it was before.
+/// A guard of this thread's [`CaptureMode`]; dropping it restores the previous mode.
 ///
-/// It is of the thread that made it, and goes with the scope that has it.
+/// It cannot leave the thread.
 ///
 /// ```
 /// use custack::stream::{CaptureMode, ThreadCaptureMode};
@@ -169,18 +167,18 @@ pub struct ThreadCaptureMode {
 }
 
 impl ThreadCaptureMode {
-    /// Gives this thread the mode.
+    /// Sets this thread's mode.
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// Any error of the driver.
     #[doc(alias = "cuThreadExchangeStreamCaptureMode")]
     pub fn exchange(mode: CaptureMode) -> CudaResult<ThreadCaptureMode> {
         let mode = Mode::exchange(driver()?, mode as u32)?;
         Ok(ThreadCaptureMode { mode, not_send: PhantomData })
     }
 
-    /// The mode that was before, and that will be again; `None` if other code has given the thread one without a name.
+    /// The previous mode, which will be restored; `None` if it has no name here.
     pub fn previous(&self) -> Option<CaptureMode> {
         let modes = [CaptureMode::Global, CaptureMode::ThreadLocal, CaptureMode::Relaxed];
         modes.into_iter().find(|mode| *mode as u32 == self.mode.before())

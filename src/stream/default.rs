@@ -6,14 +6,14 @@ use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// The default stream of a context. Work without a stream is in it, such as a plain copy, and so is what other code gives
-/// the NULL stream.
+/// The default stream of a context. Work without a stream, such as a plain copy, is in it, and so is the work of other
+/// code in the NULL stream.
 ///
-/// Its work waits for what all streams of the context were given before, unless they are
-/// [`NON_BLOCKING`](super::StreamFlags::NON_BLOCKING), and what they are given later waits for it. It cannot be captured.
+/// Its work waits for all earlier work of the context's streams, and their later work waits for it, unless they are
+/// [`NON_BLOCKING`](super::StreamFlags::NON_BLOCKING). It cannot be captured.
 ///
-/// The driver takes it for that of whatever context is current; this one is of its own context on every thread, at the
-/// cost of a scope where that is not current. It derefs to [`Stream`], and is never destroyed.
+/// For the driver it is the stream of whatever context is current. This one is that of its own context on every thread,
+/// at the cost of a scope where that context is not current. It derefs to [`Stream`], and is never destroyed.
 ///
 /// ```
 /// use custack::stream::LegacyStream;
@@ -28,7 +28,7 @@ use std::ops::Deref;
 pub struct LegacyStream(Stream);
 
 impl LegacyStream {
-    /// That of this context. It can be had of a context that is destroyed too, and reports so.
+    /// The default stream of this context. For a destroyed context every call with it returns `ContextIsDestroyed`.
     pub fn of<C: ContextHandle>(context: &C) -> LegacyStream {
         let context = context.as_unowned().clone();
         LegacyStream(Resource::implicit(CU_STREAM_LEGACY, context, false).into())
@@ -49,10 +49,10 @@ impl Deref for LegacyStream {
     }
 }
 
-/// The default stream that the calling thread has in a context, beside those of other threads. It waits for the
-/// [legacy](LegacyStream) one, and that for it, as a stream without flags does.
+/// The default stream that the calling thread has in a context, beside those of other threads. It and the
+/// [legacy](LegacyStream) stream wait for each other, as with a stream without flags.
 ///
-/// It cannot leave its thread; where a `&Stream` that it gave out has, every call returns
+/// It cannot leave its thread; if a `&Stream` from it does, every call there returns
 /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle). It derefs to [`Stream`], and is never destroyed.
 ///
 /// ```
@@ -74,12 +74,12 @@ impl Deref for LegacyStream {
 #[derive(Debug)]
 pub struct PerThreadStream {
     stream: Stream,
-    /// It is about one thread: neither `Send` nor `Sync`.
+    /// It belongs to one thread: neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
 impl PerThreadStream {
-    /// That of the calling thread in this context.
+    /// The default stream of the calling thread in this context.
     pub fn of<C: ContextHandle>(context: &C) -> PerThreadStream {
         let context = context.as_unowned().clone();
         let inner = Resource::implicit(CU_STREAM_PER_THREAD, context, true);

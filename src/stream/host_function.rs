@@ -1,6 +1,6 @@
 //! Functions of the program that a stream calls once, unless its context is in error.
 
-// The driver is told what to call.
+// The driver gets a function to call.
 #![allow(unsafe_code)]
 
 use super::Stream;
@@ -12,22 +12,20 @@ use crate::report;
 use std::os::raw::c_void;
 
 impl Stream {
-    /// Calls the function, once, when all work given so far is done; work given later waits for it.
+    /// Queues a function, which is called once, when all earlier work is done; later work waits for it.
     ///
-    /// It runs on a thread of the driver's, as a [callback](Self::add_callback) does: driver calls are refused there,
-    /// what it drops is destroyed soon after, and a panic in it goes no further than a report.
+    /// It runs on a thread of the driver, like a [callback](Self::add_callback): driver calls are refused there, what
+    /// it drops is destroyed soon after, and a panic in it is only reported.
     ///
-    /// If the context is in error when the stream gets there, the function is not called: that is the driver's rule, and
-    /// the difference to a callback, which is told the error. Then it is dropped when the context is destroyed, or, of a
-    /// primary one, with the last share; it stays if other code made and destroys the context. A function that must hear
-    /// of failures is a callback.
+    /// Unlike a callback, which gets the error, the function is not called if the context is in error by then: that is
+    /// the driver's rule. It is then dropped when the context is destroyed (a primary one with its last share), or
+    /// never if other code made and destroys the context. Use a callback for a function that must learn of failures.
     ///
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
     /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while the stream is capturing, because a graph
-    /// would call the function at every launch; what the driver returns. The function is dropped then, and not called any
-    /// more.
+    /// would call the function at every launch; any error of the driver. The function is then dropped without a call.
     ///
     /// ```
     /// use custack::stream::{Stream, StreamFlags};
@@ -54,18 +52,18 @@ impl Stream {
         let key = self.context().promise(function);
         let asked = self.inner.with(|driver, stream| {
             refuse_while_capturing(driver, stream)?;
-            // SAFETY: `call` takes the function that has this key, if there is one, and that is so only once.
+            // SAFETY: `call` takes the function with this key, which exists only once.
             unsafe { driver.launch_host_func(stream, Some(call), key as usize as *mut c_void) }
         });
         if asked.is_err() {
-            // A driver that fails may have taken it first, and call it yet: then it finds nothing.
+            // A driver that fails may have taken the function all the same, and may still call it: then it finds none.
             drop(promised::take(key));
         }
         asked.map(|()| key)
     }
 }
 
-/// Refuses what a capture would have done at every launch of its graph.
+/// Refuses a function that a graph would call at every launch.
 #[doc(alias = "cuStreamIsCapturing")]
 pub(super) fn refuse_while_capturing(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     if driver.stream_is_capturing(stream)? == 0 {
@@ -75,7 +73,7 @@ pub(super) fn refuse_while_capturing(driver: &Driver, stream: Held<'_, CUstream>
         .note(format_args!("to do once what a graph would do at every launch: the stream is capturing")))
 }
 
-/// What the driver calls, with a key in place of a pointer.
+/// The function that the driver calls, with a key in place of a pointer.
 unsafe extern "C" fn call(key: *mut c_void) {
     as_host_function(|| {
         let Some(function) = promised::take(key.addr() as u64) else { return };

@@ -1,4 +1,4 @@
-//! Streams that wait for each other, by an event that each of them keeps.
+//! Streams that wait for each other by events, which are made once and reused.
 
 use super::Stream;
 use crate::context::{Resource, captures};
@@ -7,16 +7,15 @@ use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
 
 impl Stream {
-    /// Has the other streams' later work wait for what this one has been given so far. They may be of other contexts and
+    /// Makes the other streams' later work wait for the present work of this stream. They may be of other contexts and
     /// devices.
     ///
-    /// It costs one driver call and one more for each of them; an event without timing, made at the first time, is used
-    /// again.
+    /// It costs one driver call, and one more for each of them. The event, without timing, is made once and reused.
     ///
     /// # Errors
     ///
-    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), of any of them; what the driver returns. Some of the streams may
-    /// wait all the same.
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), for any of them; any error of the driver.
+    /// Some of the streams may wait all the same.
     ///
     /// ```
     /// use custack::stream::{Stream, StreamFlags};
@@ -44,10 +43,10 @@ impl Stream {
         others.try_for_each(|other| other.wait_for(mark))
     }
 
-    /// Has this stream's later work wait for what the other streams have been given so far. They may be of other contexts
-    /// and devices.
+    /// Makes this stream's later work wait for the present work of the other streams. They may be of other contexts and
+    /// devices.
     ///
-    /// It costs two driver calls for each of them; the events, without timing, are made at the first time and used again.
+    /// It costs two driver calls for each of them. The events, without timing, are made once and reused.
     ///
     /// # Errors
     ///
@@ -57,8 +56,8 @@ impl Stream {
         others.into_iter().try_for_each(|other| self.wait_for(other.marked()?))
     }
 
-    /// The event, recorded behind what the stream has. If two threads do this at once, both get the later mark, and wait
-    /// for more than they need.
+    /// The event, recorded after the present work. If two threads do this at the same time, both get the later marker,
+    /// and wait for more than they need.
     fn marked(&self) -> CudaResult<&Resource<CUevent>> {
         let mark = self.inner.mark()?;
         mark.with_both(&self.inner, Driver::event_record)?;

@@ -1,8 +1,8 @@
-//! Streams: work that the device does in its order, while the program goes on.
+//! Streams: work that the device does in order, while the program continues.
 //!
-//! A [`Stream`] belongs to the context that was current when it was made, and remembers it: it works on any thread,
-//! whatever is current there. Work of one stream is done in the order in which it was given; streams among each other
-//! are ordered by [events](crate::event).
+//! A [`Stream`] belongs to the context that was current when it was made, and works on any thread, whatever is current
+//! there. Work in one stream is done in the order in which it was submitted; [events](crate::event) order the work of
+//! several streams.
 //!
 //! ```
 //! use custack::stream::{Stream, StreamFlags};
@@ -25,7 +25,7 @@
 //!
 //! The last three deref to [`Stream`]: they can be used wherever a `&Stream` is asked for.
 
-// Raw handles from the caller, and flags of the driver's.
+// Raw handles from the caller, and the driver's flags.
 #![allow(unsafe_code)]
 
 mod attributes;
@@ -56,41 +56,42 @@ use std::ptr;
 use std::sync::Arc;
 
 bitflags! {
-    /// How a stream is made.
+    /// Options for making a stream.
     pub struct StreamFlags: u32 {
         /// No flag.
         const DEFAULT = 0x00;
-        /// The stream does not wait for the [legacy default stream](super::LegacyStream), nor that for it. Copies without
-        /// a stream are in that one, and often the work of other code.
+        /// The stream and the [legacy default stream](super::LegacyStream) do not wait for each other. Copies without a
+        /// stream are in that one, and often the work of other code.
         const NON_BLOCKING = 0x01;
     }
 }
 
 bitflags! {
-    /// How a stream waits for an event.
+    /// Options for waiting for an event.
     pub struct StreamWaitEventFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
-        /// In a capture: the graph waits, at each launch, for what the event was last recorded for outside of it.
+        /// In a capture: at each launch the graph waits for the event's last record outside the graph.
         const EXTERNAL = 0x1;
     }
 }
 
 /// A stream of work; see the [module](self).
 ///
-/// It may be used by several threads at once. Dropping it does not wait for its work, which goes on. A stream that
-/// outlives its context is inert. One in whose order memory was allocated is destroyed when that memory is gone too.
+/// It may be used by several threads at once. Dropping it does not wait for its work, which continues. A stream that
+/// outlives its context is inert. If memory was allocated in its order, it is destroyed after the last of that memory.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Stream {
-    // At offset 0: programs in the wild read the handle there.
+    // At offset 0: existing programs read the handle there.
     raw: CUstream,
     inner: Arc<Shared>,
 }
 
-// SAFETY: the pointer is a handle, and the driver's functions may be called on any thread, with the handles of any thread.
+// SAFETY: the pointer is a handle, and the driver's functions may be called on any thread, with the handles of any
+// thread.
 unsafe impl Send for Stream {}
-// SAFETY: as above; they may be called on several at once, too.
+// SAFETY: as above, and on several threads at once.
 unsafe impl Sync for Stream {}
 
 impl From<Resource<CUstream>> for Stream {
@@ -101,8 +102,8 @@ impl From<Resource<CUstream>> for Stream {
 
 impl UnownedContext {
     /// Makes a stream in this context, whatever is current. A priority outside the context's
-    /// [range](UnownedContext::stream_priority_range) is moved to its nearer end;
-    /// [`get_priority`](Stream::get_priority) tells which it has got.
+    /// [range](UnownedContext::stream_priority_range) is clamped to it; [`get_priority`](Stream::get_priority) returns
+    /// the result.
     ///
     /// # Errors
     ///
@@ -130,8 +131,8 @@ impl UnownedContext {
 
 impl Stream {
     /// Makes a stream in the current context. A priority outside the context's range
-    /// ([`stream_priority_range`](UnownedContext::stream_priority_range)) is moved to its nearer end; lower numbers go
-    /// first.
+    /// ([`stream_priority_range`](UnownedContext::stream_priority_range)) is clamped to it; lower numbers have
+    /// precedence.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl Stream {
         Resource::make(make, destroy).map(Stream::from)
     }
 
-    /// The flags that the stream was made with; bits that have no name are kept.
+    /// The flags that the stream was made with, including bits without a name.
     ///
     /// # Errors
     ///
@@ -153,11 +154,11 @@ impl Stream {
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
         self.refuse_in_capture("ask for the flags of a stream")?;
         let bits = self.inner.with(Driver::stream_get_flags)?;
-        // SAFETY: any bits are good; the driver may have newer ones.
+        // SAFETY: any bits are valid; the driver may have newer flags.
         Ok(unsafe { StreamFlags::from_bits_unchecked(bits) })
     }
 
-    /// The priority that the stream has got.
+    /// The stream's actual priority.
     ///
     /// # Errors
     ///
@@ -167,7 +168,7 @@ impl Stream {
         self.inner.with(Driver::stream_get_priority)
     }
 
-    /// The driver's own number of the stream, never used again in this process (CUDA 12.0 and later).
+    /// The driver's own number of the stream, never reused in this process (CUDA 12.0 and later).
     ///
     /// # Errors
     ///
@@ -179,22 +180,22 @@ impl Stream {
         self.inner.with(Driver::stream_get_id)
     }
 
-    /// The context that the stream is of.
+    /// The stream's context.
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
 
-    /// The device that the stream's work is done on.
+    /// The device that the stream's work runs on.
     ///
     /// # Errors
     ///
-    /// Like [`UnownedContext::device`]: none, but of a context of other code whose device is not known yet.
+    /// Like [`UnownedContext::device`]: only for a context of other code whose device is not known yet.
     #[doc(alias = "cuStreamGetDevice")]
     pub fn device(&self) -> CudaResult<Device> {
         self.inner.context().device()
     }
 
-    /// Whether all work given so far is done.
+    /// Whether all work submitted so far is done.
     ///
     /// # Errors
     ///
@@ -209,7 +210,7 @@ impl Stream {
         }
     }
 
-    /// Waits until all work given so far is done.
+    /// Waits until all work submitted so far is done.
     ///
     /// # Errors
     ///
@@ -225,12 +226,12 @@ impl Stream {
         self.raw
     }
 
-    /// Gives the stream away: it is not destroyed, and whoever has the handle owns it. Memory that was allocated in its
-    /// order goes on using it: whoever destroys it must have dropped that memory first.
+    /// Gives up ownership: the stream is not destroyed, and whoever has the handle owns it. Memory that was allocated
+    /// in its order continues to use it, and must be dropped before the stream is destroyed.
     pub fn into_raw(self) -> CUstream {
         match Arc::try_unwrap(self.inner) {
             Ok(shared) => shared.into_stream().into_raw(),
-            // Never destroyed by what shares it.
+            // Makes the handle foreign, so that what shares it never destroys it.
             Err(shared) => {
                 std::mem::forget(shared);
                 self.raw
@@ -238,7 +239,7 @@ impl Stream {
         }
     }
 
-    /// Takes ownership of a stream of the current context, made elsewhere or given away with
+    /// Takes ownership of a stream of the current context, made elsewhere or given up with
     /// [`into_raw`](Self::into_raw).
     ///
     /// # Errors
@@ -249,7 +250,7 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The handle is a stream's of the current context, and nothing else will destroy it.
+    /// The handle is that of a stream of the current context, and nothing else will destroy it.
     pub unsafe fn from_raw(raw: CUstream) -> CudaResult<Stream> {
         let context = UnownedContext::of_this_thread()?;
         if [ptr::null_mut(), CU_STREAM_LEGACY, CU_STREAM_PER_THREAD].contains(&raw) {
@@ -257,31 +258,31 @@ impl Stream {
                 CudaError::InvalidHandle.note(format_args!("to own {raw:p}, which is a default stream"))
             );
         }
-        // SAFETY: the caller vouches for it.
+        // SAFETY: as the caller guarantees.
         Ok(unsafe { Resource::new(raw, context, destroy) }.into())
     }
 
-    /// Destroys the stream, and gives the error and the stream back if that fails. A stream in whose order memory was
+    /// Destroys the stream; if that fails, returns the error and the stream. A stream in whose order memory was
     /// allocated that is not freed yet is destroyed with the last of it.
     ///
     /// # Errors
     ///
-    /// What the driver answers. It may have destroyed the stream all the same, so the one that comes back answers
-    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
-    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it as it was.
+    /// Any error of the driver. It may have destroyed the stream all the same, so the returned one refuses every use
+    /// with [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is the stream unchanged.
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
         let Some(shared) = Arc::into_inner(stream.inner) else { return Ok(()) };
         shared.into_stream().drop().map_err(|(error, stream)| (error, Stream::from(stream)))
     }
 
-    /// Waits until all work given so far is done, and destroys the stream, whether or not the work failed.
+    /// Waits until all work submitted so far is done, and destroys the stream, whether or not the work failed.
     ///
     /// # Errors
     ///
-    /// The error of work that failed, else that of destroying; with it comes a stream on which every call returns
-    /// [`InvalidHandle`](CudaError::InvalidHandle), and whose drop does nothing. Nothing was done, and the stream is as it
-    /// was, after [`NotPermitted`](CudaError::NotPermitted), in a host function, and after
+    /// The error of work that failed, else that of destroying the stream. On the returned stream every call returns
+    /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing. The stream is unchanged only after
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, and
     /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported), while it is capturing.
     ///
     /// ```
@@ -310,20 +311,20 @@ impl Stream {
         }
     }
 
-    /// The same stream, destroyed with the last of both.
+    /// The same stream; it is destroyed when both are dropped.
     fn share(&self) -> Stream {
         Stream { raw: self.raw, inner: Arc::clone(&self.inner) }
     }
 
-    /// Refuses what a capture that is in progress would be broken by: of this stream, or of another.
+    /// Refuses a call that would break a capture of this stream, or one that is in progress elsewhere.
     #[inline]
     fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
         self.refuse_in_capture(what)?;
         refuse_unsafe(what)
     }
 
-    /// What tells the stream from all others in the list of captures. The driver's handles of default streams stand for
-    /// one in each context, and one of them for one on each thread.
+    /// The key of the stream in the list of captures. It is not the raw handle, because the default streams have the
+    /// same raw handles in every context, and on every thread.
     #[inline]
     pub(crate) fn key(&self) -> usize {
         let at = self.inner.raw().addr();
@@ -334,14 +335,15 @@ impl Stream {
         (thread as usize) << 32 | (self.context().id() as usize) << 2 | at
     }
 
-    /// Refuses what no graph can have, if the stream captures, and what would wait for one that does.
+    /// Refuses a call that cannot be captured if the stream is capturing, and one that would wait for a capturing
+    /// stream.
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
         captures::refuse_in(self.key(), what)?;
         self.refuse_by_default(what)
     }
 
-    /// Refuses work in the legacy stream while a stream captures for which that would wait.
+    /// Refuses work in the legacy stream while a stream is capturing that it would wait for.
     #[inline]
     pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<()> {
         let is_legacy = || self.inner.raw().addr() <= CU_STREAM_LEGACY.addr();

@@ -1,6 +1,6 @@
-//! Work that may use what the caller has borrowed: done before the call that gave it returns.
+//! Work on borrowed memory, which is done before the call that submitted it returns.
 
-// Lets the driver have functions that borrow, and waits for them.
+// Passes functions that borrow to the driver, and waits for them.
 #![allow(unsafe_code)]
 
 use super::{Stream, host_function};
@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 impl Stream {
-    /// Lets a closure give the stream work that uses borrowed memory, and waits until all of it is done before it returns:
-    /// also if the closure fails or panics, and whatever is forgotten in it.
+    /// Calls a closure that submits work on borrowed memory to the stream, and waits for all of that work before it
+    /// returns, even if the closure fails, panics or forgets values.
     ///
-    /// Nobody else can reach the stream meanwhile, so that it cannot begin to capture: a graph would keep what is only
-    /// borrowed. That is why the default streams, which anybody can reach, and borrowed ones have no scope. The context is kept at the driver, even if its owner is dropped in the closure.
+    /// The stream is borrowed exclusively, so that it cannot begin to capture: a graph would keep what is only
+    /// borrowed. So default streams and borrowed streams, which other code can use at the same time, have no scope. The
+    /// context is kept at the driver, even if its owner is dropped in the closure.
     ///
     /// # Errors
     ///
@@ -43,7 +44,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     ///
-    /// What is lent to the stream is not free again before the scope is over:
+    /// What the stream uses stays borrowed until the scope ends:
     ///
     /// ```compile_fail,E0499
     /// # let context = custack::quick_init().unwrap();
@@ -68,14 +69,14 @@ impl Stream {
             waited: AtomicBool::new(false),
         };
         let scope = SyncScope { work: &work, scope: PhantomData, env: PhantomData };
-        // After a panic `work` waits where it is dropped.
+        // After a panic the drop of `work` waits.
         let result = f(&scope);
         let waited = work.wait();
         result.and_then(|value| waited.map(|()| value))
     }
 }
 
-/// What [`Stream::sync_scope`] lends its closure: takes work that may borrow whatever outlives the scope.
+/// The argument of the closure of [`Stream::sync_scope`]: accepts work that may borrow what outlives the scope.
 #[derive(Debug)]
 pub struct SyncScope<'scope, 'env: 'scope> {
     work: &'scope Work<'env>,
@@ -84,7 +85,7 @@ pub struct SyncScope<'scope, 'env: 'scope> {
 }
 
 impl<'scope> SyncScope<'scope, '_> {
-    /// Like [`Stream::launch_host_func`], of a function that may borrow.
+    /// Like [`Stream::launch_host_func`], for a function that may borrow.
     ///
     /// If the work before it fails, it is dropped at the end of the scope without having been called.
     ///
@@ -98,8 +99,8 @@ impl<'scope> SyncScope<'scope, '_> {
     {
         let scoped = Scoped { function, unfinished: Unfinished::one_more(&self.work.unfinished) };
         let function: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || scoped.call());
-        // SAFETY: only the lifetime changes. The scope does not end before `unfinished` in it is dropped, which is so when
-        // the function was called, or dropped uncalled; and both drop what it borrows first.
+        // SAFETY: only the lifetime changes. The scope does not end before `unfinished` is dropped, which happens after
+        // the function was called or dropped; and either drops what it borrows first.
         let function =
             unsafe { mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, promised::Function>(function) };
         let key = self.work.stream.promise(function)?;
@@ -107,7 +108,7 @@ impl<'scope> SyncScope<'scope, '_> {
         Ok(())
     }
 
-    /// The stream, for what the scope has no method for, such as a kernel's launch or an event.
+    /// The stream, for calls that the scope has no method for, such as launches and events.
     ///
     /// # Safety
     ///
@@ -117,17 +118,17 @@ impl<'scope> SyncScope<'scope, '_> {
         self.work.stream
     }
 
-    /// Like [`stream`](Self::stream), for what custack gives it.
+    /// Like [`stream`](Self::stream), for work that custack submits.
     pub(crate) fn lend(&self, work: impl FnOnce(&Stream) -> CudaResult<()>) -> CudaResult<()> {
         work(self.work.stream)
     }
 }
 
-/// What a scope has given its stream.
+/// The work that a scope has submitted.
 #[derive(Debug)]
 struct Work<'env> {
     stream: &'env Stream,
-    /// Keeps the stream, and what its work uses of the context, at the driver.
+    /// Keeps the context at the driver, and so the stream and what its work uses.
     pin: Pin,
     keys: Mutex<Vec<u64>>,
     unfinished: Arc<Unfinished>,
@@ -135,20 +136,20 @@ struct Work<'env> {
 }
 
 impl Work<'_> {
-    /// Returns when nothing that was lent is used any more, with the error of the work.
+    /// Waits until nothing borrowed is used any more; returns the error of the work.
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
-        // A capture of another stream on this thread would forbid to wait, and one on any thread could be broken by it.
-        // Unless the driver is so old that it has no such modes, and no captures either.
+        // Waiting can be forbidden by a capture of another stream, and break it, so the thread is in the relaxed mode.
+        // A driver too old for that mode has no captures either.
         let _relaxed = driver().and_then(|driver| Mode::exchange(driver, RELAXED)).ok();
         let synchronized = || self.stream.inner.with_pinned(&self.pin, Driver::stream_synchronize);
         let waited = synchronized().unwrap_or(Ok(()));
         if waited.is_err() {
-            // It may have failed without having waited. A context that is in error says so again, and does nothing more.
+            // A failed call may not have waited. A context in error returns the error again, and runs nothing more.
             let all = || self.pin.context().dispose(Driver::ctx_synchronize);
             let _ = synchronized().filter(Result::is_ok).or_else(all);
         }
-        // What the driver has not called it will not find.
+        // The driver finds no function that it has not called yet.
         for function in lock(&self.keys).drain(..).filter_map(promised::take).collect::<Vec<_>>() {
             report::contained(|| drop(function));
         }
@@ -168,7 +169,7 @@ impl Drop for Work<'_> {
     }
 }
 
-/// A function and, dropped after it, what tells that it is over.
+/// A function, and what reports its end, which is dropped after it.
 struct Scoped<F> {
     function: F,
     unfinished: One,
@@ -181,7 +182,7 @@ impl<F: FnOnce()> Scoped<F> {
     }
 }
 
-/// How many functions of a scope are not over.
+/// The number of functions of a scope that have not ended.
 #[derive(Debug, Default)]
 struct Unfinished {
     count: Mutex<usize>,

@@ -1,6 +1,6 @@
-//! What a stream shares with the memory that is allocated in its order: the handle, until the last of them is gone.
+//! The handle that a stream shares with the memory that is allocated in its order.
 
-// A number leads back to what it was given to.
+// A number is turned back into a reference to its stream.
 #![allow(unsafe_code)]
 
 use super::mark::destroy_mark;
@@ -14,26 +14,26 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A stream's handle. Memory whose home the stream is frees in it, so the stream is destroyed when the program has
-/// dropped it and all such memory is gone.
+/// A stream's handle. Memory whose home the stream is is freed in it, so the stream is destroyed when the program has
+/// dropped it and all such memory is freed.
 #[derive(Debug)]
 pub(crate) struct Shared {
     stream: Resource<CUstream>,
-    /// An event for those who are to wait for the stream; made at first need. It is only ever recorded in this stream,
-    /// so whoever finds a later mark than he made waits for more, and never for less.
+    /// An event for others to wait for; made when first needed. It is only recorded in this stream, so a thread that
+    /// finds a later marker than its own waits for more, never for less.
     mark: OnceLock<Box<Resource<CUevent>>>,
-    /// From the first memory on.
+    /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
 }
 
-/// The event is not for measuring.
+/// The flag for an event without timing.
 const DISABLE_TIMING: u32 = 2;
 
-/// Streams by number, from [`NUMBERS`] on: those below are contexts'.
+/// Streams by number, from [`NUMBERS`] on: lower numbers belong to contexts.
 static BY_NUMBER: [AtomicPtr<Shared>; NUMBERS as usize] =
     [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS as usize];
 
-/// Numbers that are free again, and how many were given out.
+/// Numbers that are free again, and how many were used so far.
 static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
 
 impl Shared {
@@ -41,12 +41,12 @@ impl Shared {
         Shared { stream, mark: OnceLock::new(), number: OnceLock::new() }
     }
 
-    /// The handle, of a stream that nothing shares any more.
+    /// The handle of a stream that nothing shares any more.
     pub(super) fn into_stream(mut self) -> Resource<CUstream> {
         self.stream.take()
     }
 
-    /// A number that leads back here as long as this lives.
+    /// The number of this stream, which it keeps as long as it lives.
     ///
     /// # Errors
     ///
@@ -80,14 +80,14 @@ impl Shared {
         Ok(*self.number.get_or_init(|| NUMBERS + number))
     }
 
-    /// What has this number; `None` if it is not a stream's.
+    /// The stream with this number; `None` if it is the number of a context.
     ///
     /// # Safety
     ///
-    /// What the number was given to lives meanwhile.
+    /// What has the number lives meanwhile.
     pub(crate) unsafe fn numbered(number: u16) -> Option<Arc<Shared>> {
         let at = BY_NUMBER.get(usize::from(number.checked_sub(NUMBERS)?))?.load(Ordering::Acquire);
-        // SAFETY: it lives, says the caller, and whatever has a number is in an `Arc`.
+        // SAFETY: the caller guarantees that it lives, and a stream with a number is in an `Arc`.
         unsafe {
             Arc::increment_strong_count(at);
             Some(Arc::from_raw(at))
@@ -103,19 +103,20 @@ impl Shared {
         Ok(self.mark.get_or_init(|| Box::new(made)))
     }
 
-    /// Makes what the event needs that others wait with.
+    /// Makes the event that others wait for.
     pub(crate) fn prepare(&self) -> CudaResult<()> {
         self.mark().map(|_| ())
     }
 
-    /// Has the other stream wait for what this one has got so far.
+    /// Makes the other stream wait for the present work of this one.
     pub(crate) fn before(&self, later: &Shared) -> CudaResult<()> {
         let mark = self.mark()?;
         mark.with_both(&self.stream, Driver::event_record)?;
         mark.with_both(&later.stream, |driver, mark, stream| driver.stream_wait_event(stream, mark, 0))
     }
 
-    /// As [`before`](Self::before), where the contexts' owners may have let go. Work that the driver has no more is done.
+    /// Like [`before`](Self::before), but also after the contexts' owners were dropped. Work of a destroyed context is
+    /// done.
     pub(crate) fn before_at_last(&self, later: &Shared) -> CudaResult<()> {
         let Some(mark) = self.mark.get() else { return Ok(()) };
         let ordered = mark.with_retiring(|_, event| {
@@ -127,13 +128,12 @@ impl Shared {
             waits.unwrap_or(Ok(()))
         });
         ordered.unwrap_or(Ok(())).or_else(|error| {
-            // It is waited for here, then.
+            // So this thread waits for it.
             self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(())).map_err(|_| error)
         })
     }
 
-    /// Whether the stream captures what it gets: then nothing can be freed in its order, and what is allocated is the
-    /// graph's.
+    /// Whether the stream is capturing. Then nothing can be freed in its order, and the graph owns what is allocated.
     #[inline]
     pub(crate) fn captures(&self) -> bool {
         captures::any() && captures::of_stream(self.stream.raw().addr()).is_some()

@@ -174,7 +174,7 @@ fn what_a_failing_main_prints_is_the_sentence() {
         assert!(format!("{error:?}").contains("to get device 99; there are"), "{error:?}");
         assert_eq!(
             CudaError::InvalidImage.to_string(),
-            "the module image is not one that the driver can read (CUDA_ERROR_INVALID_IMAGE, 200)"
+            "the driver cannot read the module image (CUDA_ERROR_INVALID_IMAGE, 200)"
         );
     });
 }
@@ -199,7 +199,7 @@ fn every_note_completes_the_sentence_and_repeats_nothing() {
         {
             let error = ask().unwrap_err();
             let text = error.to_string();
-            let (before, after) = text.split_once("; this thread last met it when asked to ").unwrap();
+            let (before, after) = text.split_once("; this thread last got it when asked to ").unwrap();
             assert!(
                 !before.is_empty() && !after.contains("answered") && !after.contains("destroyed"),
                 "{text}"

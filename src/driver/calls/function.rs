@@ -1,4 +1,4 @@
-//! The calls of the execution chapter with Rust's types: attributes of functions, and launches.
+//! The calls of the execution chapter with Rust types: attributes of functions, and launches.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
@@ -14,18 +14,18 @@ use std::ops::Range;
 use std::os::raw::c_void;
 use std::ptr;
 
-/// How a kernel is launched.
+/// The launch parameters of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
-    /// What few launches ask for.
+    /// Options that few launches need.
     pub(crate) more: More,
 }
 
-/// What a launch can ask for beside its sizes; by default nothing.
+/// The options of a launch besides its sizes; by default none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct More {
     pub(crate) cluster: Option<[u32; 3]>,
@@ -139,7 +139,7 @@ impl Driver {
         }
     }
 
-    /// Where each parameter of a kernel lies among all, in bytes; `None` if the driver is too old to tell.
+    /// The byte range of each parameter of a kernel; `None` if the driver is too old to say.
     pub(crate) fn func_get_parameters(
         &self,
         function: Held<'_, CUfunction>,
@@ -223,8 +223,8 @@ impl Driver {
 
     /// # Safety
     ///
-    /// There is a pointer for each of the kernel's parameters, to a value of its type; what the kernel does with them
-    /// is the caller's business.
+    /// `parameters` has a pointer for each of the kernel's parameters, to a value of its type, and the kernel's effects
+    /// are sound.
     pub(crate) unsafe fn launch_kernel(
         &self,
         function: Held<'_, CUfunction>,

@@ -16,8 +16,8 @@ use std::ptr;
 impl Driver {
     /// # Safety
     ///
-    /// The image is a text with a final NUL, or machine code that is as long as it says. The options stay where they are as
-    /// long as the library exists.
+    /// The image is a text with a final NUL, or machine code that is as long as it says. The options stay where they
+    /// are as long as the library exists.
     pub(crate) unsafe fn library_load_data(
         &self,
         image: *const c_void,
@@ -144,7 +144,7 @@ impl Driver {
         Ok(unsafe { text_at(name) })
     }
 
-    /// Where each parameter of a kernel lies among all, in bytes; `None` if the driver is too old to tell.
+    /// The byte range of each parameter of a kernel; `None` if the driver is too old to say.
     pub(crate) fn kernel_get_parameters(
         &self,
         kernel: Held<'_, CUkernel>,
@@ -153,7 +153,7 @@ impl Driver {
     }
 }
 
-/// Asks for one parameter after the other; `None` if the driver is too old to tell.
+/// Asks for one parameter after the other; `None` if the driver is too old to say.
 pub(super) fn parameters(
     ask: impl Fn(usize, *mut usize, *mut usize) -> CudaResult<()>,
 ) -> CudaResult<Option<Vec<Range<usize>>>> {

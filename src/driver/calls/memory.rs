@@ -10,7 +10,7 @@ use crate::error::CudaResult;
 use std::os::raw::{c_int, c_void};
 use std::ptr;
 
-/// The stream of a copy; without one it is done when the call returns.
+/// The stream of a copy; without one the copy is done when the call returns.
 pub(crate) type Order<'a> = Option<Held<'a, CUstream>>;
 
 /// What memory is filled with, as wide as its elements are.
@@ -52,7 +52,7 @@ impl Driver {
     /// A driver that fails after it has allocated has written the address.
     fn undo_alloc(&self, address: u64) {
         if address != 0 {
-            // SAFETY: allocated a moment ago, and given to no one.
+            // SAFETY: just allocated, and given to nothing else.
             let _ = unsafe { self.mem_free(address) };
         }
     }
@@ -61,7 +61,7 @@ impl Driver {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemAllocHost_v2(&mut memory, size)).inspect_err(|_| {
             if !memory.is_null() {
-                // SAFETY: allocated a moment ago, and given to no one.
+                // SAFETY: just allocated, and given to nothing else.
                 let _ = unsafe { self.mem_free_host(memory) };
             }
         })?;
@@ -84,7 +84,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The address is the caller's to write, for so many elements, until the fill is done.
+    /// The address is valid for writes of `count` elements until the fill is done.
     pub(crate) unsafe fn fill(&self, to: u64, value: Fill, count: usize, order: Order<'_>) -> CudaResult<()> {
         match (value, order) {
             (Fill::D8(value), None) => ask!(self.cuMemsetD8_v2(to, value, count)),
@@ -100,7 +100,7 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// The rows are the caller's to write until the fill is done.
+    /// The rows are valid for writes until the fill is done.
     pub(crate) unsafe fn fill_rows(
         &self,
         (to, pitch): (u64, usize),
@@ -126,7 +126,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The device's address is the caller's to write, and the host's readable for so many bytes, until the copy is done.
+    /// Until the copy is done, the device address is valid for writes, and the host address for reads, of `size` bytes.
     pub(crate) unsafe fn copy_to_device(
         &self,
         to: u64,
@@ -142,8 +142,8 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The host's address is writable for so many bytes until the copy is done, and what the device has at its own is
-    /// initialised and valid for the type that the host reads it as.
+    /// Until the copy is done, the host address is valid for writes of `size` bytes, and the device memory is
+    /// initialised and valid for the type that the host reads.
     pub(crate) unsafe fn copy_to_host(
         &self,
         to: *mut c_void,
@@ -159,7 +159,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// The addresses are the caller's to write and to read, for so many bytes, until the copy is done.
+    /// Until the copy is done, the addresses are valid for writes and for reads of `size` bytes.
     pub(crate) unsafe fn copy_on_device(
         &self,
         to: u64,
@@ -175,7 +175,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`copy_on_device`](Self::copy_on_device); each address is of its context.
+    /// Like [`copy_on_device`](Self::copy_on_device); each address is of its context.
     pub(crate) unsafe fn copy_peer(
         &self,
         (to, to_context): (u64, Live<'_>),
@@ -196,7 +196,7 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// The rows on both sides are the caller's to read and to write until the copy is done.
+    /// The rows are valid for reads and for writes until the copy is done.
     pub(crate) unsafe fn copy_rows(&self, copy: &CUDA_MEMCPY2D, order: Order<'_>) -> CudaResult<()> {
         let on_device = copy.srcMemoryType == 2 && copy.dstMemoryType == 2;
         match order {
@@ -206,7 +206,7 @@ impl Driver {
         }
     }
 
-    /// The address, and the distance from row to row that the driver has chosen.
+    /// The address, and the driver's distance from row to row.
     pub(crate) fn mem_alloc_pitch(
         &self,
         width: usize,
@@ -223,7 +223,7 @@ impl Driver {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemHostAlloc(&mut memory, size, flags)).inspect_err(|_| {
             if !memory.is_null() {
-                // SAFETY: allocated a moment ago, and given to no one.
+                // SAFETY: just allocated, and given to nothing else.
                 let _ = unsafe { self.mem_free_host(memory) };
             }
         })?;
@@ -273,7 +273,7 @@ impl Driver {
         };
         asked.inspect_err(|_| {
             if address != 0 {
-                // SAFETY: allocated a moment ago, and given to no one.
+                // SAFETY: just allocated, and given to nothing else.
                 let _ = unsafe { self.mem_free_async(address, stream) };
             }
         })?;
@@ -282,7 +282,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// Nothing uses the memory after what the stream has got so far.
+    /// Nothing uses the memory after the present work of the stream.
     #[inline]
     pub(crate) unsafe fn mem_free_async(&self, address: u64, stream: Held<'_, CUstream>) -> CudaResult<()> {
         ask!(self.cuMemFreeAsync(address, stream.raw()))

@@ -1,4 +1,4 @@
-//! The calls of the stream chapter with Rust's types.
+//! The calls of the stream chapter with Rust types.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
@@ -10,7 +10,7 @@ use crate::error::{CudaError, CudaResult};
 use std::os::raw::c_void;
 use std::ptr;
 
-/// The capture mode under which what is forbidden during captures is allowed.
+/// The capture mode that allows the calls which other modes forbid during a capture.
 pub(crate) const RELAXED: u32 = 2;
 
 /// The number that an attribute's value begins with.
@@ -140,8 +140,8 @@ impl Driver {
         ask!(self.cuStreamAddCallback(stream.raw(), callback, data, 0))
     }
 
-    /// Sets which calls a capture of a stream forbids this thread to make, and gives the mode before: 0 those that no
-    /// thread may make while any captures, 1 those while this thread captures, 2 none. The driver takes any number.
+    /// Sets which calls a stream capture forbids on this thread, and returns the previous mode: 0 those that no thread
+    /// may make during any capture, 1 those during a capture of this thread, 2 none. The driver accepts any number.
     pub(crate) fn thread_exchange_stream_capture_mode(&self, mode: u32) -> CudaResult<u32> {
         let mut mode = mode;
         ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))?;
@@ -153,8 +153,8 @@ impl Driver {
         begun.inspect_err(|error| self.undo_begin(stream, *error, true))
     }
 
-    /// After a beginning that failed: ends what began all the same. A stream that is in a capture already answers 401, and
-    /// that capture is somebody's.
+    /// After a beginning that failed: ends what began all the same. A stream that is in a capture already answers 401,
+    /// and that capture is somebody's.
     fn undo_begin(&self, stream: Held<'_, CUstream>, error: CudaError, discard: bool) {
         if error == CudaError::IllegalState || !matches!(self.stream_is_capturing(stream), Ok(1..)) {
             return;
@@ -181,10 +181,11 @@ impl Driver {
         begun.inspect_err(|error| self.undo_begin(held, *error, false))
     }
 
-    /// Ends the capture, and gives the graph.
+    /// Ends the capture, and returns the graph.
     ///
-    /// A stream whose capture is not ended is of no use any more, so an ending that failed is tried once more if the stream
-    /// captures yet. A driver that fails after it has ended the capture has written the graph, which is destroyed then.
+    /// A stream whose capture is not ended is of no use any more, so an ending that failed is tried once more if the
+    /// stream is capturing yet. A driver that fails after it has ended the capture has written the graph, which is
+    /// destroyed then.
     pub(crate) fn end_capture(&self, stream: Held<'_, CUstream>) -> CudaResult<CUgraph> {
         let end = || {
             let mut graph = ptr::null_mut();
@@ -197,7 +198,7 @@ impl Driver {
         })
     }
 
-    /// As [`end_capture`](Self::end_capture), of a capture into a graph that somebody owns.
+    /// Like [`end_capture`](Self::end_capture), of a capture into a graph that somebody owns.
     pub(crate) fn end_capture_into(&self, stream: Held<'_, CUstream>) -> CudaResult<()> {
         let mut graph = ptr::null_mut();
         let mut end = || ask!(self.cuStreamEndCapture(stream.raw(), &mut graph));
@@ -207,7 +208,7 @@ impl Driver {
         })
     }
 
-    /// Destroys a graph that a capture has just given, and that nobody has.
+    /// Destroys a graph that a capture has just returned.
     pub(crate) fn discard_graph(&self, graph: CUgraph) -> CudaResult<()> {
         // SAFETY: the caller has it from the driver, and nobody else.
         self.graph_destroy(unsafe { Held::new(graph) })
@@ -245,8 +246,8 @@ impl Driver {
         let full = CUgraphEdgeData { from_port: 0, to_port: 0, kind: 0, reserved: [0; 5] };
         let count = if nodes.is_null() { 0 } else { count };
         let at = |index: usize| {
-            // SAFETY: the driver wrote where so many nodes are, and as many edges or null; they are good until the next call
-            // on the stream, which the caller makes.
+            // SAFETY: the driver wrote where so many nodes are, and as many edges or null; they are good until the next
+            // call on the stream, which the caller makes.
             unsafe { (*nodes.add(index), if edges.is_null() { full } else { *edges.add(index) }) }
         };
         Ok(CaptureInfo { status, id, graph, after: (0..count).map(at).collect() })
@@ -275,7 +276,7 @@ impl Driver {
     }
 }
 
-/// What the driver tells of a stream's capture.
+/// The driver's information on a stream's capture.
 pub(crate) struct CaptureInfo {
     /// 0 none, 1 active, 2 invalidated.
     pub(crate) status: u32,

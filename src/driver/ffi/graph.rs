@@ -12,7 +12,8 @@ pub type CUgraphExec = *mut c_void;
 /// What a graph keeps for the program, and tells it when it does so no more.
 pub type CUuserObject = *mut c_void;
 
-/// A kernel and what to launch it with: the parameters of a kernel node, and of those functions whose symbols end in `_v2`.
+/// A kernel and what to launch it with: the parameters of a kernel node, and of those functions whose symbols end in
+/// `_v2`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 #[allow(non_snake_case)]
@@ -73,7 +74,8 @@ pub struct CUDA_HOST_NODE_PARAMS {
     pub userData: *mut c_void,
 }
 
-/// A copy in up to three dimensions. The types of memory are numbers: 1 the host, 2 the device, 3 an array, 4 whatever the address says.
+/// A copy in up to three dimensions. The types of memory are numbers: 1 the host, 2 the device, 3 an array, 4 whatever
+/// the address says.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 #[allow(non_snake_case)]

@@ -1,6 +1,6 @@
-//! Captures: graphs made of what streams are given.
+//! Captures: graphs made from the work of streams.
 
-// Ending by hand is unsafe.
+// Beginning and ending a capture by hand is unsafe.
 #![allow(unsafe_code)]
 
 mod running;
@@ -18,21 +18,21 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
 
-/// How [`Capture::update_dependencies`] treats what the stream's next work comes after already.
+/// How [`Capture::update_dependencies`] treats the existing dependencies of the stream's next work.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dependencies {
-    /// It comes after that too.
+    /// The given nodes are added to them.
     Add = 0,
-    /// It comes after that no more.
+    /// The given nodes replace them.
     Set = 1,
 }
 
-/// A stream that captures, within [`Stream::capture`]. It is used as the [`Stream`] that it derefs to; what cannot be
-/// captured is refused.
+/// A stream that is capturing, within [`Stream::capture`]. It derefs to [`Stream`]; calls that cannot be captured are
+/// refused.
 ///
-/// It is of the thread that captures.
+/// It cannot leave the thread.
 #[derive(Debug)]
 pub struct Capture<'a> {
     stream: &'a Stream,
@@ -40,13 +40,13 @@ pub struct Capture<'a> {
     not_send: PhantomData<*const ()>,
 }
 
-/// What can be given to a stream that captures, and so to a graph; every closure that takes a [`Capture`] is.
+/// Work that can be recorded in a capture; every closure that takes a [`Capture`] is.
 pub trait Recordable {
-    /// Gives it to the stream.
+    /// Submits the work to the stream.
     ///
     /// # Errors
     ///
-    /// Those of what it gives.
+    /// Those of the work.
     fn record(self, capture: &Capture<'_>) -> CudaResult<()>;
 }
 
@@ -65,24 +65,24 @@ impl Deref for Capture<'_> {
 }
 
 impl Stream {
-    /// Captures what the closure gives to the stream: nothing of it is done, and it becomes a graph.
+    /// Captures what the closure submits to the stream: none of it runs, and it becomes a graph.
     ///
-    /// The capture is ended before this returns, also after an error or a panic, which then goes on. While it is in progress
-    /// calls are forbidden that the graph would lack, to whom the mode says ([`CaptureMode`]); such a call of custack's is
-    /// refused and breaks nothing. What is dropped meanwhile is destroyed at once as ever.
+    /// The capture ends before this returns, even after an error or a panic. While it is in progress, calls that cannot
+    /// be part of a graph are forbidden, to the threads that the mode says ([`CaptureMode`]); custack refuses such a
+    /// call, so that it does not break the capture. What is dropped meanwhile is destroyed at once, as usual.
     ///
-    /// Work of other streams is captured if they [wait](Self::wait_event) for an event that was recorded in this one, and
-    /// this one for them before the end; [`Capture::fork`] does both.
+    /// The work of another stream is captured if that stream [waits](Self::wait_event) for an event of this one; this
+    /// one must wait for the other before the end. [`Capture::fork`] does both.
     ///
-    /// What the closure gives to the stream by `unsafe` calls (launches, copies) runs at every launch of all that is made
-    /// from the graph, and what those calls ask to be promised is asked for each of these. [`Capture::keep`] helps. A
-    /// kernel's module must be loaded as long as the graph and what is made from it are there.
+    /// What the closure submits by `unsafe` calls (launches, copies) runs at every launch of anything made from the
+    /// graph, and the requirements of those calls apply to each of these launches. [`Capture::keep`] helps. A kernel's
+    /// module must stay loaded as long as the graph, or anything made from it, exists.
     ///
     /// # Errors
     ///
-    /// The closure's; [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if something has broken the capture,
-    /// with what it was; [`StreamCaptureUnjoined`](CudaError::StreamCaptureUnjoined) if another stream did not come back;
-    /// [`IllegalState`](CudaError::IllegalState) for a stream that captures already;
+    /// The closure's; [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if something broke the capture,
+    /// with a note of what; [`StreamCaptureUnjoined`](CudaError::StreamCaptureUnjoined) if another stream was not
+    /// joined; [`IllegalState`](CudaError::IllegalState) for a stream that is capturing already;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), also if the context's owner was dropped in the closure.
     ///
     /// ```
@@ -123,14 +123,14 @@ impl Stream {
         }
     }
 
-    /// As [`capture`](Self::capture), into a graph that is there already: what the closure gives to the stream comes after
-    /// these nodes of it (CUDA 12.3 and later).
+    /// Like [`capture`](Self::capture), but adds to an existing graph: what the closure submits comes after these nodes
+    /// (CUDA 12.3 and later).
     ///
     /// # Errors
     ///
-    /// Those of [`capture`](Self::capture); [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph. After
-    /// the closure's own error what was captured before it is in the graph. A capture that was broken takes the graph with
-    /// it: the driver destroys it, and every call with it answers [`InvalidHandle`](CudaError::InvalidHandle).
+    /// Those of [`capture`](Self::capture); [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph.
+    /// After the closure's own error the graph has what was captured before. If the capture was broken, the driver
+    /// destroys the graph, and every call with it returns [`InvalidHandle`](CudaError::InvalidHandle).
     #[doc(alias = "cuStreamBeginCaptureToGraph")]
     #[track_caller]
     pub fn capture_into(
@@ -155,7 +155,7 @@ impl Stream {
         }
     }
 
-    /// As [`capture`](Self::capture), and makes the graph executable.
+    /// Like [`capture`](Self::capture), and instantiates the graph.
     ///
     /// # Errors
     ///
@@ -170,9 +170,9 @@ impl Stream {
         self.capture(mode, f)?.instantiate(flags)
     }
 
-    /// Begins a capture that [`end_capture`](Self::end_capture) ends: for code that cannot be put into a closure.
+    /// Begins a capture that [`end_capture`](Self::end_capture) ends: for code that does not fit into a closure.
     ///
-    /// A capture that is not ended is lost when the stream is dropped, which is reported.
+    /// If the stream is dropped first, the capture is lost, which is reported.
     ///
     /// # Errors
     ///
@@ -180,27 +180,28 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// Whoever else has the stream knows that it captures: what they give to it is not done, and is done again at every
-    /// launch of the graph.
+    /// All users of the stream know that it is capturing: their work does not run now, but at every launch of the
+    /// graph.
     #[doc(alias("cuStreamBeginCapture", "cuStreamBeginCapture_v2"))]
     #[track_caller]
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
         Running::begin(self, mode, Location::caller(), None).map(std::mem::forget)
     }
 
-    /// Ends the capture that began in this stream, by whatever code, and gives the graph. One that is not relaxed is ended
-    /// on the thread that began it, and lost if it is ended on another.
+    /// Ends the capture that began in this stream, and returns the graph. A capture that is not relaxed must be ended
+    /// on the thread that began it, or it is lost.
     ///
     /// # Errors
     ///
-    /// [`IllegalState`](CudaError::IllegalState) if the stream does not capture;
-    /// [`StreamCaptureUnmatched`](CudaError::StreamCaptureUnmatched) if the capture began in another;
+    /// [`IllegalState`](CudaError::IllegalState) if the stream is not capturing;
+    /// [`StreamCaptureUnmatched`](CudaError::StreamCaptureUnmatched) if the capture began in another stream;
     /// [`StreamCaptureWrongThread`](CudaError::StreamCaptureWrongThread); those of [`capture`](Self::capture).
     ///
     /// # Safety
     ///
-    /// What the stream was given by `unsafe` calls may run as often as somebody launches what is made from the graph. A
-    /// capture that other code began is of streams of this one's context, and into no graph that somebody owns.
+    /// What was submitted by `unsafe` calls may run at every launch of anything made from the graph. If other code
+    /// began the capture, all its streams are of this stream's context, and it does not capture into a graph that has
+    /// an owner.
     #[doc(alias = "cuStreamEndCapture")]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
         let at = self.key();
@@ -220,7 +221,7 @@ impl Stream {
     }
 }
 
-/// The error once more, with what was said of it.
+/// The error again, with its note.
 fn again(error: CudaError, detail: Option<String>) -> CudaError {
     match detail {
         Some(detail) => error.note(format_args!("{detail}")),

@@ -1,4 +1,4 @@
-//! Captures in progress, which are ended in any case.
+//! Captures in progress, and how they end.
 
 use crate::context::Pin;
 use crate::context::captures::{self, Forbids};
@@ -13,16 +13,17 @@ use std::cell::RefCell;
 use std::panic::Location;
 use std::ptr;
 
-/// A capture that is in progress, and is ended in any case.
+/// A capture in progress, which is ended on drop at the latest.
 pub(super) struct Running<'a> {
     pub(super) stream: &'a Stream,
     number: u64,
-    /// The graph of the program's that it captures into.
+    /// Whether it captures into a graph of the program.
     into: bool,
     ended: bool,
 }
 
-/// What ends with an ended capture: the graph, and what its nodes are of. With a graph of the program's it is null.
+/// The result of a capture: the graph, and the pins of its contexts. The graph is null if the capture went into one of
+/// the program.
 pub(super) struct Ended {
     pub(super) graph: CUgraph,
     pub(super) pins: Vec<Pin>,
@@ -49,7 +50,7 @@ impl<'a> Running<'a> {
         Ok(Running { stream, number, into: is_into, ended: false })
     }
 
-    /// Ends it, whatever has become of it, also if its context's owner has let go meanwhile.
+    /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile.
     pub(super) fn end(&mut self) -> CudaResult<Ended> {
         self.ended = true;
         let Some(over) = captures::ended(self.number) else {
@@ -99,7 +100,7 @@ pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResu
     }
 }
 
-/// Destroys the graph of a capture that nobody wants.
+/// Destroys the graph of a capture that failed.
 pub(super) fn discard(ended: Ended) {
     if !ended.graph.is_null() {
         drop(Graph::of(ended.graph, Nodes::new(), ended.pins));
@@ -125,7 +126,7 @@ pub(super) fn refuse_captured(stream: &Stream) -> CudaResult<()> {
     }
 }
 
-/// A graph of the program's while a stream captures into it.
+/// A graph of the program while a stream captures into it.
 pub(super) struct Lent<'a, 'g> {
     pub(super) graph: &'g mut Graph,
     pub(super) nodes: RefCell<Box<Nodes>>,
@@ -135,7 +136,7 @@ pub(super) struct Lent<'a, 'g> {
 impl Lent<'_, '_> {
     pub(super) fn end(&mut self) -> CudaResult<()> {
         let result = self.running.end();
-        // The keys that were given out before are good again.
+        // The keys from before are valid again.
         std::mem::swap(&mut self.graph.nodes, self.nodes.get_mut());
         match result {
             Ok(ended) => {
@@ -143,7 +144,7 @@ impl Lent<'_, '_> {
                 self.graph.usable()
             }
             Err(error) => {
-                // A broken capture takes the graph with it.
+                // The driver destroys the graph of a broken capture.
                 let broken = (900..=908).contains(&error.code()) || error == CudaError::ContextIsDestroyed;
                 self.graph.spent = broken;
                 Err(error)

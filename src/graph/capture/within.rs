@@ -1,6 +1,6 @@
-//! What can be done within a capture.
+//! The methods of [`Capture`].
 
-// Handles of what is captured, and pointers to what is kept; see the `SAFETY` lines.
+// Uses the handle of the captured graph, and pointers to what is kept; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
 use super::running::refuse_captured;
@@ -16,51 +16,54 @@ use crate::stream::{Stream, StreamWaitEventFlags};
 use std::marker::PhantomData;
 
 impl Capture<'_> {
-    /// Has the graph, and all that is made from it, keep the value; see the [module](crate::graph).
+    /// Makes the graph, and all that is made from it, keep the value; see the [module](crate::graph).
     ///
     /// # Errors
     ///
-    /// [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if the capture is broken. The value is dropped then.
+    /// [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if the capture is broken. The value is then
+    /// dropped.
     #[doc(alias = "cuGraphRetainUserObject")]
     pub fn keep(&self, value: impl Send + 'static) -> CudaResult<()> {
         self.with_graph(|driver, _, graph| Kept::by(driver, graph, value).map(|_| ()))
     }
 
-    /// Has the function called at every launch, on a thread of the driver's, where every driver call is refused. It is kept,
-    /// and dropped once. Executables that run at once call it one after the other.
+    /// Captures a function, which is called at every launch, on a thread of the driver, where every driver call is
+    /// refused. The graph keeps it. Executables that run at the same time call it one after the other.
     ///
     /// # Errors
     ///
-    /// As [`keep`](Self::keep). The function is dropped then.
+    /// Like [`keep`](Self::keep). The function is then dropped.
     #[doc(alias = "cuLaunchHostFunc")]
     pub fn launch_host_func(&self, f: impl FnMut() + Send + 'static) -> CudaResult<()> {
         self.with_graph(|driver, stream, graph| {
             let kept = Kept::by(driver, graph, f)?;
             let node = kept.as_host_function();
-            // SAFETY: the function is kept by whatever can call it.
+            // SAFETY: whatever can call the function keeps it.
             let launched = unsafe { driver.launch_host_func(stream, node.fn_, node.userData) };
-            // If it failed, the node may be there all the same: what it calls stays, and is empty.
+            // If this failed, the node may exist all the same: it finds an empty place and calls nothing.
             launched.inspect_err(|_| kept.empty())
         })
     }
 
-    /// Gives the stream what can be recorded.
+    /// Records the work in this capture.
     ///
     /// # Errors
     ///
-    /// Those of what is recorded.
+    /// Those of the work.
     pub fn record(&self, what: impl Recordable) -> CudaResult<()> {
         what.record(self)
     }
 
-    /// Has another stream capture into the same graph: what the closure gives to it comes after what this one has now, and
-    /// what this one is given later comes after that. The two are joined again whatever the closure does.
+    /// Captures another stream into the same graph: what the closure submits to it comes after the present work of this
+    /// stream, and later work of this stream comes after that. The streams are joined whatever the closure does.
     ///
-    /// The other stream may be of another context. Until the whole capture is over nothing can be done with it besides.
+    /// The other stream may be of another context. Until the whole capture has ended, it cannot be used for anything
+    /// else.
     ///
     /// # Errors
     ///
-    /// The closure's; [`IllegalState`](CudaError::IllegalState) for a stream that captures already; what the driver answers.
+    /// The closure's; [`IllegalState`](CudaError::IllegalState) for a stream that is capturing already; any error of
+    /// the driver.
     ///
     /// ```
     /// use custack::stream::{CaptureMode, Stream, StreamFlags};
@@ -78,7 +81,7 @@ impl Capture<'_> {
     /// ```
     pub fn fork(&self, other: &mut Stream, f: impl FnOnce(&Capture<'_>) -> CudaResult<()>) -> CudaResult<()> {
         refuse_captured(other)?;
-        // Both are made before anything is captured, so that nothing can come between the two streams and their joining.
+        // Both events are made before anything is captured, so that nothing can prevent the join.
         let (forks, joins) = (mark(self.context())?, mark(other.context())?);
         forks.record(self)?;
         other.wait_event(&forks, StreamWaitEventFlags::DEFAULT)?;
@@ -92,7 +95,7 @@ impl Capture<'_> {
         }
     }
 
-    /// What the stream's next work will come after.
+    /// What the stream's next work will depend on.
     ///
     /// # Errors
     ///
@@ -105,7 +108,7 @@ impl Capture<'_> {
         Ok(info.after.into_iter().map(|(raw, edge)| (nodes.key(raw), EdgeData::of(edge))).collect())
     }
 
-    /// Has the stream's next work come after these nodes of the graph, besides what it would come after or instead.
+    /// Changes what the stream's next work will depend on: adds these nodes of the graph, or sets them instead.
     ///
     /// # Errors
     ///
@@ -126,7 +129,7 @@ impl Capture<'_> {
         self.inner().with(|driver, stream| {
             let info = driver.stream_get_capture_info(stream)?;
             active(info.status)?;
-            // SAFETY: the graph is there as long as the capture is in progress, which this value stands for.
+            // SAFETY: the graph exists as long as the capture is in progress, and so as long as this value.
             f(driver, stream, unsafe { Held::new(info.graph) })
         })
     }
@@ -140,12 +143,12 @@ fn active(status: u32) -> CudaResult<()> {
     }
 }
 
-/// An event of a context that only orders.
+/// An event without timing in this context.
 fn mark(context: &UnownedContext) -> CudaResult<Event> {
     Event::in_context(context, EventFlags::DISABLE_TIMING)
 }
 
-/// Two streams of which one has forked from the other, and comes back in any case.
+/// A stream that was forked from another, and is joined on drop at the latest.
 struct Joining<'a> {
     origin: &'a Stream,
     fork: &'a Stream,

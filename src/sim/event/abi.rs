@@ -1,6 +1,6 @@
 //! The C ABI of the event chapter.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use crate::driver::ffi::*;

@@ -7,7 +7,7 @@ use std::os::raw::c_char;
 
 const MAP_FAILED: CUresult = 205;
 
-/// What a handle of this machine's begins with; then comes the event.
+/// The first bytes of a handle of this machine; the event follows.
 const MARK: [u8; 8] = *b"SIMEVENT";
 
 impl Machine {
@@ -27,7 +27,7 @@ impl Machine {
         Ok(bytes)
     }
 
-    /// Nothing can be opened here: what this process has given out is for others.
+    /// Nothing can be opened here: a process cannot open its own handles.
     pub(super) fn open_ipc_event(&mut self, bytes: [c_char; 64]) -> Answer<usize> {
         self.healthy_current()?;
         if MARK.iter().zip(bytes).all(|(mark, byte)| *mark == byte as u8) {

@@ -14,14 +14,14 @@ const EVENT_FLAGS: u32 = 0x7;
 const BLOCKING_EVENT_NEEDED: u32 = 0x2;
 const DISABLE_TIMING: u32 = 0x2;
 const INTERPROCESS: u32 = 0x4;
-/// In a capture: the event itself, of the world outside.
+/// In a capture: the event outside the graph.
 const EXTERNAL: u32 = 0x1;
 
 #[derive(Clone)]
 pub(super) struct Event {
     pub(super) context: Handle,
     flags: u32,
-    /// What it was recorded for last.
+    /// The moment that it was last recorded for.
     moment: Option<Arc<Moment>>,
     /// Where in a capture, if it was recorded in one last.
     captured: Option<Captured>,
@@ -38,8 +38,10 @@ impl Machine {
         let context = self.healthy_current()?;
         let odd = flags & INTERPROCESS != 0 && flags & BLOCKING_EVENT_NEEDED == 0;
         if !has_out || flags & !EVENT_FLAGS != 0 || odd {
-            return self
-                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an event, or no pointer"));
+            return self.refuse(
+                INVALID_VALUE,
+                format_args!("{flags:#x} are not flags of an event, or the pointer is NULL"),
+            );
         }
         Ok(self.objects.add(Object::Event(Event { context, flags, moment: None, captured: None })))
     }
@@ -50,7 +52,7 @@ impl Machine {
             return self.refuse(INVALID_HANDLE, "the event is NULL");
         }
         let Some(Object::Event(event)) = self.objects.get(handle) else {
-            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no event"));
+            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not an event"));
         };
         let event = event.clone();
         self.healthy(event.context)?;
@@ -64,13 +66,14 @@ impl Machine {
         Ok(())
     }
 
-    /// The moment comes when the stream gets to it.
+    /// The moment comes when the stream reaches it.
     pub(super) fn record_event(&mut self, handle: usize, stream: usize, flags: u32) -> Answer<()> {
         let to = self.stream_of(stream)?;
         let captures = self.capturing(stream)?;
         let event = self.event_of(handle)?;
         if to.context != event.context {
-            return self.refuse(INVALID_HANDLE, "an event is recorded in streams of its own context");
+            return self
+                .refuse(INVALID_HANDLE, "an event can only be recorded in streams of its own context");
         }
         if flags & !EXTERNAL != 0 {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a record"));
@@ -101,7 +104,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The moment comes when all that the context has been given is done.
+    /// Records the event: its moment comes when the present work of the context is done.
     pub(super) fn record_context(&mut self, context: Handle, handle: usize) -> Answer<()> {
         self.named_and_living(context)?;
         if handle == 0 {
@@ -124,7 +127,7 @@ impl Machine {
         Ok(())
     }
 
-    /// All that the context is given from now on waits for the event.
+    /// Makes all later work of the context wait for the event.
     pub(super) fn wait_in_context(&mut self, context: Handle, handle: usize) -> Answer<()> {
         self.named_and_living(context)?;
         self.may_wait_for(context)?;
@@ -149,7 +152,7 @@ impl Machine {
         self.living(context).map(|_| ())
     }
 
-    /// From now on the event stands for this moment.
+    /// Sets the moment of the event.
     pub(super) fn set_moment(&mut self, handle: usize, moment: Arc<Moment>) {
         if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
             event.moment = Some(moment);
@@ -165,7 +168,7 @@ impl Machine {
         if over { Ok(()) } else { Err(NOT_READY) }
     }
 
-    /// What to wait for; nothing if it was never recorded.
+    /// The moment to wait for; `None` if the event was never recorded.
     pub(super) fn moment_of(&mut self, handle: usize) -> Answer<Option<Arc<Moment>>> {
         let event = self.event_of(handle)?;
         self.is_real(event.captured.as_ref(), true)?;
@@ -177,7 +180,7 @@ impl Machine {
         let to = self.stream_of(stream)?;
         let captures = self.capturing(stream)?;
         if flags & !EXTERNAL != 0 {
-            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a wait"));
+            return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are not flags of a wait"));
         }
         let found = self.event_of(event);
         let found = self.breaks_capture(stream, found)?;
@@ -205,7 +208,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Milliseconds, as the device tells them: in steps of about half a microsecond.
+    /// Milliseconds with the device's resolution, about half a microsecond.
     pub(super) fn elapsed(&mut self, start: usize, end: usize) -> Answer<f32> {
         let (start, end) = (self.event_of(start)?, self.event_of(end)?);
         self.is_real(start.captured.as_ref(), false)?;
@@ -213,7 +216,7 @@ impl Machine {
         let timed = (start.flags | end.flags) & DISABLE_TIMING == 0 && start.context == end.context;
         let (Some(from), Some(to), true) = (start.moment, end.moment, timed) else {
             return self
-                .refuse(INVALID_HANDLE, "times are between two recorded, timed events of one context");
+                .refuse(INVALID_HANDLE, "elapsed time needs two recorded, timed events of one context");
         };
         let (Some(from), Some(to)) = (from.time(), to.time()) else { return Err(NOT_READY) };
         let backwards = from > to;

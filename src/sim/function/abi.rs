@@ -1,6 +1,6 @@
 //! The C ABI of the execution chapter: attributes of functions, and launches.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 use super::launch::Asked;
@@ -14,7 +14,7 @@ use std::os::raw::{c_char, c_int, c_uint, c_void};
 ///
 /// # Safety
 ///
-/// `parameters` has a pointer for each parameter, to as many bytes as it has.
+/// `parameters` has a pointer for each parameter, valid for reads of the parameter's size.
 pub(in crate::sim) unsafe fn gather(
     machine: &mut Machine,
     function: usize,
@@ -23,7 +23,7 @@ pub(in crate::sim) unsafe fn gather(
     let layout = machine.parameters(function)?;
     let mut values = vec![0; layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0)];
     if !layout.is_empty() && parameters.is_null() {
-        return machine.refuse(INVALID_VALUE, "the kernel has parameters, and got none");
+        return machine.refuse(INVALID_VALUE, "the kernel's parameters are missing");
     }
     for (at, (offset, size)) in layout.iter().copied().enumerate() {
         // SAFETY: the caller guarantees the pointers.
@@ -66,7 +66,7 @@ c_abi! {
     fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
         call(|m| {
             if !extra.is_null() {
-                return m.refuse(NOT_SUPPORTED, "the simulated driver takes parameters one by one");
+                return m.refuse(NOT_SUPPORTED, "the simulated driver does not support parameters in one buffer");
             }
             let function = m.function_to_launch(function.addr(), stream.addr())?;
             let parameters = gather(m, function, parameters)?;
@@ -88,7 +88,7 @@ c_abi! {
         call(|m| {
             let mut asked = asked(m, function, config)?;
             if !extra.is_null() {
-                return m.refuse(NOT_SUPPORTED, "the simulated driver takes parameters one by one");
+                return m.refuse(NOT_SUPPORTED, "the simulated driver does not support parameters in one buffer");
             }
             let stream = (*config).hStream.addr();
             asked.function = m.function_to_launch(asked.function, stream)?;

@@ -9,7 +9,8 @@ pub(super) const INVALID_CLUSTER_SIZE: CUresult = 912;
 /// Blocks of a cluster that each device of the compute capability can have, and that this one can.
 pub(super) const PORTABLE: u32 = 8;
 const MOST: u32 = 16;
-/// Multiprocessors of the parts of the device; a cluster lies in one. This is how an H200's numbers come out.
+/// The numbers of multiprocessors in the parts of the device; a cluster is in one part. They reproduce an H200's
+/// results.
 const PARTS: [u32; 12] = [16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2];
 /// So many blocks of clusters run at once on a multiprocessor.
 const MOST_OF_PROCESSOR: u32 = 8;

@@ -1,4 +1,4 @@
-//! Launches: what they ask for, and whether the device has it.
+//! Launches: their parameters, and whether the device supports them.
 
 use super::cluster::{self, INVALID_CLUSTER_SIZE};
 use super::{MOST_THREADS, Settings};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
 
-/// What a launch asks for.
+/// The parameters of a launch.
 pub(in crate::sim) struct Asked {
     pub(in crate::sim) function: usize,
     pub(in crate::sim) grid: [u32; 3],
@@ -92,7 +92,7 @@ impl Machine {
 
     fn check_size(&mut self, asked: &Asked, entry: &Entry) -> Answer<()> {
         let fixed = entry.body.shared;
-        // Three sizes of 32 bits have a product that 64 bits cannot hold.
+        // The product of three 32-bit sizes may overflow 64 bits.
         let count = |sizes: [u32; 3]| sizes.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let (grid, block) = (asked.grid, asked.block);
         let [most_x, most_y, most_z] = [2_147_483_647u32, 65_535, 65_535];
@@ -115,14 +115,14 @@ impl Machine {
         if asked.cooperative {
             let each = self.occupancy(asked.function, count(block) as i32, asked.shared)?;
             if count(grid) > u64::from(SM_COUNT) * each as u64 {
-                let why = format!("{} blocks do not run at once", count(grid));
+                let why = format!("{} blocks cannot run at once", count(grid));
                 return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
             }
         }
         Ok(())
     }
 
-    /// A size of nothing at all is as none.
+    /// All zeros mean that no size is set.
     fn check_cluster(&mut self, asked: &Asked) -> Answer<()> {
         let settings = self.function(asked.function)?.settings;
         let own = settings.cluster.map(|size| size as u32);

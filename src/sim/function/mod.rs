@@ -65,7 +65,7 @@ impl Machine {
         }
         let context = match self.objects.get(handle) {
             Some(Object::Function(function)) => function.context,
-            _ => return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no function")),
+            _ => return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not a function")),
         };
         self.healthy(context)?;
         match self.objects.get_mut(handle) {
@@ -86,7 +86,7 @@ impl Machine {
         let settings = self.function(function)?.settings;
         match settings.attribute(&program, entry, attribute) {
             Some(value) => Ok(value),
-            None => self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a function")),
+            None => self.refuse(INVALID_VALUE, format_args!("{attribute} is not an attribute of a function")),
         }
     }
 
@@ -130,7 +130,7 @@ impl Machine {
     pub(super) fn set_function_cache(&mut self, function: usize, config: u32) -> Answer<()> {
         self.function(function)?;
         if config > 3 {
-            return self.refuse(INVALID_VALUE, format_args!("{config} is no cache configuration"));
+            return self.refuse(INVALID_VALUE, format_args!("{config} is not a cache configuration"));
         }
         self.function(function)?.settings.cache_config = config;
         Ok(())
@@ -139,7 +139,7 @@ impl Machine {
     pub(super) fn set_function_banks(&mut self, function: usize, config: u32) -> Answer<()> {
         self.function(function)?;
         if config > 2 {
-            return self.refuse(INVALID_VALUE, format_args!("{config} is no shared-memory configuration"));
+            return self.refuse(INVALID_VALUE, format_args!("{config} is not a shared-memory configuration"));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The C ABI of the graph chapter: graphs, their edges, user objects. Nodes and executables have files of their own.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 mod executable;
@@ -20,7 +20,7 @@ use std::os::raw::{c_char, c_uint, c_void};
 ///
 /// # Safety
 ///
-/// `count` is NULL or may be read and written, and each list is NULL or has so many places.
+/// `count` is NULL or valid for reads and writes, and each list is NULL or has `count` places.
 unsafe fn give_list<const LISTS: usize>(
     machine: &mut Machine,
     lists: [*mut CUgraphNode; LISTS],
@@ -35,7 +35,7 @@ unsafe fn give_list<const LISTS: usize>(
         return machine.refuse(INVALID_VALUE, "an edge has two ends, and one list is NULL");
     }
     if given == 0 {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: as the caller guarantees.
         unsafe { count.write(found.len()) };
         return Ok(());
     }
@@ -52,11 +52,11 @@ unsafe fn give_list<const LISTS: usize>(
     Ok(())
 }
 
-/// Writes what edges are like, beside a list of them; without a place for it, they must be the usual ones.
+/// Writes the edge data, beside a list of edges; without space for it, all edges must be full dependencies.
 ///
 /// # Safety
 ///
-/// As [`give_list`].
+/// Like [`give_list`].
 unsafe fn give_data(
     machine: &mut Machine,
     list: bool,
@@ -85,7 +85,7 @@ unsafe fn give_data(
     Ok(())
 }
 
-/// Nodes that something comes after, with what the edges are like.
+/// The dependencies of a node, with the edge data.
 ///
 /// # Safety
 ///

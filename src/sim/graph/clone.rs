@@ -24,7 +24,7 @@ impl Machine {
         self.copy_graph(graph)
     }
 
-    /// A copy, with copies of the child graphs, that keeps what the original keeps.
+    /// Copies a graph and its child graphs; the copy keeps what the original keeps.
     pub(super) fn copy_graph(&mut self, graph: usize) -> Answer<usize> {
         let copy = self.graphs.next();
         let original = self.graph(graph)?;
@@ -58,7 +58,7 @@ impl Machine {
         Ok(copy)
     }
 
-    /// The node of a clone that stands for one of the original.
+    /// The copy of a node in a clone.
     pub(in crate::sim) fn find_in_clone(
         &mut self,
         has_out: bool,

@@ -1,14 +1,14 @@
-//! What comes before what.
+//! Edges between nodes.
 
 use super::{Graph, Operation};
 use crate::driver::ffi::{CUgraphEdgeData, CUresult};
 use crate::sim::machine::*;
 
-/// The answer that would leave out what the edges are like.
+/// Returned if a query without edge data would lose it.
 pub(super) const LOSSY_QUERY: CUresult = 402;
 const PROGRAMMATIC: u8 = 1;
 
-/// One node after another, and which part of the one waits for which of the other.
+/// An edge: the later node depends on the earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sim) struct Edge {
     pub(in crate::sim) from: usize,
@@ -16,7 +16,7 @@ pub(in crate::sim) struct Edge {
     pub(in crate::sim) data: Data,
 }
 
-/// The moment of the earlier node, the part of the later one, the type of the edge; all 0 for the usual one.
+/// The port of the earlier node, the port of the later one, and the type of the edge; all 0 for a full dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::sim) struct Data {
     pub(in crate::sim) from_port: u8,
@@ -38,7 +38,7 @@ impl From<Data> for CUgraphEdgeData {
 }
 
 impl Edge {
-    /// To be made, from a node.
+    /// An edge to a node that does not exist yet.
     pub(in crate::sim) fn after(from: usize, data: Data) -> Edge {
         Edge { from, to: 0, data }
     }
@@ -53,7 +53,7 @@ impl Graph {
         self.edges.iter().any(|edge| (edge.from, edge.to) == (from, to))
     }
 
-    /// Whether one node is another, or comes before it.
+    /// Whether a node is the other one, or comes before it.
     pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
         let mut open = vec![to];
         let mut seen = Vec::new();
@@ -69,7 +69,7 @@ impl Graph {
         false
     }
 
-    /// The nodes with those before that come before them; `None` if some come before themselves.
+    /// The nodes in topological order; `None` if there is a cycle.
     pub(super) fn in_order(&self) -> Option<Vec<usize>> {
         let mut waits: Vec<usize> = self
             .nodes
@@ -96,7 +96,7 @@ impl Graph {
 }
 
 impl Machine {
-    /// What a new node of the graph comes after: nodes of that graph, each once.
+    /// Checks the dependencies of a new node: nodes of its graph, each once.
     pub(in crate::sim) fn dependencies(&mut self, graph: usize, after: &[Edge]) -> Answer<()> {
         self.graph(graph)?;
         for (at, edge) in after.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Only a kernel lets others begin before it ends, and only kernels can.
+    /// Only between two kernels can the later one start before the earlier one ends.
     pub(in crate::sim) fn check_data(&mut self, edge: &Edge, to: Option<usize>) -> Answer<()> {
         let data = edge.data;
         if data == Data::default() {
@@ -145,7 +145,7 @@ impl Machine {
         Ok(())
     }
 
-    /// One after the other: those before the first that is refused stay.
+    /// Adds edges one after the other: those before the first refused one stay.
     pub(in crate::sim) fn add_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
         self.graph(graph)?;
         edges.iter().try_for_each(|edge| self.add_edge(graph, edge))
@@ -172,7 +172,7 @@ impl Machine {
         for edge in edges {
             self.check_edge(graph, edge)?;
             let graph = self.graph(graph)?;
-            // What the edge is like is not looked at.
+            // The edge data is not checked.
             let Some(at) = graph.edges.iter().position(|it| (it.from, it.to) == (edge.from, edge.to)) else {
                 return self.refuse(INVALID_VALUE, "the graph has no such edge");
             };
@@ -183,7 +183,7 @@ impl Machine {
         Ok(())
     }
 
-    /// In the order of the nodes that they come from.
+    /// All edges, ordered by their earlier nodes.
     pub(in crate::sim) fn edges_of(&mut self, graph: usize) -> Answer<Vec<Edge>> {
         let graph = self.graph(graph)?;
         let of = |node: usize| graph.edges.iter().filter(move |edge| edge.from == node).copied();
@@ -202,7 +202,7 @@ impl Machine {
         Ok(self.graph(graph)?.edges.iter().filter(|edge| edge.from == node).copied().collect())
     }
 
-    /// Refused if the answer has no room for what these edges are like.
+    /// Refuses a query without edge data if an edge has some.
     pub(in crate::sim) fn check_lossless(&mut self, edges: &[Edge]) -> Answer<()> {
         if edges.iter().all(|edge| edge.data == Data::default()) {
             return Ok(());

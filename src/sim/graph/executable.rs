@@ -11,14 +11,14 @@ use super::users::{Destructor, run_destructors};
 use lazy_static::lazy_static;
 
 lazy_static! {
-    /// The thread of the driver's that lets go of what launched executables kept.
+    /// The driver's thread that releases what launched executables kept.
     static ref DRIVER: Arc<Queue> = Arc::default();
 }
 
 pub(super) const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
-/// Priorities of nodes are none here, and the flag that asks for them is forgotten, as the driver forgets it.
+/// Nodes have no priorities here, and the flag for them is not returned, as in the driver.
 const NODE_PRIORITY: u64 = 8;
 
 /// Why no executable was made, as the driver numbers it.
@@ -26,10 +26,10 @@ pub(in crate::sim) const ERROR: u32 = 1;
 const INVALID_STRUCTURE: u32 = 2;
 const UNSUPPORTED_OPERATION: u32 = 3;
 
-/// What a graph was when it was instantiated, and the changes since.
+/// A copy of a graph at its instantiation, and later changes.
 pub(in crate::sim) struct Executable {
     pub(super) graph: usize,
-    /// Where it was made, and with which it goes.
+    /// The context that it was instantiated in, and is destroyed with.
     pub(super) context: Handle,
     pub(super) flags: u64,
     pub(super) parts: Parts,
@@ -39,7 +39,7 @@ pub(in crate::sim) struct Executable {
     pub(super) last: Option<Arc<Moment>>,
 }
 
-/// Nodes in an order in which those before come first, and what is kept for them.
+/// Nodes in topological order, and what is kept for them.
 #[derive(Clone, Default)]
 pub(super) struct Parts {
     pub(super) nodes: Vec<Part>,
@@ -96,7 +96,7 @@ impl Parts {
 }
 
 impl Machine {
-    /// What would be launched; a node at which there is no order is told.
+    /// The parts of a launch, or a node of a cycle.
     pub(super) fn parts(&mut self, graph: usize) -> Result<Parts, NotMade> {
         let Some(order) = self.graph(graph)?.in_order() else {
             let node = self.graph(graph)?.in_a_circle();
@@ -128,7 +128,7 @@ impl Machine {
         Ok(Parts { nodes, leaves, users })
     }
 
-    /// What a node uses is still there.
+    /// Checks that what a node uses still exists.
     fn check_alive(&mut self, operation: &Operation) -> Answer<()> {
         let context = match operation {
             Operation::Record(event) | Operation::Wait(event) => match self.objects.get(*event) {
@@ -240,7 +240,7 @@ impl Machine {
         self.graphs.executables.get_mut(&handle).ok_or(INVALID_VALUE)
     }
 
-    /// What is under way goes on, and keeps what it needs.
+    /// Running launches continue, and keep what they need.
     pub(in crate::sim) fn destroy_executable(&mut self, handle: usize) -> Answer<()> {
         self.executable(handle)?;
         if let Some(gone) = self.graphs.executables.remove(&handle) {
@@ -280,7 +280,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Only what works on memory by itself can be left out.
+    /// Only kernels, copies and fills can be disabled.
     fn can_be_disabled(&mut self, executable: usize, node: usize) -> Answer<&mut Part> {
         let works =
             |it: &Operation| matches!(it, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_));
@@ -327,7 +327,7 @@ impl Machine {
 /// The status of an executable that cannot be changed to what is asked.
 pub(super) const UPDATE_FAILURE: CUresult = 910;
 
-/// The new operations at the old places: each place has its pair among the new ones, and the pairs of its child graph.
+/// Sets the new operations at the old places, by the pairs of places.
 pub(super) fn take_over(before: &Parts, after: Parts, pairs: &Pairs) -> Parts {
     let moved = before.nodes.iter().zip(&pairs.0).map(|(old, (new, child))| {
         let new = &after.nodes[*new];
@@ -338,7 +338,7 @@ pub(super) fn take_over(before: &Parts, after: Parts, pairs: &Pairs) -> Parts {
 }
 
 impl Executable {
-    /// Lets go of what was kept: at once if it was never launched, else on a thread of the driver's.
+    /// Releases what was kept: at once if it was never launched, else on the driver's thread.
     pub(super) fn let_go(&self, users: Vec<Arc<Destructor>>) {
         let Some(last) = self.last.clone() else { return };
         DRIVER.push(Box::new(move || {
@@ -350,7 +350,7 @@ impl Executable {
 }
 
 impl Graph {
-    /// A node that comes before itself, or 0.
+    /// A node of a cycle, or 0.
     fn in_a_circle(&self) -> usize {
         let in_circle =
             |node: usize| self.edges.iter().any(|edge| edge.from == node && self.reaches(edge.to, node));

@@ -1,4 +1,4 @@
-//! Launches: the nodes of a graph in their order, those side by side that do not wait for each other.
+//! Launches: the nodes of a graph run in their order, independent ones in parallel.
 
 use super::Operation;
 use super::executable::{AUTO_FREE, Part, Parts};
@@ -14,7 +14,7 @@ use std::thread;
 type Moments = BTreeMap<usize, Arc<Moment>>;
 
 impl Machine {
-    /// One launch is one piece of work of the stream, after the launches of the executable that came before.
+    /// Submits a launch as one piece of work of the stream, after the executable's earlier launches.
     pub(in crate::sim) fn launch_graph(&mut self, executable: usize, stream: usize) -> Answer<()> {
         let to = self.stream_of(stream)?;
         self.no_node(stream)?;
@@ -70,7 +70,7 @@ impl Machine {
     }
 }
 
-/// How far a launch is: how many others each node waits for, and which wait for nothing.
+/// The progress of a launch: how many nodes each node still waits for, and which nodes are ready.
 struct Progress {
     waits: Vec<usize>,
     ready: Vec<usize>,
@@ -97,7 +97,7 @@ impl Run<'_> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes ready nodes until none is left; what is ready beside the one taken is another thread's.
+    /// Runs ready nodes until none is left; other threads run the other ready nodes.
     fn work<'scope>(&'scope self, scope: &'scope thread::Scope<'scope, '_>) {
         loop {
             let mut progress = self.lock();
@@ -109,7 +109,7 @@ impl Run<'_> {
             drop(progress);
             for other in others {
                 let alone = move || self.one(other, scope);
-                // Where no thread is to be had, the branches are done one after the other.
+                // If no thread can be made, the branches run one after the other.
                 if thread::Builder::new().spawn_scoped(scope, alone).is_err() {
                     self.one(other, scope);
                 }
@@ -123,7 +123,7 @@ impl Run<'_> {
         self.work(scope);
     }
 
-    /// Does a node, and tells which others are ready then.
+    /// Runs a node, and marks the nodes that are then ready.
     fn node(&self, at: usize) {
         let part = &self.parts.nodes[at];
         if part.enabled {
@@ -140,7 +140,7 @@ impl Run<'_> {
         }
     }
 
-    /// Nothing more is done in a context that is in error, but moments come.
+    /// Nothing more runs in a context in error, but the moments pass.
     fn operate(&self, part: &Part) {
         let moment = self.moments.get(&part.node);
         match &part.operation {

@@ -1,4 +1,5 @@
-//! Nodes that allocate and free: the address is there from the node's making, the memory from a launch to a free.
+//! Nodes that allocate and free: the address is reserved when the node is made, and the memory exists from a launch to
+//! a free.
 
 use super::Edge;
 use super::Operation;
@@ -52,7 +53,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A node that allocates: the address is its own until the graph is gone.
+    /// An allocation node: its address is reserved until the graph is destroyed.
     pub(in crate::sim) fn allocation(&mut self, size: usize, device: i32) -> Operation {
         let address = memory::lock().addresses.allocate(size);
         Operation::Allocate(Allocation { address, size, device })
@@ -82,7 +83,7 @@ impl Machine {
         Ok(Operation::Free(address))
     }
 
-    /// Whether the bytes are of what a graph will allocate; else why they are not good.
+    /// Whether a graph will allocate these bytes; else why they are refused.
     pub(super) fn is_reserved(&self, address: u64, size: usize, why: String) -> Result<(), String> {
         let within = |it: &Allocation| {
             let at = address.checked_sub(it.address).map(|at| at as usize);
@@ -141,7 +142,7 @@ impl Machine {
         self.record(stream, operation)
     }
 
-    /// What a launch allocates and frees is decided when it is made: all of it or nothing.
+    /// Allocates and frees the memory of a launch when it is submitted: all of it or nothing.
     pub(super) fn launch_memory(
         &mut self,
         order: &[&Operation],
@@ -183,7 +184,7 @@ impl Machine {
     }
 }
 
-/// What is asked of the pool of an allocation node.
+/// The requested pool properties of an allocation node.
 pub(in crate::sim) struct PoolAsked {
     pub(in crate::sim) size: usize,
     pub(in crate::sim) kind: u32,

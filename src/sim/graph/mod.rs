@@ -1,4 +1,4 @@
-//! Graphs: operations and which comes after which, to be launched as one.
+//! Graphs: operations and their order, launched as one.
 //!
 //! A graph belongs to no context; its kernels, copies, fills and events do. Instantiating takes a snapshot, the
 //! executable graph, and a launch is one piece of work of a stream, in which the branches run side by side.
@@ -25,11 +25,11 @@ use super::stream::ILLEGAL_STATE;
 use std::collections::BTreeMap;
 use users::{Held, UserObject};
 
-/// Far from the handles of contexts and of what they make.
+/// Outside the range of the handles of contexts and their objects.
 const FIRST: usize = 0x5349_4700_0000;
 const STEP: usize = 0x40;
 
-/// All graphs, and what is made from them and for them, by handle. No handle comes twice.
+/// All graphs, executables and user objects, by handle. Handles are not reused.
 #[derive(Default)]
 pub(super) struct Graphs {
     graphs: BTreeMap<usize, Graph>,
@@ -59,7 +59,7 @@ struct Graph {
     tried_memory: bool,
     /// A stream captures into it.
     captured_into: bool,
-    /// What the driver's texts call it.
+    /// Its number in the driver's texts.
     number: usize,
 }
 
@@ -152,7 +152,7 @@ impl Machine {
         Ok(self.new_graph())
     }
 
-    /// A graph without nodes, of nobody's asking.
+    /// Makes an empty graph.
     pub(super) fn new_graph(&mut self) -> usize {
         let handle = self.graphs.next();
         self.graphs.insert(handle, Graph::default());
@@ -171,7 +171,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A graph goes, and its child graphs with it.
+    /// Removes a graph and its child graphs.
     pub(super) fn drop_graph(&mut self, handle: usize) {
         let Some(graph) = self.graphs.graphs.remove(&handle) else { return };
         for node in graph.nodes {
@@ -199,7 +199,7 @@ impl Machine {
         self.graphs.graphs.get(&graph).is_some_and(|graph| graph.reaches(node, end))
     }
 
-    /// A node behind others, which are of the same graph and there once each.
+    /// Adds a node after others of the same graph, which are distinct.
     pub(super) fn add_node(&mut self, graph: usize, after: &[Edge], operation: Operation) -> Answer<usize> {
         let handle = self.graphs.next();
         let graph_of = self.graph(graph)?;

@@ -1,11 +1,11 @@
-//! What nodes may be asked to do, and the parameters of those there are.
+//! Adding nodes, and setting their parameters.
 
 use super::{Copy, Edge, Fill, Host, Kernel, Operation};
 use crate::sim::machine::*;
 use crate::sim::memory;
 
 impl Machine {
-    /// The context that is named, or the current one; none where none is.
+    /// The given context, or else the current one, if any.
     pub(in crate::sim) fn named_context(&mut self, context: Handle) -> Answer<Handle> {
         self.ready()?;
         if context == 0 && self.top()? == 0 {
@@ -56,7 +56,7 @@ impl Machine {
     pub(in crate::sim) fn check_host(&mut self, host: Host) -> Answer<Operation> {
         match host.function {
             Some(_) => Ok(Operation::Host(host)),
-            None => self.refuse(INVALID_VALUE, "a host function is needed, and got NULL"),
+            None => self.refuse(INVALID_VALUE, "the host function is NULL"),
         }
     }
 
@@ -67,7 +67,7 @@ impl Machine {
         self.event_of(event).map(|_| ())
     }
 
-    /// Adds a node; what it is asked to do is looked at last.
+    /// Adds a node; the parameters are checked last.
     pub(in crate::sim) fn add_operation(
         &mut self,
         has_out: bool,
@@ -83,7 +83,7 @@ impl Machine {
         self.add_node(graph, after, operation)
     }
 
-    /// Changes what a node does; it stays of its type.
+    /// Sets the operation of a node, which keeps its type.
     pub(in crate::sim) fn set_operation(
         &mut self,
         node: usize,
@@ -98,7 +98,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A change of an event is of the events of record nodes, or of wait nodes.
+    /// Sets the event of a node: `cuGraphEventRecordNodeSetEvent` accepts record nodes only, and its counterpart wait
+    /// nodes.
     pub(in crate::sim) fn node_event(&mut self, node: usize, records: bool) -> Answer<usize> {
         match self.operation(node)? {
             Operation::Record(event) if records => Ok(*event),

@@ -1,4 +1,4 @@
-//! What a node does, and a stream that is captured would do.
+//! The operations of nodes.
 
 use super::memory::Allocation;
 use crate::driver::ffi::{CUhostFn, CUresult};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(in crate::sim) type Done = Result<(), (CUresult, String)>;
 
-/// One operation. Handles of what it uses are looked up when it is launched.
+/// An operation. The handles that it uses are looked up at the launch.
 #[derive(Clone)]
 pub(in crate::sim) enum Operation {
     Empty,
@@ -19,7 +19,7 @@ pub(in crate::sim) enum Operation {
     Copy(Copy),
     Fill(Fill),
     Host(Host),
-    /// A graph that this node alone has.
+    /// A graph that only this node owns.
     Child(usize),
     Record(usize),
     Wait(usize),
@@ -41,7 +41,7 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) parameters: Arc<Parameters>,
 }
 
-/// The values of a kernel's parameters, and where each begins: the program may be told the addresses.
+/// The values of a kernel's parameters, and the offset of each; the program may query their addresses.
 #[derive(Default)]
 pub(in crate::sim) struct Parameters {
     pub(in crate::sim) values: Vec<u8>,
@@ -90,7 +90,7 @@ pub(in crate::sim) struct Fill {
     pub(in crate::sim) height: usize,
 }
 
-/// A function of the program's, and what it is called with.
+/// A function of the program, and its argument.
 #[derive(Clone, Copy)]
 pub(in crate::sim) struct Host {
     pub(in crate::sim) function: CUhostFn,
@@ -247,7 +247,7 @@ impl Operation {
         }
     }
 
-    /// Does what needs nothing but itself.
+    /// Runs an operation that depends on nothing else.
     pub(in crate::sim) fn run(&self) -> Done {
         match self {
             Operation::Kernel(kernel) => kernel.run(),

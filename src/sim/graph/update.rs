@@ -1,4 +1,4 @@
-//! Updating an executable to what a graph is now.
+//! Updating an executable from a graph.
 
 use super::executable::{Parts, UPDATE_FAILURE, take_over};
 use super::{Operation, Side};
@@ -62,7 +62,7 @@ impl Machine {
         Ok(None)
     }
 
-    /// Which node of a graph takes which place of an executable, or what keeps it from becoming like this.
+    /// Pairs the nodes of a graph with the places of an executable, or returns the difference that prevents an update.
     pub(super) fn pairs(&mut self, before: &Parts, after: &Parts) -> Answer<Result<Pairs, Difference>> {
         if before.nodes.len() != after.nodes.len() || before.leaves.len() > after.leaves.len() {
             return Ok(Err(topology(0)));

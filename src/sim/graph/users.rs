@@ -1,4 +1,4 @@
-//! User objects: what a program has graphs keep, and a function that is called when nobody keeps it any more.
+//! User objects: graphs hold references to them, and their destructor is called when the last reference is gone.
 
 use super::Host;
 use crate::sim::machine::*;
@@ -10,16 +10,16 @@ const MOVE: u32 = 1;
 const MOST: u32 = i32::MAX as u32;
 
 thread_local! {
-    /// What this thread has let go of, and has to call when it holds no lock.
+    /// The destructors that this thread has to call once it holds no lock.
     static TO_CALL: RefCell<Vec<Host>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What is called when the last reference is gone, whoever had it: the program, graphs, executables, launches.
+/// A destructor, which is called when the last reference of the program, a graph, an executable or a launch is gone.
 pub(super) struct Destructor(Host);
 
 impl Drop for Destructor {
     fn drop(&mut self) {
-        // On a thread that ends there is no list any more.
+        // An ending thread has no list any more.
         let kept = TO_CALL.try_with(|list| list.borrow_mut().push(self.0));
         if kept.is_err() {
             self.0.run();
@@ -27,7 +27,7 @@ impl Drop for Destructor {
     }
 }
 
-/// Calls the destructors of what this thread let go of, with nothing locked.
+/// Calls this thread's pending destructors, without a lock.
 pub(in crate::sim) fn run_destructors() {
     let next = || TO_CALL.try_with(|list| list.borrow_mut().pop()).ok().flatten();
     while let Some(host) = next() {
@@ -82,7 +82,7 @@ impl Machine {
         Ok(handle)
     }
 
-    /// A user object that somebody keeps.
+    /// A user object with at least this many references.
     fn user(&mut self, handle: usize, count: u32) -> Answer<&mut UserObject> {
         self.ready()?;
         if handle == 0 || !(1..=MOST).contains(&count) {

@@ -1,4 +1,4 @@
-//! Libraries: programs that are of no context, and are loaded into each when they are first used there.
+//! Libraries: programs that belong to no context, and are loaded into a context when they are first used there.
 
 pub(super) mod abi;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) struct Library {
     /// Of none.
     pub(super) context: Handle,
-    /// What was read, or what is wrong with it, which is answered when it is first used.
+    /// The program, or the error of compiling it, which its first use returns.
     program: Result<Arc<Program>, (CUresult, String)>,
     /// The module that each context has.
     modules: BTreeMap<Handle, usize>,
@@ -37,7 +37,7 @@ pub(super) struct Kernel {
 }
 
 impl Machine {
-    /// Whatever it is: what is wrong with it is answered when it is first used.
+    /// Accepts any image: the first use returns the errors.
     pub(super) fn load_library(&mut self, image: &[u8]) -> Answer<usize> {
         self.ready()?;
         let read = self.compile(image);
@@ -221,7 +221,7 @@ impl Machine {
         }
     }
 
-    /// As [`of_kernel`](Self::of_kernel), where a stream says which context is meant.
+    /// Like [`of_kernel`](Self::of_kernel), where a stream says which context is meant.
     pub(super) fn function_to_launch(&mut self, handle: usize, stream: usize) -> Answer<usize> {
         self.can_launch_in(stream)?;
         match (self.objects.get(handle), stream) {
@@ -296,7 +296,7 @@ impl Machine {
     pub(super) fn set_kernel_cache(&mut self, kernel: usize, config: u32, device: CUdevice) -> Answer<()> {
         let (_, _, mut settings) = self.settings_of(kernel, device)?;
         if config > 3 {
-            return self.refuse(INVALID_VALUE, format_args!("{config} is no cache configuration"));
+            return self.refuse(INVALID_VALUE, format_args!("{config} is not a cache configuration"));
         }
         settings.cache_config = config;
         self.keep_settings(kernel, device, settings, |function| function.settings.cache_config = config)

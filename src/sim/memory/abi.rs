@@ -1,6 +1,6 @@
 //! The C ABI of the memory chapter, arrays included.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::copies::{self, End};
@@ -17,19 +17,19 @@ use std::os::raw::{c_int, c_uint, c_void};
 ///
 /// # Safety
 ///
-/// As `cuMemAlloc`'s: `out` is NULL or may be written.
+/// As for `cuMemAlloc`: `out` is NULL or valid for a write.
 unsafe fn put_unless_host_function(out: *mut CUdeviceptr) {
     if !in_host_function() {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: as the caller guarantees.
         unsafe { put(out, 0) };
     }
 }
 
 /// # Safety
 ///
-/// As `cuMemAlloc`'s: `out` is NULL or may be written.
+/// As for `cuMemAlloc`: `out` is NULL or valid for a write.
 unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -> CUresult {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: as the caller guarantees.
     unsafe {
         put_unless_host_function(out);
         give(out, |m| {
@@ -49,7 +49,7 @@ unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -
 }
 
 fn free(address: u64, kinds: &[Kind]) -> CUresult {
-    // The driver frees when the work before is done.
+    // The driver frees the memory when earlier work is done.
     wait_for_current_work();
     call(|m| {
         let of_pool = lock().user_of(address).filter(|_| kinds.contains(&Kind::Device));
@@ -135,7 +135,7 @@ unsafe fn copy_rows(copy: *const CUDA_MEMCPY2D, stream: Option<usize>) -> CUresu
     }
 }
 
-/// A switch of a pool is 4 bytes, and a number of bytes is 8.
+/// A switch of a pool has 4 bytes, and a number of bytes has 8.
 fn is_switch(attribute: c_uint) -> bool {
     (1..=3).contains(&attribute)
 }
@@ -374,7 +374,7 @@ c_abi! {
     fn cuArray3DCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR) {
         give(array, |m| {
             if descriptor.is_null() {
-                return m.refuse(INVALID_VALUE, "an array needs a descriptor, and got NULL");
+                return m.refuse(INVALID_VALUE, "the descriptor of the array is NULL");
             }
             m.create_array(!array.is_null(), descriptor.read()).map(|handle| handle as CUarray)
         })

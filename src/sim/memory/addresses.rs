@@ -1,22 +1,22 @@
-//! Which addresses device memory gets.
+//! The addresses of device memory.
 
 use std::collections::BTreeMap;
 
-/// Where device memory begins.
+/// The start of device memory.
 const FIRST: u64 = 0x0000_4D00_0000_0000;
-/// Allocations are aligned to this, and there is a gap of as much behind each.
+/// Allocations are aligned to this, and followed by a gap of the same size.
 pub(super) const GRANULE: u64 = 512;
 
-/// The addresses that were given out and, while they come again, the ranges that are free.
+/// The addresses that were allocated and, if addresses are reused, the free ranges.
 pub(in crate::sim) struct Addresses {
-    /// Nothing from here on was given out yet.
+    /// No address from here on was allocated yet.
     next: u64,
     again: bool,
-    /// The length of each free range, by where it begins; no two of them touch.
+    /// The length of each free range, by its start; no two of them are adjacent.
     free: BTreeMap<u64, u64>,
 }
 
-/// How much of the address space an allocation takes, with the gap behind it.
+/// The address space of an allocation, including the gap after it.
 fn span(size: usize) -> u64 {
     (size as u64).next_multiple_of(GRANULE) + GRANULE
 }
@@ -26,13 +26,13 @@ impl Addresses {
         Addresses { next: FIRST, again: false, free: BTreeMap::new() }
     }
 
-    /// Whether what is freed from now on is given out again.
+    /// Whether addresses that are freed from now on are reused.
     pub(in crate::sim) fn reuse(&mut self, again: bool) {
         self.again = again;
         self.free.clear();
     }
 
-    /// The first free range that fits, or what was never given out.
+    /// The first free range that fits, or a fresh one.
     pub(in crate::sim) fn allocate(&mut self, size: usize) -> u64 {
         let wanted = span(size);
         let Some((at, length)) = self.free.iter().find(|(_, length)| **length >= wanted) else {
@@ -47,7 +47,7 @@ impl Addresses {
         at
     }
 
-    /// An allocation is gone. Its range joins the free ones on both sides, so that a larger one may fit next.
+    /// Frees a range and merges it with free ranges on both sides, so that a larger allocation may fit next.
     pub(in crate::sim) fn release(&mut self, at: u64, size: usize) {
         if !self.again {
             return;

@@ -1,6 +1,6 @@
-//! One allocation, with real contents.
+//! An allocation with real contents.
 
-// Allocations are raw memory, since page-locked and managed memory is given to the program as such.
+// Allocations are raw memory, because the program gets pointers to page-locked and managed memory.
 #![allow(unsafe_code)]
 
 use super::addresses::GRANULE;
@@ -42,16 +42,16 @@ pub(super) struct Allocation {
 }
 
 pub(super) enum Contents {
-    /// At this address of the host's.
+    /// At this host address.
     Whole(usize),
     /// As well, and the program's own.
     Programs(usize),
-    /// In pages, as far as they were written: a program may allocate what a GPU has and a laptop has not.
+    /// In pages, allocated when written: a program may allocate more than a laptop has.
     Pages(HashMap<usize, Box<[u8]>>),
 }
 
 const PAGE: usize = 1 << 16;
-/// Device memory beyond this comes in pages.
+/// Larger device memory is stored in pages.
 const MOST_WHOLE: usize = 1 << 24;
 
 fn layout(size: usize) -> Option<Layout> {
@@ -81,11 +81,12 @@ impl Allocation {
         Allocation { kind: Kind::Registered, context, size, flags, contents: Contents::Programs(start) }
     }
 
-    /// The bytes from `at` on, as many as there are in one piece but no more than asked; unwritten ones are zero.
+    /// Reads bytes from `at` on, as many as are contiguous; unwritten ones are zero.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         match &self.contents {
             Contents::Whole(start) | Contents::Programs(start) => {
-                // SAFETY: `start` is `size` bytes, zeroed or written, and `find` has looked that these are among them.
+                // SAFETY: `start` points to `size` bytes, zeroed or written, and `find` has checked that these are
+                // among them.
                 into.copy_from_slice(unsafe {
                     std::slice::from_raw_parts((start + at) as *const u8, into.len())
                 });
@@ -106,11 +107,11 @@ impl Allocation {
         }
     }
 
-    /// Has `f` write `size` bytes from `at` on, a piece at a time; `f` is told where among them the piece begins.
+    /// Has `f` write `size` bytes from `at` on, piece by piece; the first argument of `f` is the offset of the piece.
     pub(super) fn write(&mut self, at: usize, size: usize, f: impl Fn(usize, &mut [u8])) {
         match &mut self.contents {
             Contents::Whole(start) | Contents::Programs(start) => {
-                // SAFETY: as in `read`; that the program does not use the memory meanwhile is what CUDA asks of it.
+                // SAFETY: as in `read`; CUDA requires that the program does not use the memory meanwhile.
                 f(0, unsafe { std::slice::from_raw_parts_mut((*start + at) as *mut u8, size) })
             }
             Contents::Pages(pages) => {

@@ -34,7 +34,7 @@ impl Machine {
     pub(in crate::sim) fn array(&mut self, handle: usize) -> Answer<Array> {
         self.ready()?;
         let Some(Object::Array(array)) = self.objects.get(handle) else {
-            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no array"));
+            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not an array"));
         };
         let array = *array;
         self.healthy(array.context)?;

@@ -1,4 +1,4 @@
-//! What the driver answers about pools, and about memory in the order of streams.
+//! The calls on pools and on memory in the order of streams.
 
 use super::allocation::Kind;
 use super::{key, lock};
@@ -18,7 +18,7 @@ const READ: u32 = 1;
 const READ_WRITE: u32 = 3;
 
 impl Machine {
-    /// Has this done when the stream gets there; now, if nothing comes before it.
+    /// Does this in the order of the stream, or now if the stream is idle.
     fn do_in_order(
         &mut self,
         handle: usize,

@@ -1,4 +1,4 @@
-//! Copies and fills, at once or when a stream gets to them.
+//! Copies and fills, immediate or when a stream reaches them.
 
 use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
@@ -17,7 +17,7 @@ pub(in crate::sim) enum End {
 
 type Done = Result<(), (CUresult, String)>;
 
-/// What went away between the call and the work is the program's fault, as on the device.
+/// Memory freed between the call and the work is the program's fault, as on the device.
 fn lost(why: String) -> (CUresult, String) {
     (700, why)
 }
@@ -66,7 +66,7 @@ impl Machine {
         self.check_end(End::Device(from), size.unwrap_or(usize::MAX))
     }
 
-    /// Does the work at once if nothing comes before it, else when the stream gets there; gives what to wait for.
+    /// Does the work at once if nothing comes before it, else when the stream reaches it; returns what to wait for.
     fn do_or_enqueue(
         &mut self,
         stream: usize,
@@ -89,7 +89,7 @@ impl Machine {
     }
 }
 
-/// Does what `start` does, and waits with nothing locked if it says so; then the context may be in error.
+/// Runs `start` and waits, without a lock, if it says so; afterwards the context may be in error.
 pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> CUresult {
     let mut wait = None;
     let status = call(|m| start(m).map(|found| wait = found));
@@ -105,8 +105,8 @@ pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Mome
     }
 }
 
-/// Copies; with no stream, before it returns. The program's memory may be used again when an asynchronous call has
-/// returned, unless it is page-locked: as on the device, such a copy is staged.
+/// Copies; without a stream, before it returns. After an asynchronous call the program may reuse its memory unless it
+/// is page-locked: as on the device, such a copy is staged.
 pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;

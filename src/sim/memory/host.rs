@@ -1,9 +1,9 @@
-//! The program's own memory, which copies read and write.
+//! Memory of the program, which copies read and write.
 
-// It is read and written through the pointers that the program passes.
+// Reads and writes it through the pointers that the program passes.
 #![allow(unsafe_code)]
 
-/// Memory of the program's own, which it named in a call: an address and a length.
+/// Host memory that the program named in a call: an address and a length.
 #[derive(Clone, Copy)]
 pub(in crate::sim) struct HostMemory {
     address: usize,
@@ -13,13 +13,13 @@ pub(in crate::sim) struct HostMemory {
 impl HostMemory {
     /// # Safety
     ///
-    /// The program promises, as CUDA asks, that these bytes may be read (and written, if it is a destination) until
-    /// the call, or the work that the call enqueues, is done.
+    /// Until the call, or the work that it enqueues, is done, these bytes are valid for reads (and for writes, if they
+    /// are a destination), as CUDA requires.
     pub(in crate::sim) unsafe fn new(address: usize, size: usize) -> HostMemory {
         HostMemory { address, size }
     }
 
-    /// From the beginning of this to the end of that. What is between them is nobody's promise.
+    /// From the beginning of this to the end of that. Nothing guarantees what is between them.
     pub(in crate::sim) fn through(self, last: HostMemory) -> HostMemory {
         HostMemory { address: self.address, size: last.address + last.size - self.address }
     }
@@ -39,13 +39,13 @@ impl HostMemory {
     }
 
     pub(in crate::sim) fn read(self) -> Vec<u8> {
-        // SAFETY: the promise at `new`.
+        // SAFETY: as `new` requires.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) }.to_vec()
     }
 
     pub(in crate::sim) fn write(self, bytes: &[u8]) {
         let size = self.size.min(bytes.len());
-        // SAFETY: the promise at `new`; the bytes are a vector of the simulator's, which cannot overlap them.
+        // SAFETY: as `new` requires; the bytes are the simulator's own vector, which cannot overlap them.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address as *mut u8, size) }
     }
 }

@@ -1,8 +1,8 @@
-//! Memory: allocations with real contents and real bounds.
+//! Memory: allocations with real contents and bounds.
 //!
-//! Device memory has addresses of its own, far from anything that is mapped, so a program that follows one on the host
-//! crashes here as it does on a GPU. Page-locked and managed memory is the host's, at the host's addresses; the device
-//! finds it there, as unified addressing has it.
+//! Device memory has addresses of its own, far from any mapped address, so a program that dereferences one on the host
+//! crashes here as it does on a GPU. Page-locked and managed memory is host memory, at host addresses; the device finds
+//! it there by unified addressing.
 
 pub(super) mod abi;
 mod addresses;
@@ -61,7 +61,7 @@ pub(super) fn lock() -> MutexGuard<'static, Memory> {
 }
 
 impl Memory {
-    /// The address of so many bytes, at least one; `None` if there are not as many.
+    /// Allocates at least one byte and returns the address; `None` if there is not enough memory.
     pub(super) fn allocate(&mut self, kind: Kind, context: Handle, size: usize) -> Option<u64> {
         if size as u64 > self.left() {
             return None;
@@ -76,7 +76,8 @@ impl Memory {
         Some(address)
     }
 
-    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is already.
+    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is
+    /// already.
     pub(super) fn register(
         &mut self,
         context: Handle,
@@ -111,7 +112,7 @@ impl Memory {
         }
     }
 
-    /// The context of what begins at this address and is one of these kinds.
+    /// The context of the allocation that begins at this address and has one of these kinds.
     pub(super) fn owner(&self, address: u64, kinds: &[Kind]) -> Option<Handle> {
         self.by_address.get(&address).filter(|found| kinds.contains(&found.kind)).map(|found| found.context)
     }
@@ -122,14 +123,14 @@ impl Memory {
             if gone.kind != Kind::Registered {
                 self.used -= gone.size;
             }
-            // The others' addresses are the host's, and go back to it.
+            // The other kinds have host addresses, which are returned to the host.
             if matches!(gone.kind, Kind::Device | Kind::Variable) {
                 self.addresses.release(address, gone.size);
             }
         }
     }
 
-    /// Frees all that the context has.
+    /// Frees everything that the context has.
     pub(super) fn free_all(&mut self, context: Handle) {
         let of = |allocation: &Allocation| allocation.context == context;
         let gone: Vec<u64> = self.by_address.iter().filter(|(_, it)| of(it)).map(|(at, _)| *at).collect();
@@ -145,7 +146,7 @@ impl Memory {
         TOTAL.saturating_sub(self.used) as u64
     }
 
-    /// How many allocations the program has made and not freed.
+    /// How many of the program's allocations are not freed.
     pub(super) fn count(&self) -> usize {
         let own =
             |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool);
@@ -158,7 +159,7 @@ impl Memory {
         below.is_some_and(|(start, found)| found.kind == Kind::Pool && address - start < found.size as u64)
     }
 
-    /// The allocation that has all these bytes, and where in it they begin; else what is wrong with them.
+    /// The allocation that contains all these bytes, and their offset in it; else what is wrong.
     fn find(&mut self, address: u64, size: usize) -> Result<(&mut Allocation, usize), String> {
         if self.is_pooled(address) {
             self.check_there(address, size)?;
@@ -211,7 +212,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether host memory at this address is page-locked or managed, so that the device can get at it by itself.
+    /// Whether host memory at this address is page-locked or managed, so that the device can access it by itself.
     pub(super) fn is_locked(&self, address: usize) -> bool {
         let below = self.by_address.range(..=address as u64).next_back();
         below

@@ -1,4 +1,4 @@
-//! Memory of graphs: their addresses are reserved, and what is there comes and goes with launches.
+//! Memory of graphs: the addresses are reserved, and launches allocate and free it.
 
 use super::{Allocation, Kind, Memory};
 use crate::sim::machine::Handle;

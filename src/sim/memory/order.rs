@@ -1,4 +1,4 @@
-//! Which frees the work of a stream comes after, because of the events that it waits for.
+//! Which frees come before the work of a stream, because of the events that it waits for.
 
 use crate::sim::machine::Handle;
 use crate::sim::stream::{Moment, Stream};

@@ -1,9 +1,8 @@
 //! Pools: device memory that is allocated and freed in the order of streams.
 //!
-//! A pool has *chunks* of the device's memory, cut into *pieces*. What the program may name in a call is known when the
-//! call is made; what work may touch, when a stream gets to it. So a piece is *used* from the call that allocates it to
-//! the call that frees it, and *there* from the moment at which its stream gets to the allocation to that at which the
-//! stream gets to the free.
+//! A pool has *chunks* of the device's memory, cut into *pieces*. Calls are checked when they are made, and work when a
+//! stream reaches it. So a piece is *used* from the call that allocates it to the call that frees it, and *there* from
+//! when its stream reaches the allocation to when it reaches the free.
 
 use super::order::Freed;
 use crate::sim::machine::Handle;
@@ -20,7 +19,7 @@ pub(super) enum State {
         asked: usize,
         context: Handle,
     },
-    /// Free, once all these have come.
+    /// Free, once all these frees are done.
     Free(Vec<Freed>),
 }
 
@@ -31,8 +30,8 @@ pub(super) struct Piece {
 
 pub(super) struct Pool {
     pub(super) device: usize,
-    /// Which memory that another stream has freed a stream may be given: what it comes after by events, what is done,
-    /// and what it is made to wait for.
+    /// The three kinds of reuse of memory that another stream has freed: after an event, once the free is done, or
+    /// behind an inserted wait.
     pub(super) reuse: [i32; 3],
     pub(super) threshold: u64,
     pub(super) most: u64,
@@ -44,7 +43,7 @@ pub(super) struct Pool {
     /// The lengths, by where they begin.
     chunks: BTreeMap<u64, u64>,
     pub(super) pieces: BTreeMap<u64, Piece>,
-    /// It goes when its last memory does.
+    /// The program has destroyed it; it is removed with the last of its memory.
     pub(super) destroyed: bool,
 }
 
@@ -127,7 +126,7 @@ impl Pool {
         self.pieces = joined;
     }
 
-    /// The program has waited for something: what has come meanwhile is free for all.
+    /// The program has waited for something: memory whose frees are done is now free for all streams.
     pub(super) fn settle(&mut self) {
         let mut changed = false;
         for piece in self.pieces.values_mut() {

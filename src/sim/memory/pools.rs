@@ -1,4 +1,4 @@
-//! All pools, and what the calls of the program and the work of its streams make of them.
+//! All pools, and how calls and the work of streams change them.
 
 use super::Memory;
 use super::allocation::{Allocation, Kind};
@@ -37,7 +37,7 @@ impl Memory {
         self.pool(handle).is_some_and(|pool| handle == default_pool(pool.device))
     }
 
-    /// Whether this was a pool's handle, which the driver remembers; another it would follow.
+    /// Whether this was a pool's handle; the driver remembers those, and dereferences any other value.
     pub(super) fn was_pool(&self, handle: usize) -> bool {
         let number = handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP;
         handle >= FIRST_HANDLE && handle % HANDLE_STEP == 0 && number <= MOST_DEVICES + self.pools.made
@@ -50,7 +50,7 @@ impl Memory {
         handle
     }
 
-    /// The pool goes with its last memory; until then nothing finds it by its handle.
+    /// Destroys a pool: its handle is invalid at once, and it is removed with the last of its memory.
     pub(super) fn destroy_pool(&mut self, handle: usize) {
         if let Some(pool) = self.pools.by_handle.get_mut(&handle) {
             pool.destroyed = true;
@@ -77,7 +77,7 @@ impl Memory {
         self.pools.by_handle.iter().filter(|pool| own((pool.0, pool.1))).count()
     }
 
-    /// An address in the pool, and what the stream has to wait for before it uses it; or why there is none.
+    /// An address in the pool and what the stream has to wait for before it uses it, or why there is none.
     pub(super) fn allocate_in(
         &mut self,
         handle: usize,
@@ -107,7 +107,7 @@ impl Memory {
         Ok((at, waits))
     }
 
-    /// A chunk more, as large as needed; its address.
+    /// Adds a chunk, as large as needed; returns its address.
     fn grow(&mut self, handle: usize, size: u64) -> Result<u64, String> {
         let none = || Err(format!("there are no {size} bytes left"));
         let Some(chunk) = size.checked_next_multiple_of(CHUNK) else { return none() };
@@ -177,7 +177,7 @@ impl Memory {
         self.pools.by_handle.retain(|_, pool| !pool.destroyed || pool.reserved > 0);
     }
 
-    /// Gives all unused memory of a pool back, as the device has no other.
+    /// Gives all unused memory of a pool back, because the device has no other left.
     fn release_unused(&mut self, handle: usize) {
         let Some(pool) = self.pool(handle) else { return };
         pool.settle();

@@ -1,6 +1,6 @@
 //! The C ABI of the module chapter.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::CompilerLog;
@@ -80,8 +80,8 @@ impl Options {
                 0 | 1 => 0,
                 _ => text.len().min(room),
             };
-            // SAFETY: the buffer has that much room, and a byte where it is said to have none: the NVIDIA driver writes its
-            // NUL there too. The values are where they were.
+            // SAFETY: the buffer has that much room, and a byte where it is said to have none: the NVIDIA driver writes
+            // its NUL there too. The values are where they were.
             unsafe {
                 put_text(ptr::with_exposed_provenance_mut(buffer), room.max(1), text);
                 self.value_at(size).write(ptr::without_provenance_mut(written));
@@ -99,13 +99,13 @@ impl Options {
 ///
 /// # Safety
 ///
-/// As [`Options::check`] and [`Options::answer`].
+/// Like [`Options::check`] and [`Options::answer`].
 pub(in crate::sim) unsafe fn with_options<T>(
     machine: &mut Machine,
     options: Options,
     f: impl FnOnce(&mut Machine) -> Answer<T>,
 ) -> Answer<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller guarantees.
     let pairs = unsafe { options.check(machine) }?;
     machine.compiler_log();
     let answer = f(machine);
@@ -127,7 +127,7 @@ c_abi! {
             if image.is_null() {
                 return m.refuse(INVALID_VALUE, "the image is NULL");
             }
-            // Machine code tells its own length, and is not read; a text ends with its NUL.
+            // Machine code contains its own length, and is not read; a text ends with its NUL.
             m.load_module(CStr::from_ptr(image.cast()).to_bytes()).map(|handle| handle as CUmodule)
         })
     }
@@ -258,7 +258,7 @@ unsafe fn telling<T>(
     let answer = f(machine);
     let log = machine.compiler_log();
     let (options, pairs) = machine.linker(state.addr())?.options.clone();
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller guarantees.
     unsafe { options.answer(&pairs, &log) };
     answer
 }

@@ -1,4 +1,4 @@
-//! What the compiler tells, and which options it knows.
+//! The compiler's log, and the options that it knows.
 
 use crate::sim::machine::*;
 use crate::sim::ptx::{Program, Refusal};
@@ -13,7 +13,7 @@ pub(in crate::sim) struct CompilerLog {
 }
 
 impl CompilerLog {
-    /// In the words of the compiler in the NVIDIA driver; registers are its business, and made up.
+    /// In the words of the NVIDIA driver's compiler; the numbers of registers are invented.
     pub(in crate::sim) fn of(program: &Program) -> CompilerLog {
         let bytes: usize = program.variables.iter().filter(|it| !it.constant).map(|it| it.size).sum();
         let mut info = format!("ptxas info    : {bytes} bytes gmem");

@@ -1,4 +1,4 @@
-//! Linking texts. The image is one text again, which the simulated driver loads.
+//! Linking of PTX. The image is PTX again, which the simulated driver loads.
 
 use super::abi::Options;
 use super::{CompilerLog, FILE_NOT_FOUND};
@@ -26,7 +26,7 @@ pub(in crate::sim) struct Linker {
 enum State {
     Open,
     Done,
-    /// Nothing comes of it any more, and this is answered.
+    /// Linking failed, and every later call returns this.
     Failed(CUresult),
 }
 

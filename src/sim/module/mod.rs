@@ -1,4 +1,4 @@
-//! Modules: programs that are loaded, with their variables.
+//! Modules: loaded programs and their variables.
 
 pub(super) mod abi;
 mod jit;
@@ -59,8 +59,10 @@ impl Machine {
     /// The text that an image is.
     pub(super) fn text_of<'a>(&mut self, image: &'a [u8]) -> Answer<&'a str> {
         if image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba]) {
-            return self
-                .refuse(NO_BINARY_FOR_GPU, "the simulated device runs PTX, and the image is machine code");
+            return self.refuse(
+                NO_BINARY_FOR_GPU,
+                "the image is machine code, but the simulated device runs PTX only",
+            );
         }
         match std::str::from_utf8(image) {
             Ok(text) => Ok(text),
@@ -68,8 +70,8 @@ impl Machine {
         }
     }
 
-    /// Finds room for the variables of a program, and writes what they begin with. Those that have an address already have
-    /// it from `known`.
+    /// Finds room for the variables of a program, and writes what they begin with. Those that have an address already
+    /// have it from `known`.
     pub(super) fn place(
         &mut self,
         program: &Program,
@@ -98,7 +100,7 @@ impl Machine {
         Ok(variables)
     }
 
-    /// What the compiler said about this thread's last program; told once.
+    /// The compiler's log of this thread's last program; returned once.
     pub(super) fn compiler_log(&mut self) -> CompilerLog {
         std::mem::take(&mut self.thread().compiler_log)
     }
@@ -118,7 +120,7 @@ impl Machine {
         }
         let context = match self.objects.get(handle) {
             Some(Object::Module(module)) => module.context,
-            _ => return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no module")),
+            _ => return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not a module")),
         };
         self.healthy(context)?;
         match self.objects.get_mut(handle) {

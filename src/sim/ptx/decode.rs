@@ -7,7 +7,7 @@ use super::values::{Binary, Compare, Round, Type, Unary};
 use super::{Refusal, unknown, wrong};
 use std::collections::HashMap;
 
-/// Where generic addresses of shared and local memory begin; no allocation is there.
+/// The start of generic addresses of shared and local memory; no allocation is there.
 pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;
 pub(super) const LOCAL_WINDOW: u64 = 0x0000_5B00_0000_0000;
 
@@ -35,7 +35,7 @@ pub(super) enum Special {
 pub(super) enum Operand {
     None,
     Reg(u32),
-    /// A predicate, turned round.
+    /// The negation of a predicate.
     Not(u32),
     Imm(u64),
     Special(Special),
@@ -63,7 +63,7 @@ pub(super) enum Op {
     Binary(Binary, Type),
     Unary(Unary, Type),
     MulWide(Type),
-    /// A product, its low or high half or all of it, and a sum.
+    /// The low half, the high half or all of a product, plus a third operand.
     Mad(Binary, Type),
     MadWide(Type),
     Fma(Type),
@@ -90,35 +90,35 @@ pub(super) enum Op {
     Nothing,
 }
 
-/// Of a kernel, in all its declarations.
+/// The maximum number of registers of a kernel.
 const MOST_REGISTERS: usize = 1 << 16;
-/// The largest number behind the `-` of an address.
+/// The largest negative offset of an address.
 const MOST_BACKWARDS: i64 = 1 << 31;
-/// Of shared and of local memory, in bytes.
+/// The maximum size of shared and of local memory, in bytes.
 const MOST_SPACE: usize = 1 << 20;
 
-/// No register: a result that is not wanted.
+/// Not a register: for a result that is discarded.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inst {
-    /// Only if this predicate is, or is not.
+    /// Executes only if this predicate has this value.
     pub(super) guard: Option<(u32, bool)>,
     pub(super) op: Op,
     pub(super) to: u32,
     pub(super) from: [Operand; 4],
-    /// Of an address.
+    /// The offset of an address operand.
     pub(super) offset: i64,
 }
 
-/// What a kernel does.
+/// The code of a kernel.
 #[derive(Debug, Clone)]
 pub(in crate::sim) struct Body {
     pub(super) code: Vec<Inst>,
     /// The line and the opcode that each instruction was written with.
     pub(super) written: Vec<(u32, String)>,
     pub(super) registers: usize,
-    /// Bytes of static shared memory; what a launch adds begins behind it.
+    /// Bytes of static shared memory; the dynamic part of a launch follows.
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) local: usize,
 }
@@ -192,7 +192,7 @@ fn statements<'a>(
         } else {
             None
         };
-        let word = reader.word().map_err(|_| wrong(format!("{token:?} begins no instruction")))?;
+        let word = reader.word().map_err(|_| wrong(format!("an instruction cannot begin with {token:?}")))?;
         match word {
             ".reg" => registers(reader, names)?,
             ".shared" => lay_out(&reader.declared()?, names, shared, dynamic),
@@ -208,7 +208,7 @@ fn statements<'a>(
     Ok(statements)
 }
 
-/// Gives a variable its offset; one without a size has it behind all others.
+/// Gives a variable its offset; one without a size comes after all others.
 fn lay_out(declared: &Declared, names: &mut Names<'_>, end: &mut usize, dynamic: &mut Vec<String>) {
     if declared.size == 0 {
         return dynamic.push(declared.name.clone());
@@ -233,7 +233,8 @@ fn registers(reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<(), Refus
             Ok(())
         };
         if reader.takes('<') {
-            let count = usize::try_from(reader.int()?).map_err(|_| wrong("fewer than no registers"))?;
+            let count =
+                usize::try_from(reader.int()?).map_err(|_| wrong("a negative number of registers"))?;
             for number in 0..count {
                 add(format!("{name}{number}"))?;
             }
@@ -247,7 +248,7 @@ fn registers(reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<(), Refus
     }
 }
 
-/// The operands, cut at the commas that are not within brackets.
+/// Splits the operands at commas outside of brackets.
 fn split(tokens: &[Token]) -> Vec<&[Token]> {
     let mut depth = 0i64;
     let parts = tokens.split(|token| {
@@ -271,7 +272,7 @@ impl Names<'_> {
 
     /// A register that is read, which [`NOWHERE`] cannot be.
     fn source(&self, name: &str) -> Result<u32, Refusal> {
-        self.registers.get(name).copied().ok_or_else(|| wrong(format!("{name} is no register")))
+        self.registers.get(name).copied().ok_or_else(|| wrong(format!("{name} is not a register")))
     }
 
     pub(super) fn operand(&self, tokens: &[Token], ty: Type) -> Result<Operand, Refusal> {
@@ -309,12 +310,12 @@ impl Names<'_> {
     pub(super) fn address(&self, tokens: &[Token]) -> Result<(Operand, i64), Refusal> {
         let inner = match tokens {
             [Token::Sign('['), inner @ .., Token::Sign(']')] => inner,
-            other => return Err(wrong(format!("an address is expected, and {other:?} is there"))),
+            other => return Err(wrong(format!("an address is expected, but {other:?} is found"))),
         };
         let (base, offset) = match inner {
             [base] => (base, Some(0)),
             [base, Token::Sign('+'), Token::Int(offset)] => (base, Some(*offset)),
-            // What stands behind a `-` is held to 32 bits, and what stands behind a `+` wraps, as an H200 had it.
+            // An offset after `-` must fit 32 bits, and one after `+` wraps, as observed on an H200.
             [base, Token::Sign('-'), Token::Int(offset)] => {
                 (base, (0..=MOST_BACKWARDS).contains(offset).then(|| -offset))
             }

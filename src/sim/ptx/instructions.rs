@@ -1,4 +1,4 @@
-//! The table of instructions: what each opcode is, and where its operands are.
+//! The table of instructions: the operation of each opcode, and its operands.
 
 use super::decode::{Atomic, Inst, LOCAL_WINDOW, NOWHERE, Names, Op, Operand, SHARED_WINDOW, Space};
 use super::tokens::Token;
@@ -6,7 +6,7 @@ use super::values::{Binary, Compare, Round, Type, Unary};
 use super::{Refusal, unknown, wrong};
 
 impl Names<'_> {
-    /// Result and operands of an instruction that has them plainly.
+    /// Sets the result and the operands of an instruction that has only these.
     fn plain(&self, inst: &mut Inst, operands: &[&[Token]], types: &[Type]) -> Result<(), Refusal> {
         if operands.len() != types.len() + 1 {
             return Err(wrong(format!("it takes {} operands, and has {}", types.len() + 1, operands.len())));
@@ -119,7 +119,7 @@ impl Names<'_> {
                 let label = operands.first().and_then(|operand| operand.first()).and_then(Token::word);
                 let label = label.ok_or_else(|| wrong("a label is missing"))?;
                 let target = self.labels.get(label);
-                inst.op = Op::Bra(*target.ok_or_else(|| wrong(format!("the label {label} is nowhere")))?);
+                inst.op = Op::Bra(*target.ok_or_else(|| wrong(format!("the label {label} is not defined")))?);
                 Ok(())
             }
             "bar" | "barrier" if has("sync") && !has("warp") && operands.len() == 1 => {
@@ -170,7 +170,7 @@ impl Names<'_> {
             [_, Token::Sign('|'), Token::Word(second)] => self.register(second)?,
             _ => NOWHERE,
         };
-        // A `ne` that is true of what is not a number is `neu`; integers have no such thing.
+        // For floats, a `ne` that is true for NaN is `neu`; integers have no such distinction.
         inst.op = Op::Setp { compare, unordered, ty, combine, second };
         let mut plain: Vec<&[Token]> = operands.to_vec();
         if let Some(result) = plain.first_mut() {

@@ -1,9 +1,9 @@
-//! Kernels: a reader and an interpreter for scalar PTX, read as a table of instructions.
+//! Kernels: a parser and an interpreter for scalar PTX, built around a table of instructions.
 //!
-//! [`tokens`] cuts the text, [`read`] finds the entries and the variables, [`decode`] turns each instruction into an
-//! [`Op`](decode::Op) once, when the module is loaded, and [`run`] steps through them, a block at a time and within it
-//! a thread at a time from one barrier to the next. [`values`] has the arithmetic. It is no compiler, and no model of
-//! time: what it promises is the result.
+//! [`tokens`] splits the text, [`read`] finds the entries and the variables, [`decode`] turns each instruction into an
+//! [`Op`](decode::Op) once, when the module is loaded, and [`run`] executes them, block by block, and within a block
+//! thread by thread from one barrier to the next. [`values`] has the arithmetic. It is not a compiler, and does not
+//! model time: only the result is guaranteed.
 //!
 //! An instruction that is not in the table makes loading fail with `CUDA_ERROR_NOT_SUPPORTED`, and the log names it.
 

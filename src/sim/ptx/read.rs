@@ -8,21 +8,21 @@ use super::{INVALID_IMAGE, Refusal, unknown, wrong};
 
 /// The newest PTX that a driver for CUDA 13.0 knows.
 const NEWEST: f64 = 9.0;
-/// More than any device has, and little enough to add up.
+/// More than any device has, and small enough that sums cannot overflow.
 const MOST_BYTES: usize = 1 << 32;
-/// Bytes of a kernel's parameters; before PTX 8.1 there was less room.
+/// The maximum size of a kernel's parameters, in bytes; before PTX 8.1 it was smaller.
 const MOST_PARAMETERS: usize = 32_764;
 const MOST_PARAMETERS_BEFORE: usize = 4352;
-/// Bytes of constant memory that a program declares.
+/// The maximum size of a program's constant memory, in bytes.
 const MOST_CONSTANTS: usize = 1 << 16;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
-/// What a text has.
+/// The contents of a PTX text.
 #[derive(Debug, Clone, Default)]
 pub(in crate::sim) struct Program {
     pub(in crate::sim) version: u32,
     pub(in crate::sim) entries: Vec<Entry>,
-    /// In global and constant memory.
+    /// The variables in global and constant memory.
     pub(in crate::sim) variables: Vec<Variable>,
 }
 
@@ -30,7 +30,7 @@ pub(in crate::sim) struct Program {
 pub(in crate::sim) struct Variable {
     pub(in crate::sim) name: String,
     pub(in crate::sim) size: usize,
-    /// What it begins with; zeros follow.
+    /// Its initial bytes; zeros follow.
     pub(in crate::sim) contents: Vec<u8>,
     pub(in crate::sim) constant: bool,
     /// In memory that the host can use too.
@@ -55,7 +55,7 @@ pub(in crate::sim) struct Entry {
     pub(in crate::sim) body: Body,
 }
 
-/// A variable that is declared: its name, alignment, size in bytes, and what it begins with.
+/// A declared variable: its name, alignment, size in bytes, and initial bytes.
 pub(super) struct Declared {
     pub(super) name: String,
     pub(super) align: usize,
@@ -101,23 +101,23 @@ impl<'a> Reader<'a> {
         if token.is(sign) {
             Ok(())
         } else {
-            Err(wrong(format!("{sign:?} is expected, and {token:?} is there")))
+            Err(wrong(format!("{sign:?} is expected, but {token:?} is found")))
         }
     }
 
     pub(super) fn word(&mut self) -> Result<&'a str, Refusal> {
         let token = self.next()?;
-        token.word().ok_or_else(|| wrong(format!("a name is expected, and {token:?} is there")))
+        token.word().ok_or_else(|| wrong(format!("a name is expected, but {token:?} is found")))
     }
 
     pub(super) fn int(&mut self) -> Result<i64, Refusal> {
         match self.next()? {
             Token::Int(value) => Ok(*value),
-            other => Err(wrong(format!("a number is expected, and {other:?} is there"))),
+            other => Err(wrong(format!("a number is expected, but {other:?} is found"))),
         }
     }
 
-    /// The tokens up to the sign, which is taken too.
+    /// The tokens up to the sign, which is consumed too.
     pub(super) fn until(&mut self, sign: char) -> Result<&'a [Token], Refusal> {
         let length = self.tokens[self.at..].iter().position(|token| token.is(sign));
         let length = length.ok_or_else(|| wrong(format!("{sign:?} is missing")))?;
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok(part)
     }
 
-    /// The tokens between braces, the first of which is taken already.
+    /// The tokens between braces, the first of which is already consumed.
     fn block(&mut self) -> Result<Reader<'a>, Refusal> {
         let start = self.at;
         let mut depth = 1i64;
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(&self.tokens[within.clone()], &self.lines[within]))
     }
 
-    /// `[.align N] .type name[N] = {...};` after the word for its space.
+    /// `[.align N] .type name[N] = {...};` after the word for its state space.
     pub(super) fn declared(&mut self) -> Result<Declared, Refusal> {
         let (mut align, mut ty, mut managed) = (None, None, false);
         let name = loop {
@@ -165,7 +165,8 @@ impl<'a> Reader<'a> {
             count = if self.takes(']') {
                 0
             } else {
-                let count = usize::try_from(self.int()?).map_err(|_| wrong("fewer than no elements"))?;
+                let count =
+                    usize::try_from(self.int()?).map_err(|_| wrong("a negative number of elements"))?;
                 self.expect(']')?;
                 count
             };
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads a text; one that is not PTX at all is no image.
+/// Parses a text; one that is not PTX at all is an invalid image.
 pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
     let mut program = Program::default();
     add(&mut program, text)?;
@@ -216,7 +217,7 @@ pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
 /// Adds what a text has to a program.
 pub(super) fn add(program: &mut Program, text: &str) -> Result<(), Refusal> {
     if !text.contains(".version") {
-        let why = "the image is no PTX: it has no .version".to_owned();
+        let why = "the image is not PTX: it has no .version".to_owned();
         return Err(Refusal { status: INVALID_IMAGE, line: None, why });
     }
     let (tokens, lines) = tokens(text)?;
@@ -347,7 +348,7 @@ fn parameter(reader: &mut Reader<'_>) -> Result<(Parameter, usize), Refusal> {
                     size *= count.ok_or_else(|| wrong(format!("the parameter {name} is too large")))?;
                     reader.expect(']')?;
                 }
-                // The alignment of what a pointer points to is not that of the pointer.
+                // The alignment of a pointer's target is not that of the pointer.
                 let align = if size > ty.size() { align.max(ty.size()) } else { ty.size() };
                 return Ok((Parameter { name: name.to_owned(), offset: 0, size }, align));
             }

@@ -1,5 +1,4 @@
-//! Steps through a kernel: one block after another, and in a block one thread after another, each from one barrier to
-//! the next.
+//! Executes a kernel: block by block, and within a block thread by thread, each from one barrier to the next.
 
 use super::decode::{Atomic, Body, Inst, LOCAL_WINDOW, NOWHERE, Op, Operand, SHARED_WINDOW, Space, Special};
 use super::values::{Binary, Type, binary, compare, convert, f32_of, f64_of, fused, unary};
@@ -11,12 +10,12 @@ use std::sync::Arc;
 pub(super) const ILLEGAL_ADDRESS: CUresult = 700;
 pub(super) const LAUNCH_TIMEOUT: CUresult = 702;
 pub(super) const ILLEGAL_INSTRUCTION: CUresult = 715;
-/// Addresses of shared memory from here on are none for the instruction itself.
+/// For shared addresses from here on the device reports an illegal instruction.
 const SHARED_END: u64 = 1 << 24;
 pub(super) const MISALIGNED_ADDRESS: CUresult = 716;
 pub(super) const LAUNCH_FAILED: CUresult = 719;
 
-/// So many instructions, and a kernel is taken for one that does not end.
+/// A kernel that executes this many instructions is assumed not to end.
 const MOST_STEPS: u64 = 1 << 33;
 const WARP: u64 = 32;
 
@@ -27,7 +26,7 @@ pub(in crate::sim) struct Fault {
     pub(in crate::sim) why: String,
 }
 
-/// A kernel with all that a launch says.
+/// A kernel with the parameters of a launch.
 pub(in crate::sim) struct Launch {
     pub(in crate::sim) program: Arc<Program>,
     pub(in crate::sim) entry: usize,
@@ -63,7 +62,7 @@ struct Block<'a> {
     memory: &'a mut Memory,
 }
 
-/// Which of `sizes` the index is, the first dimension fastest.
+/// The coordinates of an index in `sizes`, the first dimension fastest.
 fn unfold(index: u64, sizes: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = sizes.map(u64::from);
     [index % x, index / x % y, index / (x * y)].map(|part| part as u32)
@@ -82,7 +81,7 @@ impl Launch {
         let body = &self.entry().body;
         let mut steps = 0;
         for index in 0..count(self.grid) {
-            // Other streams get at the memory between two blocks.
+            // Other streams can access the memory between two blocks.
             let mut memory = memory::lock();
             let mut block = Block {
                 launch: self,
@@ -110,7 +109,7 @@ impl Block<'_> {
                 state: State::Running,
             })
             .collect();
-        // Threads that have ended are not waited for, as on the device.
+        // A barrier does not wait for threads that have ended, as on the device.
         while threads.iter().any(|thread| thread.state != State::Done) {
             for thread in &mut threads {
                 if thread.state == State::Waiting {
@@ -159,7 +158,7 @@ impl Block<'_> {
         if *self.steps > MOST_STEPS {
             return Err(Fault {
                 status: LAUNCH_TIMEOUT,
-                why: format!("{MOST_STEPS} instructions, and no end"),
+                why: format!("the kernel does not end after {MOST_STEPS} instructions"),
             });
         }
         let inst = self.body.code[thread.at];
@@ -223,7 +222,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Where an address leads: shared and local memory have their own, and windows in the generic space.
+    /// The target of an address: shared and local memory have their own addresses, and windows in the generic space.
     fn resolve(&self, thread: &Thread, space: Space, address: u64) -> (Space, u64) {
         if space != Space::Generic {
             return (space, address);
@@ -320,7 +319,7 @@ fn illegal_at(tid: [u32; 3], ctaid: [u32; 3], does: &str, why: &str) -> Fault {
     Fault { status: ILLEGAL_ADDRESS, why: format!("thread {tid:?} of block {ctaid:?} {does} {why}") }
 }
 
-/// Far beyond shared memory the device blames the instruction.
+/// Far beyond shared memory the device reports the instruction as illegal.
 fn beyond(space: Space, address: u64, fault: Fault) -> Fault {
     let status =
         if space == Space::Shared && address >= SHARED_END { ILLEGAL_INSTRUCTION } else { fault.status };

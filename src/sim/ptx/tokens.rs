@@ -2,10 +2,10 @@
 
 use super::{Refusal, wrong};
 
-/// One piece of the text.
+/// A token of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// A name, a directive or an opcode, dots and all: `ld.param.u64`, `%tid.x`, `.visible`.
+    /// A name, a directive or an opcode, with its dots: `ld.param.u64`, `%tid.x`, `.visible`.
     Word(String),
     Int(i64),
     /// `0f3F800000`
@@ -98,7 +98,7 @@ pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
             tokens.push(Token::Sign(c));
             1
         } else {
-            return Err(wrong(format!("{c:?} is no character of PTX")).at(line));
+            return Err(wrong(format!("{c:?} is not a character of PTX")).at(line));
         };
         rest = rest[length..].trim_start();
     }
@@ -106,7 +106,7 @@ pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
 }
 
 fn number(text: &str) -> Result<Token, Refusal> {
-    let bad = || wrong(format!("{text} is no number"));
+    let bad = || wrong(format!("{text} is not a number"));
     let lower = text.to_ascii_lowercase();
     let hex = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| bad());
     if let Some(digits) = lower.strip_prefix("0f") {

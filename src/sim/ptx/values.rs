@@ -1,12 +1,12 @@
-//! PTX's types, and arithmetic on them. A register is 64 bits; an operation reads as many as its type has.
+//! PTX's types and their arithmetic. A register has 64 bits; an operation reads as many as its type has.
 
 /// The type of an instruction or a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Pred,
-    /// Bits or unsigned numbers, of so many bytes.
+    /// Bits or unsigned integers, with the size in bytes.
     U(u8),
-    /// Signed numbers, of so many bytes.
+    /// Signed integers, with the size in bytes.
     S(u8),
     F32,
     F64,
@@ -44,12 +44,12 @@ impl Type {
         self.size() as u32 * 8
     }
 
-    /// The same width, unsigned.
+    /// The unsigned type of the same width.
     pub(super) fn plain(self) -> Type {
         Type::U(self.size() as u8)
     }
 
-    /// Twice as wide: what `mul.wide` gives.
+    /// The type of twice the width, which `mul.wide` returns.
     pub(super) fn wide(self) -> Type {
         match self {
             Type::S(size) => Type::S(size * 2),
@@ -61,7 +61,7 @@ impl Type {
         matches!(self, Type::F32 | Type::F64)
     }
 
-    /// Cuts a value to the type's width; a signed one comes back sign-extended.
+    /// Truncates a value to the type's width; a signed one is sign-extended.
     pub(super) fn cut(self, value: u64) -> u64 {
         let spare = 64 - self.bits();
         match self {
@@ -128,7 +128,7 @@ pub(super) enum Compare {
 /// How a conversion rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
-    /// To the nearest; an integral value's way among floats is to keep the fraction.
+    /// To the nearest value of the target type.
     Nearest,
     NearestInt,
     ZeroInt,
@@ -183,7 +183,7 @@ fn integer(op: Binary, ty: Type, a: u64, b: u64) -> u64 {
         Binary::Sub => x - y,
         Binary::Mul => x.wrapping_mul(y),
         Binary::MulHigh => x.wrapping_mul(y) >> ty.bits(),
-        // The device gives all ones.
+        // The device returns all ones.
         Binary::Div => x.checked_div(y).unwrap_or(-1),
         Binary::Rem => x.checked_rem(y).unwrap_or(x),
         Binary::Min => x.min(y),
@@ -191,7 +191,7 @@ fn integer(op: Binary, ty: Type, a: u64, b: u64) -> u64 {
         Binary::And => x & y,
         Binary::Or => x | y,
         Binary::Xor => x ^ y,
-        // The amount is an unsigned 32-bit number; what is as wide as the type or wider shifts everything out.
+        // The amount is an unsigned 32-bit number; the type's width or more shifts everything out.
         Binary::Shl if b as u32 >= ty.bits() => 0,
         Binary::Shl => x << (b as u32),
         Binary::Shr => x >> (b as u32).min(127),
@@ -253,7 +253,7 @@ pub(super) fn fused(ty: Type, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// Comparisons of floats are false where one is not a number; `unordered` ones are true.
+/// Comparisons of floats with NaN are false; `unordered` ones are true.
 pub(super) fn compare(op: Compare, unordered: bool, ty: Type, a: u64, b: u64) -> bool {
     let order = match ty {
         Type::F32 => f32_of(a).partial_cmp(&f32_of(b)),

@@ -1,6 +1,6 @@
 //! The C ABI of the stream chapter.
 
-// C functions that read and write through the pointers they are given.
+// C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::as_host_function;
@@ -11,7 +11,7 @@ use crate::sim::graph::abi::after;
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
 
-/// Numbers that stand for pointers, so that they can go to the stream's thread.
+/// Pointers as numbers, so that they can be sent to the stream's thread.
 #[derive(Clone, Copy)]
 struct Callback {
     function: CUstreamCallback,
@@ -91,7 +91,7 @@ c_abi! {
         call(|m| {
             let found = m.stream_of(stream.addr())?;
             if callback.is_none() || flags != 0 {
-                return m.refuse(INVALID_VALUE, "a callback is a function, and takes no flags");
+                return m.refuse(INVALID_VALUE, "the callback is NULL, or flags are given");
             }
             m.no_node(stream.addr())?;
             let before = m.comes_after(stream.addr(), &found);
@@ -101,7 +101,7 @@ c_abi! {
                 before.iter().for_each(|moment| moment.wait());
                 let status = lock().error_of(context);
                 let Callback { function: Some(function), stream, data } = callback else { return };
-                // SAFETY: the program's function, with what it asked to be called with.
+                // SAFETY: the program's function, with the argument that it asked for.
                 as_host_function(|| unsafe { function(stream as CUstream, status, data as *mut c_void) });
             }));
             Ok(())

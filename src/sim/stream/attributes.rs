@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SYNCHRONIZATION_POLICY: u32 = 3;
 const PRIORITY: u32 = 8;
 const MEMORY_DOMAIN: u32 = 10;
-/// What is read of a policy that was never set.
+/// Returned for a policy that was never set.
 const NO_POLICY: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]

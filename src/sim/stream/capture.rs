@@ -1,8 +1,8 @@
 //! Captures: streams whose work becomes nodes of a graph instead of being done.
 //!
-//! A capture begins in one stream and spreads to those that wait for its events. Calls that would wait for its work,
-//! or that may wait for anything (which threads allow or forbid each other by modes), are refused and invalidate it:
-//! it can then only be ended, without a graph.
+//! A capture begins in one stream and spreads to streams that wait for its events. Calls that would wait for its work
+//! are refused and invalidate it, and so are, depending on the modes, calls that may wait for anything. An invalid
+//! capture can only be ended, and gives no graph.
 
 use super::default::{Which, which};
 use crate::driver::ffi::{CUgraphEdgeData, CUresult};
@@ -41,7 +41,7 @@ pub(in crate::sim) struct Captures {
     begun: u64,
     /// The streams that captured when their contexts were destroyed.
     lost: BTreeSet<usize>,
-    /// What the program was shown of the dependencies of each stream.
+    /// The dependencies of each stream, as last returned to the program.
     shown: BTreeMap<usize, (Vec<usize>, Vec<CUgraphEdgeData>)>,
 }
 
@@ -63,18 +63,18 @@ pub(super) struct Capture {
     pub(super) invalid: bool,
     /// What the next node of each stream comes after.
     tips: BTreeMap<usize, Vec<Edge>>,
-    /// As much of streams that were destroyed.
+    /// The same of streams that were destroyed.
     lost: Vec<Edge>,
 }
 
-/// What an event that was recorded in a capture stands for.
+/// The captured state of an event.
 #[derive(Clone)]
 pub(in crate::sim) struct Captured {
     id: u64,
     tips: Vec<Edge>,
 }
 
-/// What can be asked of a capture.
+/// The result of a query of a capture.
 pub(in crate::sim) struct Info {
     pub(in crate::sim) id: u64,
     pub(in crate::sim) graph: usize,
@@ -90,7 +90,8 @@ fn union(tips: &mut Vec<Edge>, more: &[Edge]) {
 }
 
 impl Machine {
-    /// What a stream is known by here: its handle, or a number for that of a thread, whose handle all threads have.
+    /// The key of a stream here: its handle, or a number for a per-thread stream, whose handle is the same on all
+    /// threads.
     fn key(&mut self, stream: usize) -> usize {
         if !matches!(which(stream), Some(Which::PerThread)) {
             return stream;
@@ -115,7 +116,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether a stream captures; an error if its capture is invalid.
+    /// Whether a stream is capturing; an error if its capture is invalid.
     pub(in crate::sim) fn capturing(&mut self, stream: usize) -> Answer<bool> {
         let Some(member) = self.member(stream) else { return Ok(false) };
         if self.captures.by_id.get(&member.id).is_some_and(|capture| capture.invalid) {
@@ -202,7 +203,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends a capture: whatever is wrong with it, it is over, unless the stream is one that it only spread to.
+    /// Ends a capture, even an invalid one, unless the stream is one that it only spread to.
     pub(in crate::sim) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
         self.not_lost(stream)?;
         self.stream_of(stream)?;
@@ -246,7 +247,7 @@ impl Machine {
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
         self.captures.of_stream.retain(|_, of| of.id != id);
         self.set_captured_into(capture.graph, false);
-        // A graph of the program's goes too: the driver does not tell them apart.
+        // A graph of the program is destroyed too: the driver does not distinguish them.
         if in_vain {
             self.drop_graph(capture.graph);
         }
@@ -307,7 +308,7 @@ impl Machine {
         Ok(capture.map_or(0, |capture| if capture.invalid { 2 } else { 1 }))
     }
 
-    /// Of a capture that is not invalid.
+    /// The state of a capture that is not invalid.
     pub(in crate::sim) fn capture_info(&mut self, stream: usize) -> Option<Info> {
         let Member { key, id, .. } = self.member(stream)?;
         let capture = self.captures.by_id.get(&id).filter(|capture| !capture.invalid)?;
@@ -366,7 +367,7 @@ impl Machine {
         self.refuse(INVALID_VALUE, "the event was recorded in a capture that is over")
     }
 
-    /// Refuses to ask an event that was recorded in a capture when it came; asking breaks the capture, or not.
+    /// Refuses a query of an event that was recorded in a capture; depending on the call this breaks the capture.
     pub(in crate::sim) fn is_real(&mut self, captured: Option<&Captured>, breaks: bool) -> Answer<()> {
         let Some(captured) = captured else { return Ok(()) };
         self.is_live(captured)?;

@@ -7,7 +7,7 @@ use std::thread;
 
 const GLOBAL: u32 = 0;
 
-/// The functions that may wait for work of any stream, so that captures forbid them.
+/// The functions that may wait for any stream, which captures therefore forbid.
 const MAY_WAIT: &[&str] = &[
     "cuDeviceSetMemPool",
     "cuCtxSetLimit",
@@ -50,7 +50,8 @@ impl Machine {
         self.may_wait()
     }
 
-    /// What a thread's mode lets pass: in the first all captures count, in the next its own, in the last none.
+    /// Applies the thread's mode: in the global mode all captures count, in the thread-local mode its own, in the
+    /// relaxed mode none.
     pub(in crate::sim) fn may_wait(&mut self) -> Answer<()> {
         let (mode, here) = (self.thread().capture_mode, thread::current().id());
         let forbids =
@@ -94,14 +95,14 @@ impl Machine {
         self.invalidate_members(CAPTURE_IMPLICIT, |member| member.context == context && member.blocks)
     }
 
-    /// Refuses what can be no node, in a stream that captures.
+    /// Refuses a call that cannot be captured, in a stream that is capturing.
     pub(in crate::sim) fn no_node(&mut self, stream: usize) -> Answer<()> {
         let Some(member) = self.member(stream) else { return Ok(()) };
         self.invalidate(member.id);
         self.refuse(CAPTURE_UNSUPPORTED, "what is asked of the stream cannot be captured")
     }
 
-    /// The call failed in a stream that captures: the capture is invalid.
+    /// The call failed in a stream that is capturing: the capture is invalid.
     pub(in crate::sim) fn breaks_capture<T>(&mut self, stream: usize, answer: Answer<T>) -> Answer<T> {
         if answer.is_ok() {
             return answer;

@@ -1,7 +1,7 @@
-//! Streams: work that runs in its order, while the program goes on.
+//! Streams: work that runs in order, while the program continues.
 //!
-//! Each stream has a queue, and a thread while there is something in it. Host functions run on that thread; there every
-//! driver call is refused.
+//! Each stream has a queue, and a thread while the queue is not empty. Host functions run on that thread; every driver
+//! call there is refused.
 
 pub(super) mod abi;
 mod attributes;
@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 const STREAM_FLAGS: u32 = 0x1;
-/// What a question about work answers that is not done.
+/// The status of a query for work that is not done.
 pub(super) const NOT_READY: CUresult = 600;
 
 thread_local! {
@@ -35,7 +35,7 @@ pub(super) fn in_host_function() -> bool {
     HOST_FUNCTION.get()
 }
 
-/// Runs a program's function as the driver does.
+/// Runs a function of the program as the driver does.
 pub(super) fn as_host_function(f: impl FnOnce()) {
     HOST_FUNCTION.set(true);
     f();
@@ -54,8 +54,10 @@ pub(super) struct Stream {
 impl Machine {
     pub(super) fn create_stream(&mut self, has_out: bool, flags: u32, priority: i32) -> Answer<usize> {
         if !has_out || flags & !STREAM_FLAGS != 0 {
-            return self
-                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a stream, or no pointer"));
+            return self.refuse(
+                INVALID_VALUE,
+                format_args!("{flags:#x} are not flags of a stream, or the pointer is NULL"),
+            );
         }
         let context = self.healthy_current()?;
         let (least, greatest) = self.stream_priority_range()?;
@@ -72,15 +74,15 @@ impl Machine {
         }
         self.ready()?;
         let Some(Object::Stream(stream)) = self.objects.get(handle) else {
-            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no stream"));
+            return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not a stream"));
         };
         let stream = stream.clone();
         self.healthy(stream.context)?;
         Ok(stream)
     }
 
-    /// What the next work of a stream comes after, in other streams: the default one waits for the blocking ones, and
-    /// they for it.
+    /// The work in other streams that a stream's next work waits for: the default stream and the blocking streams wait
+    /// for each other.
     pub(super) fn comes_after(&mut self, handle: usize, stream: &Stream) -> Vec<Arc<Moment>> {
         let others = match handle {
             0 | default::LEGACY => self.blocking_queues(stream.context),
@@ -92,7 +94,7 @@ impl Machine {
         others.iter().filter(|queue| !queue.is_idle()).map(Moment::behind).collect()
     }
 
-    /// Adds work to a stream. Once the context is in error nothing more is done; what fails puts it there.
+    /// Adds work to a stream. Once the context is in error no more work is done; work that fails puts it in error.
     pub(super) fn enqueue(
         &mut self,
         handle: usize,
@@ -133,7 +135,7 @@ impl Machine {
         Ok(stream)
     }
 
-    /// All work of a context, also that of streams that are destroyed.
+    /// All work of a context, including that of destroyed streams.
     pub(super) fn work_of(&mut self, context: Handle) -> Vec<Arc<Queue>> {
         self.leftovers.retain(|(_, queue)| !queue.is_idle());
         let mut queues = self.all_queues(context);
@@ -151,7 +153,7 @@ impl Machine {
         contexts.into_iter().flat_map(|context| self.work_of(context)).collect()
     }
 
-    /// Work in streams that wait for the default one, and it for them.
+    /// The queues of streams that wait for the default stream, and it for them.
     pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
         let streams = self.objects.streams().filter(|stream| stream.context == context && stream.flags == 0);
         let own = streams.map(|stream| Arc::clone(&stream.queue));
@@ -163,7 +165,7 @@ impl Machine {
         streams.map(|stream| Arc::clone(&stream.queue)).collect()
     }
 
-    /// The work that is under way goes on.
+    /// Work that is under way continues.
     pub(super) fn destroy_stream(&mut self, handle: usize) -> Answer<()> {
         if default::which(handle).is_some() {
             return self.keep_default_stream(handle);

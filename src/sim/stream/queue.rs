@@ -1,4 +1,4 @@
-//! Work that runs in its order, while the program goes on: the queue of a stream, and the moments in it.
+//! Work that runs in order, while the program continues: the queue of a stream, and the moments in it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds work; a thread comes to do it, unless one is there.
+    /// Adds work, and starts a thread for it unless one runs.
     pub(in crate::sim) fn push(self: &Arc<Queue>, item: Item) {
         let mut waiting = self.lock();
         waiting.items.push_back(item);
@@ -33,7 +33,7 @@ impl Queue {
         }
         waiting.running = true;
         drop(waiting);
-        // No thread may be to be had for a moment; the work cannot be done here, under the machine's lock.
+        // A thread may be unavailable for a moment; the work cannot be done here, under the machine's lock.
         let start = || {
             let queue = Arc::clone(self);
             std::thread::Builder::new().name("simulated stream".to_owned()).spawn(move || queue.run())
@@ -68,7 +68,7 @@ impl Queue {
     }
 }
 
-/// A moment that comes, and when it came.
+/// A moment in a stream's work, and when it came.
 #[derive(Default)]
 pub(in crate::sim) struct Moment {
     came: Mutex<Option<Instant>>,

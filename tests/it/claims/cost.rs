@@ -221,7 +221,7 @@ fn a_deep_stack_costs_a_push_and_a_pop_for_each_scope() {
 }
 
 #[test]
-#[should_panic(expected = "cuCtxPushCurent is no driver function")]
+#[should_panic(expected = "cuCtxPushCurent is not a driver function")]
 fn counting_by_a_misspelt_name_does_not_pass() {
     during(|| ()).1.of("cuCtxPushCurent");
 }

@@ -326,7 +326,7 @@ fn calls_of_all_threads_are_counted_those_that_ended_included() {
 #[cfg(target_os = "linux")]
 fn the_error_for_a_library_that_is_not_a_driver_names_the_missing_symbol() {
     let text = child_succeeds("say why", &[("CUSTACK_DRIVER", "cuda"), ("CUSTACK_LIBCUDA", "libc.so.6")]);
-    assert!(text.contains("libc.so.6 is no CUDA driver: it has no cuInit"), "{text}");
+    assert!(text.contains("libc.so.6 is not a CUDA driver: it has no cuInit"), "{text}");
 }
 
 #[test]

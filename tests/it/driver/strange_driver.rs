@@ -98,7 +98,7 @@ pub(crate) fn scenario() {
 
     let strange = CudaError::UnexpectedValue { function: "cuCtxGetCacheConfig", value: 77 };
     assert_eq!(ctx.cache_config(), Err(strange));
-    assert!(strange.to_string().contains("cuCtxGetCacheConfig answered 77"), "{strange}");
+    assert!(strange.to_string().contains("cuCtxGetCacheConfig returned 77"), "{strange}");
     let strange = CudaError::UnexpectedValue { function: "cuCtxGetSharedMemConfig", value: 78 };
     assert_eq!(CurrentContext::get_shared_memory_config(), Err(strange));
     assert_eq!(ctx.flags().unwrap().bits(), 0x8000_0008, "unknown bits are kept");

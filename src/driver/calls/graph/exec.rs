@@ -76,7 +76,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_kernel_node`](Self::graph_add_kernel_node), of the graph that this was made of.
+    /// Like [`graph_add_kernel_node`](Self::graph_add_kernel_node), of the graph that this was made of.
     pub(crate) unsafe fn graph_exec_kernel_node_set_params(
         &self,
         exec: Exec<'_>,
@@ -88,7 +88,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_memcpy_node`](Self::graph_add_memcpy_node).
+    /// Like [`graph_add_memcpy_node`](Self::graph_add_memcpy_node).
     pub(crate) unsafe fn graph_exec_memcpy_node_set_params(
         &self,
         exec: Exec<'_>,
@@ -101,7 +101,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_memset_node`](Self::graph_add_memset_node).
+    /// Like [`graph_add_memset_node`](Self::graph_add_memset_node).
     pub(crate) unsafe fn graph_exec_memset_node_set_params(
         &self,
         exec: Exec<'_>,
@@ -114,7 +114,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_host_node`](Self::graph_add_host_node).
+    /// Like [`graph_add_host_node`](Self::graph_add_host_node).
     pub(crate) unsafe fn graph_exec_host_node_set_params(
         &self,
         exec: Exec<'_>,

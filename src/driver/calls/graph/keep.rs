@@ -1,4 +1,4 @@
-//! What a graph keeps for the program, and its text.
+//! User objects, and the text of a graph.
 
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
@@ -13,9 +13,9 @@ use std::os::raw::c_void;
 use std::ptr;
 
 impl Driver {
-    /// An object with one reference, which the caller has. The driver calls the function with the data when the last one
-    /// is gone. A driver that fails after it has made the object has written it; then that reference is given back, and
-    /// the function is called: true stands beside the error.
+    /// An object with one reference, which the caller has. The driver calls the function with the data when the last
+    /// one is gone. A driver that fails after it has made the object has written it; then that reference is given back,
+    /// and the function is called: true stands beside the error.
     ///
     /// # Safety
     ///
@@ -40,7 +40,7 @@ impl Driver {
         Ok(object)
     }
 
-    /// Gives the graph a reference of its own.
+    /// Adds a reference of the graph.
     ///
     /// # Safety
     ///
@@ -53,7 +53,7 @@ impl Driver {
         ask!(self.cuGraphRetainUserObject(graph.raw(), object, 1, 0))
     }
 
-    /// Gives the caller's reference back.
+    /// Releases the caller's reference.
     ///
     /// # Safety
     ///
@@ -62,7 +62,7 @@ impl Driver {
         ask!(self.cuUserObjectRelease(object, 1))
     }
 
-    /// Takes a reference from the graph, and gives it back.
+    /// Releases a reference of the graph.
     ///
     /// # Safety
     ///

@@ -33,7 +33,7 @@ type Node<'a> = Held<'a, CUgraphNode>;
 /// An executable graph, as it is held for a call.
 type Exec<'a> = Held<'a, CUgraphExec>;
 
-/// What a question about several nodes is asked for: their number first, then they.
+/// The result of a query that returns several nodes: first their number, then the nodes.
 fn listed<T: Copy>(
     empty: T,
     mut ask: impl FnMut(*mut T, &mut usize) -> CudaResult<()>,
@@ -48,7 +48,7 @@ fn listed<T: Copy>(
     Ok(all)
 }
 
-/// Two nodes and what lies between them.
+/// Two nodes, and the data of their edge.
 pub(crate) type Edge = (CUgraphNode, CUgraphNode, CUgraphEdgeData);
 
 /// An edge that orders the whole of two nodes.
@@ -68,8 +68,8 @@ macro_rules! parameter {
     };
 }
 
-/// A node that the driver adds, or the error. A driver that fails after it has added the node has written it; then it is
-/// taken out again.
+/// A node that the driver adds, or the error. A driver that fails after it has added the node has written it; then it
+/// is taken out again.
 macro_rules! added {
     ($driver:ident, $asked:expr, $node:ident) => {
         match $asked {
@@ -85,7 +85,7 @@ macro_rules! added {
     };
 }
 
-/// Adding a node: the graph, what it comes after, and what it is.
+/// Defines a method that adds a node to a graph, after others.
 macro_rules! add {
     ($(#[$doc:meta])* $(($unsafe:tt))? $add:ident = $name:ident($($arg:ident: $ty:ty => $value:expr),*)) => {
         $(#[$doc])*
@@ -196,20 +196,20 @@ impl Driver {
     add!(
         /// # Safety
         ///
-        /// The function is good, and the pointers are to its arguments; what it does is the caller's business.
+        /// The function is valid, the pointers are to its arguments, and the caller guarantees what it does.
         (unsafe) graph_add_kernel_node = cuGraphAddKernelNode_v2(params: &CUDA_KERNEL_NODE_PARAMS => params)
     );
     add!(
         /// # Safety
         ///
-        /// The copy is right whenever the graph is launched.
+        /// The copy is valid at every launch of the graph.
         (unsafe) graph_add_memcpy_node =
             cuGraphAddMemcpyNode(params: &CUDA_MEMCPY3D => params, context: Live<'_> => context.raw())
     );
     add!(
         /// # Safety
         ///
-        /// The fill is right whenever the graph is launched.
+        /// The fill is valid at every launch of the graph.
         (unsafe) graph_add_memset_node =
             cuGraphAddMemsetNode(params: &CUDA_MEMSET_NODE_PARAMS => params, context: Live<'_> => context.raw())
     );
@@ -227,7 +227,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_kernel_node`](Self::graph_add_kernel_node).
+    /// Like [`graph_add_kernel_node`](Self::graph_add_kernel_node).
     pub(crate) unsafe fn graph_kernel_node_set_params(
         &self,
         node: Node<'_>,
@@ -238,7 +238,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_memcpy_node`](Self::graph_add_memcpy_node).
+    /// Like [`graph_add_memcpy_node`](Self::graph_add_memcpy_node).
     pub(crate) unsafe fn graph_memcpy_node_set_params(
         &self,
         node: Node<'_>,
@@ -249,7 +249,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_memset_node`](Self::graph_add_memset_node).
+    /// Like [`graph_add_memset_node`](Self::graph_add_memset_node).
     pub(crate) unsafe fn graph_memset_node_set_params(
         &self,
         node: Node<'_>,
@@ -260,7 +260,7 @@ impl Driver {
 
     /// # Safety
     ///
-    /// As [`graph_add_host_node`](Self::graph_add_host_node).
+    /// Like [`graph_add_host_node`](Self::graph_add_host_node).
     pub(crate) unsafe fn graph_host_node_set_params(
         &self,
         node: Node<'_>,

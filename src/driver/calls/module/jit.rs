@@ -1,4 +1,4 @@
-//! Options of the driver's compiler and linker, and what they told.
+//! Options of the driver's compiler and linker, and their logs.
 
 // What holds buffers that the driver writes into may be sent to other threads.
 #![allow(unsafe_code)]
@@ -29,7 +29,7 @@ unsafe impl Send for Jit {}
 // SAFETY: as above.
 unsafe impl Sync for Jit {}
 
-/// What the compiler told.
+/// The compiler's output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Told {
     pub(crate) info: String,
@@ -79,7 +79,7 @@ impl Jit {
         self.values.as_mut_ptr()
     }
 
-    /// What was told so far.
+    /// The output so far.
     pub(crate) fn told(&self) -> Told {
         let low = |value: &*mut c_void| value.addr() as u32;
         let options = self.options.iter().copied().zip(self.values.iter().map(low));

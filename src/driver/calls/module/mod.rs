@@ -16,7 +16,7 @@ use std::ffi::CStr;
 use std::os::raw::c_void;
 use std::ptr;
 
-/// Room for what the driver's compiler says about PTX that it refuses.
+/// The size of the compiler's error log.
 const LOG_SIZE: usize = 4096;
 
 impl Driver {
@@ -43,7 +43,7 @@ impl Driver {
         })
     }
 
-    /// As [`module_load_data`](Self::module_load_data), with options, into which is written what the compiler tells.
+    /// Like [`module_load_data`](Self::module_load_data), with options, into which is written what the compiler tells.
     ///
     /// # Safety
     ///

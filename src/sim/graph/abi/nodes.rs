@@ -1,4 +1,4 @@
-//! The C ABI of nodes: what they are to do, and what they were told.
+//! The C ABI of nodes: making them, and setting and querying their parameters.
 
 use super::after;
 use crate::driver::ffi::*;
@@ -12,7 +12,7 @@ use crate::sim::memory::HostMemory;
 use std::os::raw::{c_uint, c_void};
 use std::ptr::{null, null_mut};
 
-/// Adds a node, and gives its handle.
+/// Adds a node and returns its handle.
 ///
 /// # Safety
 ///
@@ -24,7 +24,7 @@ unsafe fn add(
     count: usize,
     operation: impl FnOnce(&mut Machine) -> Answer<Operation>,
 ) -> CUresult {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: as the caller guarantees.
     unsafe {
         give(out, |m| {
             let after = after(m, nodes, null(), count)?;
@@ -33,14 +33,14 @@ unsafe fn add(
     }
 }
 
-/// A node that allocates or frees is tried, which the graph remembers even if no node comes of it.
+/// Notes an attempt to add a node that allocates or frees, which the graph remembers even if it fails.
 ///
 /// # Safety
 ///
 /// `nodes` is NULL or has `count` places.
 unsafe fn note_memory(graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
     call(|m| {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: as the caller guarantees.
         if let Ok(after) = unsafe { after(m, nodes, null(), count) } {
             m.note_memory(graph.addr(), &after);
         }
@@ -48,7 +48,7 @@ unsafe fn note_memory(graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
     });
 }
 
-/// What is behind a pointer to parameters.
+/// Reads the parameters behind a pointer.
 ///
 /// # Safety
 ///
@@ -63,9 +63,9 @@ unsafe fn given<T: std::marker::Copy>(machine: &mut Machine, params: *const T) -
 
 /// # Safety
 ///
-/// As CUDA asks of the pointers in the parameters.
+/// What CUDA requires of the pointers in the parameters.
 pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PARAMS) -> Answer<Operation> {
-    // SAFETY: the caller guarantees them.
+    // SAFETY: as the caller guarantees.
     let params = unsafe { given(m, params)? };
     if params.func.is_null() && params.kern.is_null() {
         return m.refuse(INVALID_HANDLE, "the function is NULL");
@@ -84,7 +84,7 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
             "the simulated driver takes parameters one by one",
         );
     }
-    // SAFETY: the caller guarantees them.
+    // SAFETY: as the caller guarantees.
     let parameters: Parameters = unsafe { gather(m, function, params.kernelParams)? };
     let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
     let block = [params.blockDimX, params.blockDimY, params.blockDimZ];
@@ -101,13 +101,13 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
 
 /// # Safety
 ///
-/// As CUDA asks of the pointers in the parameters.
+/// What CUDA requires of the pointers in the parameters.
 pub(super) unsafe fn copy(
     m: &mut Machine,
     params: *const CUDA_MEMCPY3D,
     context: CUcontext,
 ) -> Answer<Operation> {
-    // SAFETY: the caller guarantees them.
+    // SAFETY: as the caller guarantees.
     let it = unsafe { given(m, params)? };
     let context = m.named_context(context.addr())?;
     let extent = [it.WidthInBytes, it.Height, it.Depth];
@@ -191,7 +191,7 @@ pub(super) unsafe fn fill(
     params: *const CUDA_MEMSET_NODE_PARAMS,
     context: CUcontext,
 ) -> Answer<Operation> {
-    // SAFETY: the caller guarantees them.
+    // SAFETY: as the caller guarantees.
     let it = unsafe { given(m, params)? };
     let context = m.named_context(context.addr())?;
     let (to, pitch, value, element) = (it.dst, it.pitch, it.value, it.elementSize);
@@ -204,7 +204,7 @@ pub(super) unsafe fn fill(
 ///
 /// `params` is NULL or may be read.
 pub(super) unsafe fn host(m: &mut Machine, params: *const CUDA_HOST_NODE_PARAMS) -> Answer<Operation> {
-    // SAFETY: the caller guarantees them.
+    // SAFETY: as the caller guarantees.
     let it = unsafe { given(m, params)? };
     m.check_host(Host { function: it.fn_, data: it.userData.addr() })
 }
