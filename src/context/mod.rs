@@ -84,6 +84,8 @@ pub use handle::{ContextHandle, UnownedContext};
 pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
-pub(crate) use relaxed::{Mode, refuse_by_default, refuse_in_current, refuse_unsafe, unbroken};
+pub(crate) use relaxed::{
+    Mode, refuse_by_default, refuse_in_context, refuse_in_current, refuse_unsafe, unbroken,
+};
 pub(crate) use resource::{Resource, is_gone, must_retire};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};

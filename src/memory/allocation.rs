@@ -73,7 +73,6 @@ pub(super) struct Allocation {
 impl Allocation {
     /// Allocates memory in the current context.
     pub(super) fn new(kind: Kind, size: usize) -> CudaResult<Allocation> {
-        refuse_unsafe("allocate memory")?;
         Allocation::made(kind, |driver| kind.allocate(driver, size))
     }
 
@@ -82,6 +81,7 @@ impl Allocation {
         kind: Kind,
         allocate: impl FnOnce(&Driver) -> CudaResult<u64>,
     ) -> CudaResult<Allocation> {
+        refuse_unsafe("allocate memory")?;
         let context = UnownedContext::of_this_thread()?;
         let (address, pin) = context.pinned(allocate)?;
         Ok(Allocation { address, kind, pin: Some(pin), spent: false, home: None })
@@ -165,6 +165,11 @@ impl Allocation {
     /// Frees the memory; on failure returns the error and the value. The value is spent then, because the call may have
     /// done its work, except where the driver refuses every call.
     pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
+        if self.home.as_ref().is_some_and(Home::captures) {
+            let error = CudaError::StreamCaptureUnsupported;
+            let error = error.note(format_args!("to free memory in the order of a stream that captures"));
+            return Err((error, self));
+        }
         let result = self.free_now();
         match result {
             Err(error @ CudaError::NotPermitted) => Err((error, self)),

@@ -171,9 +171,10 @@ impl<T> DeviceSpan<T> {
             refuse_capture(home)?;
             refuse_unsafe("copy and wait for it")?;
             return home.with(|driver, stream| {
-                f(driver, Some(stream))?;
-                // The caller may use the host memory afterwards in any case, so this is tried twice.
-                driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream))
+                let done = f(driver, Some(stream));
+                // A call that fails may have taken the work, and the host's memory belongs to the caller again in any case.
+                let waited = driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream));
+                done.and(waited)
             });
         };
         if !self.context.is_null() && self.context != *stream.context() {
@@ -241,7 +242,11 @@ impl<T> DeviceSpan<T> {
     /// Makes the stream wait for the home of the memory, if that is another stream.
     pub(super) fn order_before(&self, stream: &Stream) -> CudaResult<()> {
         match &self.home {
-            Some(home) if !Arc::ptr_eq(home, stream.inner()) => home.before(stream.inner()),
+            Some(home) if !Arc::ptr_eq(home, stream.inner()) => {
+                refuse_capture(home)?;
+                refuse_capture(stream.inner())?;
+                home.before(stream.inner())
+            }
             _ => Ok(()),
         }
     }
@@ -250,12 +255,20 @@ impl<T> DeviceSpan<T> {
     fn wait_unless_in_order_of(&self, other: &DeviceSpan<T>) -> CudaResult<()> {
         match (&self.home, &other.home) {
             (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
-            (Some(home), _) => home.with(Driver::stream_synchronize),
+            (Some(home), _) => {
+                refuse_capture(home)?;
+                refuse_unsafe("copy and wait for it")?;
+                home.with(Driver::stream_synchronize)
+            }
             // An earlier copy to it without a stream may not be done yet.
-            (None, _) => self.context.inside(|driver| {
-                // SAFETY: null is the default stream of the context, which is current.
-                driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
-            }),
+            (None, _) => {
+                refuse_unsafe("copy and wait for it")?;
+                refuse_by_default(&self.context, "wait for the default stream")?;
+                self.context.inside(|driver| {
+                    // SAFETY: null is the default stream of the context, which is current.
+                    driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
+                })
+            }
         }
     }
 

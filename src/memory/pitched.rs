@@ -7,7 +7,7 @@ use super::allocation::{Allocation, Kind};
 use super::malloc::size_of;
 use super::rows::{self, Rows};
 use super::{DeviceCopy, DevicePointer, DeviceSlice};
-use crate::context::UnownedContext;
+use crate::context::{UnownedContext, refuse_in_context};
 use crate::driver::{Driver, Fill, Order};
 use crate::error::{CudaResult, DropResult};
 use crate::stream::Stream;
@@ -202,6 +202,9 @@ impl<T> PitchedBuffer<T> {
         waits: bool,
     ) -> CudaResult<()> {
         let copy = rows::copy(to, from, size);
+        if waits {
+            refuse_in_context(self.memory.context().id(), "copy between two contexts")?;
+        }
         self.ordered(stream, |driver, order| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.copy_rows(&copy, order) }?;

@@ -28,9 +28,9 @@ pub use jit::{CacheMode, Fallback, JitError, JitLog, JitOptions};
 pub use linker::{LinkInput, Linker};
 pub use load::LoadingMode;
 
-use crate::context::{Resource, UnownedContext};
+use crate::context::{Resource, UnownedContext, refuse_by_default};
+use crate::driver::Driver;
 use crate::driver::ffi::CUmodule;
-use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
 use crate::sealed::Sealed;
@@ -295,9 +295,9 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
-        let driver = driver()?;
+        refuse_by_default(&self.context, "copy without a stream")?;
         // SAFETY: the variable has the size of the value, as `of` checked.
-        self.context.lease(|_| unsafe { driver.copy_to_device(to, from, size, None) })?
+        self.context.inside(|driver| unsafe { driver.copy_to_device(to, from, size, None) })
     }
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
@@ -309,8 +309,8 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         }
         let (from, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let to = std::ptr::from_mut(dest).cast();
-        let driver = driver()?;
+        refuse_by_default(&self.context, "copy without a stream")?;
         // SAFETY: as above, and all bytes are valid, as the assertion says.
-        self.context.lease(|_| unsafe { driver.copy_to_host(to, from, size, None) })?
+        self.context.inside(|driver| unsafe { driver.copy_to_host(to, from, size, None) })
     }
 }

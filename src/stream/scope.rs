@@ -150,7 +150,8 @@ impl Work<'_> {
             let _ = synchronized().filter(Result::is_ok).or_else(all);
         }
         // The driver finds no function that it has not called yet.
-        for function in lock(&self.keys).drain(..).filter_map(promised::take).collect::<Vec<_>>() {
+        let uncalled: Vec<_> = lock(&self.keys).drain(..).filter_map(promised::take).collect();
+        for function in uncalled {
             report::contained(|| drop(function));
         }
         self.unfinished.wait();

@@ -102,7 +102,7 @@ fn variables_begin_as_they_say_and_can_be_written() {
         module.get_global::<NonZeroU32>(c"answer").unwrap().copy_from(&NonZeroU32::MAX).unwrap();
         module.get_global::<char>(c"answer").unwrap().copy_from(&'x').unwrap();
         answer.copy_to(&mut value).unwrap();
-        assert_eq!(value, 'x'.into());
+        assert_eq!(value, u32::from('x'));
         let mut table = [0u32; 4];
         module.get_global::<[u32; 4]>(c"table").unwrap().copy_to(&mut table).unwrap();
         assert_eq!(table, [1, 2, 3, 4]);

@@ -15,7 +15,7 @@ use crate::harness::{owned_by, pushed, run, run_alone, table};
 use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::graph::{Capture, Graph, InstantiateFlags};
-use custack::stream::{CaptureMode, CaptureStatus, Stream};
+use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -304,5 +304,43 @@ fn a_capture_costs_others_nothing() {
                 Ok(())
             })
             .unwrap();
+    });
+}
+
+#[test]
+fn what_would_join_a_stream_to_a_capture_unseen_is_refused_and_breaks_nothing() {
+    use custack::memory::{CopyDestination, DeviceBuffer, LockedBuffer, LockedFlags, PitchedBuffer};
+    run_alone(|| {
+        let _ctx = pushed();
+        let make = || Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let (mut home, mut other, third) = (make(), make(), make());
+        let mut ordered = DeviceBuffer::from_slice_in(&[7u32; 4], &home).unwrap();
+        let mut plain = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+        let shared = DeviceBuffer::from_slice_in(&[1u32], &third).unwrap();
+        home.synchronize().unwrap();
+        third.synchronize().unwrap();
+        shared.also_used_in(&home).unwrap();
+        let mut host = [0u32; 4];
+        let unsupported = CudaError::StreamCaptureUnsupported;
+        let graph = home.capture(CaptureMode::Global, |capture| {
+            // The memory's home captures, so that another stream that comes after it would be captured too.
+            let copied = other.sync_scope(|scope| scope.copy_to(&*ordered, &mut host));
+            assert_eq!(copied, Err(unsupported));
+            assert_eq!(plain.copy_from(&ordered), Err(unsupported));
+            assert_eq!(ordered.copy_from(&plain), Err(unsupported));
+            // By hand it is not freed, and is as it was; a destructor has it freed soon after.
+            let (error, back) = DeviceBuffer::drop(shared).unwrap_err();
+            assert_eq!((error, back.len()), (unsupported, 1));
+            drop(back);
+            assert_eq!(PitchedBuffer::from_slice(&[1u32, 2], 2).unwrap_err(), unsupported);
+            let locked = unsafe { LockedBuffer::<u8>::uninitialized_with(4, LockedFlags::empty()) };
+            assert_eq!(locked.unwrap_err(), unsupported);
+            assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+            Ok(())
+        });
+        assert_eq!(graph.unwrap().nodes().unwrap().len(), 0);
+        assert_eq!(host, [0; 4]);
+        other.sync_scope(|scope| scope.copy_to(&*ordered, &mut host)).unwrap();
+        assert_eq!(host, [7; 4]);
     });
 }
