@@ -137,15 +137,16 @@ impl Machine {
             },
             Operation::Kernel(kernel) => self.objects.get(kernel.function).map(|_| kernel.context),
             other => {
-                if let Operation::Fill(fill) = other {
-                    self.check_fill(&fill.clone())?;
-                }
                 let context = other.context();
                 if context != 0 && !self.is_alive(context) {
                     return self.misuse(
                         INVALID_CONTEXT,
                         "a graph is instantiated with a copy or a fill of a destroyed context",
                     );
+                }
+                // A fill that was captured has not been checked before.
+                if let Operation::Fill(fill) = other {
+                    self.check_fill(fill)?;
                 }
                 return Ok(());
             }

@@ -59,6 +59,7 @@ impl<'a> Player<'a> {
                 assert_eq!((table.cuCtxPopCurrent_v2)(null_mut()), 0);
             }
         }
+        player.reset_pools();
         for place in &mut player.host {
             *place = Box::leak(Box::new([0u64; FIXED / 8])).as_ptr().addr() as u64;
         }
