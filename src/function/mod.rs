@@ -103,15 +103,15 @@ impl Module {
             // SAFETY: a function lives as long as its module.
             let function = unsafe { Held::new(inner) };
             let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function));
-            Ok(Function {
-                inner,
-                source: Source::Module { module: self, parameters },
-                name: KernelName::new(name),
-            })
+            Ok((inner, parameters))
         };
-        self.inner().with(find).inspect_err(|error| {
-            error.note_before(format_args!("to find the kernel {name:?}"));
-        })
+        match self.inner().with(find) {
+            Ok((inner, parameters)) => {
+                let source = Source::Module { module: self, parameters };
+                Ok(Function { inner, source, name: KernelName::new(name) })
+            }
+            Err(error) => Err(error.note_before(format_args!("to find the kernel {name:?}"))),
+        }
     }
 }
 
