@@ -137,7 +137,8 @@ fn queries_that_only_some_devices_support_return_an_answer() {
         let device = Device::get_device(0).unwrap();
         assert_eq!(device.luid(), Err(CudaError::NotSupported), "only on Windows");
         assert!(!device.supports_exec_affinity().unwrap());
-        assert_eq!(device.graph_memory().unwrap(), (0, 0));
+        let (used, reserved) = device.graph_memory().unwrap();
+        assert!(used <= reserved, "{used} of {reserved}");
         device.trim_graph_memory().unwrap();
     });
 }
