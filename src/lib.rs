@@ -43,6 +43,7 @@
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
+//! | `graph` | yes | captures of streams, and [graphs](graph) |
 //! | `rustacuda` | yes | `#[derive(DeviceCopy)]` at the root, where programs written for RustaCUDA look for it |
 //! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
@@ -59,6 +60,9 @@
 //! ```
 //!
 //! Paths, names and signatures are RustaCUDA's; the README has the table of what differs.
+
+// In the other build the compiler reports what nothing uses.
+#![cfg_attr(not(feature = "graph"), allow(dead_code, reason = "captures and graphs alone use it"))]
 
 pub mod error;
 mod report;
@@ -93,6 +97,7 @@ pub mod library;
 
 pub mod function;
 
+#[cfg(feature = "graph")]
 pub mod graph;
 
 pub mod prelude;

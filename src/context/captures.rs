@@ -25,7 +25,7 @@ thread_local! {
     static THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The number of the calling thread, from 1.
+/// The number of the calling thread, from 1; no other thread of this process has had it.
 pub(crate) fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if THREAD.get() == 0 {

@@ -101,7 +101,7 @@ impl Pin {
 
     /// Another for the same context.
     pub(crate) fn another(&self) -> Option<Pin> {
-        self.0.handle().lease(LeaseOn::Pinned, |live| Pin::new(&self.0, live))
+        Some(Pin::new(&self.0, self.0.handle().lease(LeaseOn::Pinned)?.live()))
     }
 
     /// The context, alive or not.

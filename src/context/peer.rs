@@ -31,7 +31,7 @@ impl UnownedContext {
         peer.usable()?;
         let driver = driver()?;
         let _current = self.enter()?;
-        peer.lease(|live| driver.ctx_enable_peer_access(live))?.map_err(|error| self.peer_failed(error, peer))
+        driver.ctx_enable_peer_access(peer.lease()?.live()).map_err(|error| self.peer_failed(error, peer))
     }
 
     /// Undoes [`enable_peer_access`](Self::enable_peer_access).
@@ -57,8 +57,7 @@ impl UnownedContext {
         refuse_unsafe("take access back from a peer")?;
         let driver = driver()?;
         let _current = self.enter()?;
-        peer.lease(|live| driver.ctx_disable_peer_access(live))?
-            .map_err(|error| self.peer_failed(error, peer))
+        driver.ctx_disable_peer_access(peer.lease()?.live()).map_err(|error| self.peer_failed(error, peer))
     }
 
     fn peer_failed(&self, error: CudaError, peer: &UnownedContext) -> CudaError {

@@ -3,17 +3,17 @@
 // Vouches for the handles that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
+use super::captures::this_thread;
+use super::current::CurrentContext;
 use super::destroy::Pin;
 use super::handle::UnownedContext;
 use super::relaxed::unbroken;
 use super::stack_ops;
 use crate::driver::{Driver, Held, Live, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::{LeaseOn, is_ending, promised, registry, retire};
+use crate::liveness::{Lease, LeaseOn, is_ending, promised, registry, retire};
 use crate::report;
-use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 impl UnownedContext {
     /// Calls `f`, which makes one short driver call on the handle, while no thread can destroy the context.
@@ -22,23 +22,29 @@ impl UnownedContext {
         self.handle().hazard(f).ok_or_else(|| stack_ops::refusal(*self.handle()))
     }
 
-    /// Calls `f`, which may take long, while no thread destroys the context; does not change what is current.
+    /// While the lease exists no thread destroys the context; does not change what is current.
     #[inline]
-    pub(crate) fn lease<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.handle().lease(LeaseOn::Living, f).ok_or_else(|| stack_ops::refusal(*self.handle()))
+    pub(crate) fn lease(&self) -> CudaResult<Lease> {
+        self.handle().lease(LeaseOn::Living).ok_or_else(|| stack_ops::refusal(*self.handle()))
     }
 
-    /// Like [`lease`](Self::lease), with the context current. The null handle means whatever is current.
+    /// Calls `f` with a [lease](Self::lease), and with the context current. The null handle means whatever is current.
     #[inline]
     pub(crate) fn inside<R>(&self, f: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<R> {
+        let inside = self.go_inside()?;
+        f(inside.driver)
+    }
+
+    // Not inlined into the methods of all modules, which makes the crate build faster.
+    #[inline(never)]
+    fn go_inside(&self) -> CudaResult<Access<'_>> {
         let driver = driver()?;
         if self.is_null() {
-            return f(driver);
+            return Ok(Access { driver, _current: None, _lease: None });
         }
-        self.lease(|live| {
-            let _current = self.enter_leased(live)?;
-            f(driver)
-        })?
+        let lease = self.lease()?;
+        let current = self.enter_leased(lease.live())?;
+        Ok(Access { driver, _current: Some(current), _lease: Some(lease) })
     }
 
     /// Keeps a function that the driver is to call in this context; see [`promised`].
@@ -48,16 +54,15 @@ impl UnownedContext {
 
     /// Keeps the context at the driver.
     pub(crate) fn pin(&self) -> CudaResult<Pin> {
-        self.lease(|live| Pin::new(self, live))
+        Ok(Pin::new(self, self.lease()?.live()))
     }
 
     /// Allocates memory in this context, which is current on this thread, and pins the context.
     pub(crate) fn pinned<R>(&self, allocate: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<(R, Pin)> {
         let driver = driver()?;
-        self.lease(|live| {
-            let pin = Pin::new(self, live);
-            Ok((allocate(driver)?, pin))
-        })?
+        let lease = self.lease()?;
+        let pin = Pin::new(self, lease.live());
+        Ok((allocate(driver)?, pin))
     }
 
     /// Frees what was allocated in the context, with the context current; the caller pins it. `None`, without a call,
@@ -65,26 +70,33 @@ impl UnownedContext {
     /// alive under another id.
     ///
     /// If the context could not be entered, that is retried once: a destructor has no other chance.
-    pub(crate) fn dispose<R>(&self, f: impl Fn(&Driver) -> CudaResult<R>) -> Option<CudaResult<R>> {
+    pub(crate) fn dispose<R>(&self, f: impl FnOnce(&Driver) -> CudaResult<R>) -> Option<CudaResult<R>> {
         let driver = match driver() {
             Ok(driver) => driver,
             Err(error) => return Some(Err(error)),
         };
-        self.lease_to_dispose(LeaseOn::Pinned, |context, live| {
-            let _current = match context.enter_leased(live).or_else(|_| context.enter_leased(live)) {
-                Ok(current) => current,
-                Err(error) => return Err(error),
-            };
-            f(driver)
-        })
+        let (lease, context) = self.lease_to_dispose(LeaseOn::Pinned)?;
+        let enter = || context.enter_leased(lease.live());
+        Some(enter().or_else(|_| enter()).and_then(|_current| f(driver)))
     }
 
-    fn lease_to_dispose<R>(&self, of: LeaseOn, f: impl Fn(&UnownedContext, Live<'_>) -> R) -> Option<R> {
-        self.handle().lease(of, |live| f(self, live)).or_else(|| {
-            let successor = registry::successor(*self.handle())?;
-            successor.lease(LeaseOn::Retiring, |live| f(&successor.into(), live))
-        })
+    /// A lease on this context, or on the same context under a later id, which is returned too.
+    #[inline(never)]
+    fn lease_to_dispose(&self, of: LeaseOn) -> Option<(Lease, UnownedContext)> {
+        if let Some(lease) = self.handle().lease(of) {
+            return Some((lease, self.clone()));
+        }
+        let successor = registry::successor(*self.handle())?;
+        Some((successor.lease(LeaseOn::Retiring)?, successor.into()))
     }
+}
+
+/// While it exists, the handles of what was made in a context may be given to the driver.
+pub(crate) struct Access<'a> {
+    driver: &'static Driver,
+    // Dropped in this order: the context is left before the lease ends.
+    _current: Option<CurrentContext<'a>>,
+    _lease: Option<Lease>,
 }
 
 /// Whether an error means that there is nothing left to destroy.
@@ -122,21 +134,6 @@ enum State {
     Implicit(u64),
 }
 
-/// How many threads have a number.
-static THREADS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static THREAD: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The calling thread's number, from 1; no other thread of this process has had it.
-fn this_thread() -> u64 {
-    if THREAD.get() == 0 {
-        THREAD.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
-    }
-    THREAD.get()
-}
-
 // SAFETY: the driver's functions may be called on any thread, with handles made on any thread.
 unsafe impl<H: Copy> Send for Resource<H> {}
 // SAFETY: as above; they may also be called concurrently.
@@ -168,7 +165,8 @@ impl<H: Copy + 'static> Resource<H> {
         let context = UnownedContext::of_this_thread()?;
         let driver = driver()?;
         // The context was current on this thread a moment ago.
-        let raw = context.lease(|_| make(driver))??;
+        let _lease = context.lease()?;
+        let raw = make(driver)?;
         // SAFETY: just made in this context, and given to nothing else.
         Ok(unsafe { Resource::new(raw, context, destroy) })
     }
@@ -206,12 +204,24 @@ impl<H: Copy + 'static> Resource<H> {
     /// handle.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
-        let driver = driver()?;
-        if !self.is_good() {
-            return self.with_current(f);
-        }
+        let access = self.access()?;
         // SAFETY: this value owns the handle, and its context is not destroyed meanwhile.
-        self.context.lease(|_| f(driver, unsafe { Held::new(self.raw) }))?
+        f(access.driver, unsafe { Held::new(self.raw) })
+    }
+
+    #[inline]
+    fn access(&self) -> CudaResult<Access<'_>> {
+        if !self.is_good() {
+            return self.access_current();
+        }
+        let driver = driver()?;
+        Ok(Access { driver, _current: None, _lease: Some(self.context.lease()?) })
+    }
+
+    /// Like [`access`](Self::access), with the context current.
+    fn access_current(&self) -> CudaResult<Access<'_>> {
+        self.usable()?;
+        self.context.go_inside()
     }
 
     #[inline]
@@ -243,11 +253,11 @@ impl<H: Copy + 'static> Resource<H> {
         other: &Resource<O>,
         f: impl FnOnce(&Driver, Held<'_, H>, Held<'_, O>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        if self.context != other.context || !other.is_good() {
-            return self.with(|driver, own| other.with(|_, other| f(driver, own, other)));
-        }
+        let own = self.access()?;
+        let one_lease = self.context == other.context && other.is_good();
+        let _other = if one_lease { None } else { Some(other.access()?) };
         // SAFETY: as in `with`, for both.
-        self.with(|driver, own| f(driver, own, unsafe { Held::new(other.raw) }))
+        unsafe { f(own.driver, Held::new(self.raw), Held::new(other.raw)) }
     }
 
     /// Like [`with`](Self::with), with the context current.
@@ -255,9 +265,9 @@ impl<H: Copy + 'static> Resource<H> {
         &self,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        self.usable()?;
+        let access = self.access_current()?;
         // SAFETY: as in `with`.
-        self.context.inside(|driver| f(driver, unsafe { Held::new(self.raw) }))
+        f(access.driver, unsafe { Held::new(self.raw) })
     }
 
     /// Like [`with`](Self::with), and pins the context: for what is allocated with the handle, and outlives this call.
@@ -284,7 +294,7 @@ impl<H: Copy + 'static> Resource<H> {
     pub(crate) fn with_pinned<R>(
         &self,
         _pin: &Pin,
-        f: impl Fn(&Driver, Held<'_, H>) -> CudaResult<R>,
+        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
         // SAFETY: as in `with`; the pin keeps the context at the driver.
         let call = |driver: &Driver| f(driver, unsafe { Held::new(self.raw) });
@@ -292,7 +302,8 @@ impl<H: Copy + 'static> Resource<H> {
             State::Spent => None,
             State::Implicit(_) => self.context.dispose(call),
             State::Good | State::Lent => {
-                self.context.lease_to_dispose(LeaseOn::Pinned, |_, _| driver().and_then(call))
+                let _lease = self.context.lease_to_dispose(LeaseOn::Pinned)?;
+                Some(driver().and_then(call))
             }
         }
     }
@@ -301,14 +312,15 @@ impl<H: Copy + 'static> Resource<H> {
     /// context, or if the resource is spent.
     pub(crate) fn with_retiring<R>(
         &self,
-        f: impl Fn(&Driver, Held<'_, H>) -> CudaResult<R>,
+        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
         if !self.is_good() {
             return None;
         }
         // SAFETY: as in `with`; the driver still has the context.
         let call = |driver: &Driver| f(driver, unsafe { Held::new(self.raw) });
-        self.context.lease_to_dispose(LeaseOn::Retiring, |_, _| driver().and_then(call))
+        let _lease = self.context.lease_to_dispose(LeaseOn::Retiring)?;
+        Some(driver().and_then(call))
     }
 
     fn destroy_now(&self) -> CudaResult<()> {
@@ -316,12 +328,10 @@ impl<H: Copy + 'static> Resource<H> {
             return Ok(());
         }
         let driver = driver()?;
+        let Some(_lease) = self.context.lease_to_dispose(LeaseOn::Retiring) else { return Ok(()) };
         // SAFETY: as in `with`; the driver finds the context by the handle.
-        let destroy = || unbroken(driver, || (self.destroy)(driver, unsafe { Held::new(self.raw) }));
-        match self.context.lease_to_dispose(LeaseOn::Retiring, |_, _| destroy()) {
-            Some(Err(error)) if !is_gone(error) => Err(error),
-            _ => Ok(()),
-        }
+        let destroyed = unbroken(driver, || (self.destroy)(driver, unsafe { Held::new(self.raw) }));
+        destroyed.or_else(|error| if is_gone(error) { Ok(()) } else { Err(error) })
     }
 
     /// The last attempt of a destructor.

@@ -69,8 +69,8 @@ pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<C
             }
             let below = shadow_stack::run(gone.raw());
             // Freeing memory may have entered a context whose owner is dropped and which the driver still has.
-            match gone.lease(LeaseOn::Retiring, |live| driver.set_run(live, below)) {
-                Some(result) => result,
+            match gone.lease(LeaseOn::Retiring) {
+                Some(lease) => driver.set_run(lease.live(), below),
                 None if below > 0 => Ok(()),
                 None => driver.pop_while_current(gone.raw()),
             }

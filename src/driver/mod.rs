@@ -29,7 +29,9 @@ mod stack_top;
 mod table;
 mod version;
 
-pub(crate) use calls::{After, Edge, Fill, Jit, More, Order, RELAXED, Shape, Told};
+#[cfg(feature = "graph")]
+pub(crate) use calls::{After, Edge};
+pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;

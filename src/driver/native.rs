@@ -6,13 +6,11 @@
 // Looks C functions up by name; their signatures are those of the CUDA manual.
 #![allow(unsafe_code)]
 
-use super::ffi::*;
-use super::table::{Table, for_each_function, stub};
+use super::table::{FUNCTIONS, Table, for_each_function, stub};
 use crate::error::{Attempt, DriverError};
 use libloading::Library;
-use std::ffi::{CString, OsStr};
-use std::mem;
-use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::OsStr;
+use std::os::raw::c_void;
 use std::ptr::NonNull;
 
 /// The file names of the driver, in the order in which they are tried.
@@ -61,7 +59,7 @@ fn open(name: &OsStr) -> Result<&'static Library, libloading::Error> {
 
 fn fill(library: &'static Library, name: &str) -> Result<(Table, String), DriverError> {
     for symbol in REQUIRED {
-        if !has(library, symbol) {
+        if find(library, symbol).is_none() {
             return Err(DriverError::MissingSymbol {
                 library: name.to_owned(),
                 symbol: (*symbol).to_owned(),
@@ -72,38 +70,36 @@ fn fill(library: &'static Library, name: &str) -> Result<(Table, String), Driver
     Ok((table, file_of(table.cuInit as usize).unwrap_or_else(|| name.to_owned())))
 }
 
-fn has(library: &Library, symbol: &str) -> bool {
-    CString::new(symbol).is_ok_and(|symbol| {
-        // SAFETY: the symbol is only looked up; nothing is read through the pointer.
-        unsafe { library.get::<*const c_void>(symbol.as_bytes_with_nul()) }.is_ok()
-    })
-}
-
-/// The address of a symbol. One function for all signatures, and not inlined: looking each symbol up with its own type
-/// made the crate's build a second and a half longer.
-#[inline(never)]
-fn find(library: &'static Library, symbol: &[u8]) -> Option<NonNull<c_void>> {
-    // SAFETY: the symbol is looked up as an address; nothing is read through it.
-    unsafe { library.get::<*mut c_void>(symbol) }.ok().and_then(|found| NonNull::new(*found))
-}
-
-macro_rules! native {
+macro_rules! stubs {
     ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        fn native_table(library: &'static Library) -> Table {
-            Table {$(
-                $name: match find(library, concat!(stringify!($name), "\0").as_bytes()) {
-                    // SAFETY: the CUDA manual gives this signature for the symbol, and the library is never closed, so
-                    // the pointer stays valid.
-                    Some(found) => unsafe {
-                        mem::transmute::<NonNull<c_void>, unsafe extern "C" fn($($ty),*) -> CUresult>(found)
-                    },
-                    None => stub::$name,
-                },
-            )*}
-        }
+        /// The table of a driver that has no function.
+        const STUBS: Table = Table {$($name: stub::$name),*};
     };
 }
-for_each_function!(native);
+for_each_function!(stubs);
+
+const _: () = assert!(size_of::<Table>() == FUNCTIONS.len() * size_of::<NonNull<c_void>>());
+
+// A loop over the names rather than code for each field, which made the crate's build longer.
+fn native_table(library: &'static Library) -> Table {
+    let mut table = STUBS;
+    let fields = (&raw mut table).cast::<NonNull<c_void>>();
+    for (at, symbol) in FUNCTIONS.iter().enumerate() {
+        if let Some(found) = find(library, symbol) {
+            // SAFETY: the table is function pointers in the order of the names and nothing else, by `repr(C)` and the
+            // assertion above. The CUDA manual gives the field's signature for the symbol, and the library is never
+            // closed, so the pointer stays valid.
+            unsafe { fields.add(at).write(found) };
+        }
+    }
+    table
+}
+
+/// The address of a symbol.
+fn find(library: &Library, symbol: &str) -> Option<NonNull<c_void>> {
+    // SAFETY: the symbol is looked up as an address; nothing is read through it.
+    unsafe { library.get::<*mut c_void>(symbol.as_bytes()) }.ok().and_then(|found| NonNull::new(*found))
+}
 
 /// The file that contains the code at this address.
 #[cfg(target_os = "linux")]

@@ -311,6 +311,7 @@ macro_rules! define {
         /// a program reaches it with [`Driver::table`](super::Driver::table) for what they do not cover.
         #[allow(non_snake_case)]
         #[derive(Clone, Copy)]
+        #[repr(C)]
         #[non_exhaustive]
         pub struct Table {
             $(

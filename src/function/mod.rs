@@ -160,7 +160,8 @@ impl Function<'_> {
             Source::Module { module, .. } => module.inner().with(|driver, _| call(driver)),
             Source::Kernel { context, .. } => {
                 let driver = driver()?;
-                context.lease(|_| call(driver))?
+                let _lease = context.lease()?;
+                call(driver)
             }
         }
     }

@@ -71,9 +71,7 @@ impl GraphExec {
         let (context, params) = (graph.context().clone(), params.raw());
         self.set(graph, node, &context, keep, |driver, exec, node| {
             // SAFETY: as the caller guarantees.
-            context.lease(|live| unsafe {
-                driver.graph_exec_memcpy_node_set_params(exec, node, &params, live)
-            })?
+            unsafe { driver.graph_exec_memcpy_node_set_params(exec, node, &params, context.lease()?.live()) }
         })
     }
 
@@ -97,9 +95,7 @@ impl GraphExec {
         let (context, params) = (graph.context().clone(), params.raw());
         self.set(graph, node, &context, keep, |driver, exec, node| {
             // SAFETY: as the caller guarantees.
-            context.lease(|live| unsafe {
-                driver.graph_exec_memset_node_set_params(exec, node, &params, live)
-            })?
+            unsafe { driver.graph_exec_memset_node_set_params(exec, node, &params, context.lease()?.live()) }
         })
     }
 

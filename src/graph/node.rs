@@ -3,7 +3,7 @@
 use crate::driver::After;
 use crate::driver::ffi::{CUgraphEdgeData, CUgraphNode, CUuserObject};
 use crate::error::{CudaError, CudaResult};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A node of one graph: a key, which can be copied and may outlive the node.
@@ -105,7 +105,7 @@ struct Entry {
 pub(super) struct Nodes {
     graph: u64,
     next: u64,
-    entries: BTreeMap<u64, Entry>,
+    entries: HashMap<u64, Entry>,
     by_raw: HashMap<CUgraphNode, u64>,
 }
 
@@ -113,7 +113,7 @@ impl Nodes {
     pub(super) fn new() -> Box<Nodes> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let graph = NEXT.fetch_add(1, Ordering::Relaxed);
-        Box::new(Nodes { graph, next: 1, entries: BTreeMap::new(), by_raw: HashMap::new() })
+        Box::new(Nodes { graph, next: 1, entries: HashMap::new(), by_raw: HashMap::new() })
     }
 
     /// The number of the graph, never reused.

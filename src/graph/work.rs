@@ -94,7 +94,7 @@ impl Graph {
         let (context, params) = (self.context().clone(), params.raw());
         self.add_keeping(after, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
-            context.lease(|live| unsafe { driver.graph_add_memcpy_node(graph, after, &params, live) })?
+            unsafe { driver.graph_add_memcpy_node(graph, after, &params, context.lease()?.live()) }
         })
     }
 
@@ -140,7 +140,7 @@ impl Graph {
         let (context, params) = (self.context().clone(), params.raw());
         self.add_keeping(after, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
-            context.lease(|live| unsafe { driver.graph_add_memset_node(graph, after, &params, live) })?
+            unsafe { driver.graph_add_memset_node(graph, after, &params, context.lease()?.live()) }
         })
     }
 

@@ -142,7 +142,7 @@ impl<'a> Hold<'a> {
     /// now, and they keep its memory valid.
     pub(crate) fn release(self, context: Handle) {
         let (driver, own) = (self.driver, self.own);
-        self.pop_entries(|| context.lease(LeaseOn::Retiring, |live| driver.set_run(live, own)));
+        self.pop_entries(|| Some(driver.set_run(context.lease(LeaseOn::Retiring)?.live(), own)));
     }
 
     /// A pop that failed may have popped one of several equal entries, which the top does not show. `again` then

@@ -5,13 +5,13 @@
 
 use super::destroy::claim;
 use super::life::Phase;
-use super::participant::{Participant, Published};
+use super::participant::Participant;
 use super::record::{Handle, Record};
 use super::retire::retire;
-use super::thread::{PARTICIPANTS, participate, participate_once};
+use super::thread::{PARTICIPANTS, Publication, publish};
 use crate::driver::Live;
+use crate::driver::ffi::CUcontext;
 use crate::fence;
-use std::sync::atomic::AtomicUsize;
 
 /// Which contexts to grant a lease on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,48 +25,37 @@ pub(crate) enum LeaseOn {
     Pinned,
 }
 
+/// While it exists, no thread destroys the context. A thread that wants to does not wait; the context is retired when
+/// the lease is dropped, so the holder may take long.
+pub(crate) struct Lease {
+    raw: CUcontext,
+    // Dropped in this order.
+    _published: Publication,
+    _after: AfterLease,
+}
+
+impl Lease {
+    #[inline]
+    pub(crate) fn live(&self) -> Live<'_> {
+        // SAFETY: the lease is published and the driver has the context. A later destroyer finds the lease, an earlier
+        // one finds the pin, and either leaves the context alone until the lease is withdrawn.
+        unsafe { Live::new(self.raw) }
+    }
+}
+
 impl Handle {
-    /// Calls `f` with the driver's handle while no thread destroys the context; `None`, without a call, if the context
-    /// is not in an accepted phase.
-    ///
-    /// `f` may take long. A thread that wants to destroy the context meanwhile does not wait; the context is retired
-    /// when `f` has returned.
+    /// A lease on the context; `None` if it is not in an accepted phase.
     #[inline]
-    pub(crate) fn lease<R>(&self, of: LeaseOn, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
-        participate(|participant| match participant.lease() {
-            Some(cell) => self.publish_lease(cell, of, f),
-            None => participate_once(|other| self.lease_in_fresh(other, of, f)),
-        })
-    }
-
-    #[cold]
-    fn lease_in_fresh<R>(
-        &self,
-        other: &'static Participant,
-        of: LeaseOn,
-        f: impl FnOnce(Live<'_>) -> R,
-    ) -> Option<R> {
-        self.publish_lease(other.lease()?, of, f)
-    }
-
-    #[inline]
-    fn publish_lease<R>(
-        &self,
-        cell: &'static AtomicUsize,
-        of: LeaseOn,
-        f: impl FnOnce(Live<'_>) -> R,
-    ) -> Option<R> {
-        // Dropped last, after the lease is withdrawn.
-        let _after = AfterLease(self.record());
-        let _published = Published::new(cell, self.record().address());
+    pub(crate) fn lease(&self, of: LeaseOn) -> Option<Lease> {
+        let record = self.record();
+        let published = publish(Participant::lease, record.address())?;
+        let lease = Lease { raw: self.raw(), _published: published, _after: AfterLease(record) };
         let good = match of {
             LeaseOn::Living => self.is_alive(),
             LeaseOn::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
             LeaseOn::Pinned => self.phase() != Phase::Dead,
         };
-        // SAFETY: the lease is published and the driver has the context. A later destroyer finds the lease, an earlier
-        // one finds the pin, and either leaves the context alone until the lease is withdrawn.
-        good.then(|| f(unsafe { Live::new(self.raw()) }))
+        good.then_some(lease)
     }
 }
 

@@ -66,7 +66,7 @@ mod sync {
 }
 
 pub(crate) use destroy::{Claimed, Hold};
-pub(crate) use lease::LeaseOn;
+pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
 pub(crate) use record::{Handle, NUMBERS, deaths};
 pub(crate) use retire::{retire, wait};

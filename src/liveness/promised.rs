@@ -7,21 +7,23 @@
 use super::record::{Handle, Origin};
 use super::sync::{Mutex, MutexGuard, PoisonError};
 use crate::report;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 pub(crate) type Function = Box<dyn FnOnce() + Send>;
 
 struct Promised {
+    key: u64,
     function: Function,
     context: Handle,
 }
 
 struct Table {
     last: u64,
-    by_key: BTreeMap<u64, Promised>,
+    /// In the order of their keys, which is roughly that in which the driver calls them.
+    all: VecDeque<Promised>,
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table { last: 0, by_key: BTreeMap::new() });
+static TABLE: Mutex<Table> = Mutex::new(Table { last: 0, all: VecDeque::new() });
 
 fn lock() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -32,26 +34,28 @@ pub(crate) fn keep(context: Handle, function: Function) -> u64 {
     let mut table = lock();
     table.last += 1;
     let key = table.last;
-    table.by_key.insert(key, Promised { function, context });
+    table.all.push_back(Promised { key, function, context });
     key
 }
 
 /// Removes the function, to be called or dropped.
 pub(crate) fn take(key: u64) -> Option<Function> {
-    lock().by_key.remove(&key).map(|promised| promised.function)
+    let all = &mut lock().all;
+    let at = all.binary_search_by_key(&key, |promised| promised.key).ok()?;
+    all.remove(at).map(|promised| promised.function)
 }
 
 /// Whether a function is kept that the driver would call in this context.
 pub(super) fn has_of(context: Handle) -> bool {
-    lock().by_key.values().any(|promised| is_of(promised, context))
+    lock().all.iter().any(|promised| is_of(promised, context))
 }
 
 /// Drops the functions of a context that the driver has destroyed: it calls none of them any more.
 pub(super) fn drop_of(context: Handle) {
     let keys: Vec<_> = {
         let table = lock();
-        let of_it = table.by_key.iter().filter(|(_, promised)| is_of(promised, context));
-        of_it.map(|(key, _)| *key).collect()
+        let of_it = table.all.iter().filter(|promised| is_of(promised, context));
+        of_it.map(|promised| promised.key).collect()
     };
     for function in keys.into_iter().filter_map(take) {
         report::contained(|| drop(function));

@@ -1,10 +1,10 @@
 //! The calling thread's [`Participant`], which it keeps for its lifetime.
 
-use super::participant::{Participant, Participants};
+use super::participant::{Participant, Participants, Published};
 use crate::fence;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 pub(super) static PARTICIPANTS: Participants = Participants::of(AtomicPtr::new(ptr::null_mut()));
 
@@ -30,35 +30,47 @@ pub(crate) fn is_ending() -> bool {
     SENTINEL.try_with(|_| ()).is_err()
 }
 
-/// Calls `f` with a participant that no other thread uses.
+/// What this thread publishes in one of its cells, until it is dropped.
+pub(super) struct Publication {
+    // Dropped in this order: a participant is given up when nothing is published in it.
+    _published: Published<'static>,
+    _temporary: Option<Temporary>,
+}
+
+/// Publishes `what` in a cell that `free_cell` finds.
 #[inline]
-pub(super) fn participate<R>(f: impl FnOnce(&'static Participant) -> R) -> R {
-    match MINE.get() {
-        Some(participant) => f(participant),
-        None => participate_anew(f),
+pub(super) fn publish(
+    free_cell: fn(&'static Participant) -> Option<&'static AtomicUsize>,
+    what: usize,
+) -> Option<Publication> {
+    match MINE.get().and_then(free_cell) {
+        Some(cell) => Some(Publication { _published: Published::new(cell, what), _temporary: None }),
+        None => publish_elsewhere(free_cell, what),
     }
 }
 
+/// Publishes in a participant that this thread has only now joined, because it had none, or because all cells of its
+/// own are in use.
 #[cold]
-fn participate_anew<R>(f: impl FnOnce(&'static Participant) -> R) -> R {
-    if is_ending() {
-        return participate_once(f);
+fn publish_elsewhere(
+    free_cell: fn(&'static Participant) -> Option<&'static AtomicUsize>,
+    what: usize,
+) -> Option<Publication> {
+    if MINE.get().is_none() && !is_ending() {
+        fence::register();
+        MINE.set(Some(PARTICIPANTS.join()));
+        return publish(free_cell, what);
     }
-    fence::register();
-    let participant = PARTICIPANTS.join();
-    MINE.set(Some(participant));
-    f(participant)
+    let temporary = Temporary(PARTICIPANTS.join());
+    let published = Published::new(free_cell(temporary.0)?, what);
+    Some(Publication { _published: published, _temporary: Some(temporary) })
 }
 
-/// Uses a temporary participant: the thread is ending, or all cells of its own are in use.
-#[cold]
-pub(super) fn participate_once<R>(f: impl FnOnce(&'static Participant) -> R) -> R {
-    struct GiveUp(&'static Participant);
-    impl Drop for GiveUp {
-        fn drop(&mut self) {
-            self.0.give_up();
-        }
+/// A participant for one publication.
+struct Temporary(&'static Participant);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        self.0.give_up();
     }
-    let once = GiveUp(PARTICIPANTS.join());
-    f(once.0)
 }

@@ -281,10 +281,9 @@ impl<T> DeviceSpan<T> {
             // SAFETY: as the caller guarantees.
             return unsafe { driver.copy_on_device(to, at, size, order) };
         }
-        from.context.lease(|source| {
-            // SAFETY: as the caller guarantees; each address is of its context.
-            self.context.lease(|own| unsafe { driver.copy_peer((to, own), (at, source), size, order) })
-        })??
+        let (source, own) = (from.context.lease()?, self.context.lease()?);
+        // SAFETY: as the caller guarantees; each address is of its context.
+        unsafe { driver.copy_peer((to, own.live()), (at, source.live()), size, order) }
     }
 
     /// # Safety

@@ -6,7 +6,6 @@ use crate::context::{Mode, Pin};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult};
-use crate::report;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -75,6 +74,7 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    #[cfg(feature = "graph")]
     #[doc(alias("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3"))]
     pub fn capture_id(&self) -> CudaResult<Option<u64>> {
         let info = self.inner.with(Driver::stream_get_capture_info)?;
@@ -126,25 +126,23 @@ impl Stream {
 
 /// Destroys a stream. A capture that began in it and was not ended is ended, and reported as lost.
 pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
+    #[cfg(feature = "graph")]
     if captures::any() {
-        let at = stream.address();
-        let lost = captures::ended_in(at);
-        if let Some(lost) = &lost {
-            let ended = end_and_discard(driver, stream);
-            report::warn(format_args!(
-                "a stream is destroyed, and its capture lost: {}: {ended:?}",
-                lost.which
-            ));
-        }
-        captures::forget_stream(at);
-        return driver.stream_destroy(stream);
+        end_lost(driver, stream);
     }
     driver.stream_destroy(stream)
 }
 
-/// Ends a capture and destroys its graph.
-fn end_and_discard(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
-    driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph))
+/// Ends the capture that began in a stream that is about to be destroyed, and destroys its graph.
+#[cfg(feature = "graph")]
+fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
+    let at = stream.address();
+    if let Some(lost) = captures::ended_in(at) {
+        let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
+        let which = lost.which;
+        crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));
+    }
+    captures::forget_stream(at);
 }
 
 /// A guard of this thread's [`CaptureMode`]; dropping it restores the previous mode.

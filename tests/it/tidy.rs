@@ -58,6 +58,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/driver/calls/mod.rs",
         "src/driver/calls/stream.rs",
         "src/driver/calls/graph/mod.rs",
+        "src/driver/calls/graph/capture.rs",
         "src/driver/calls/graph/exec.rs",
         "src/driver/calls/graph/keep.rs",
         "src/driver/calls/memory.rs",

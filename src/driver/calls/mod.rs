@@ -6,6 +6,7 @@ mod context;
 mod device;
 mod event;
 mod function;
+#[cfg(feature = "graph")]
 mod graph;
 mod init;
 mod library;
@@ -14,6 +15,7 @@ mod module;
 mod stream;
 
 pub(crate) use function::{More, Shape};
+#[cfg(feature = "graph")]
 pub(crate) use graph::{After, Edge};
 pub(crate) use memory::{Fill, Order};
 pub(crate) use module::{Jit, Told};

@@ -270,6 +270,8 @@ fn sixteen_threads_retain_use_and_release() {
                 });
             }
         });
+        // A share that was dropped while another thread called the driver is released by the retirement thread.
+        custack::context::wait_until_retired().unwrap();
         assert!(!active());
         keep.synchronize().unwrap();
     });

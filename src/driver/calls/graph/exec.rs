@@ -3,8 +3,8 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::super::{ask, made};
 use super::{Exec, Graph, Node};
+use crate::driver::calls::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held, Live};
 use crate::error::CudaResult;

@@ -3,6 +3,7 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
+mod capture;
 mod exec;
 mod keep;
 
