@@ -155,3 +155,59 @@ fn compared(outcome: &str) -> u64 {
         _ => 2,
     }
 }
+
+/// Plays the traces in which a comparison has found differences (its output is the file `CUSTACK_WORK_POINTS`) on the
+/// simulated driver, and says which of them are still there: how often for which function and answers, with the seeds of
+/// a few. `CUSTACK_WORK_ONLY` is a seed whose trace is shown.
+#[test]
+#[ignore = "started by hand, on what `compare` has printed"]
+fn replay_differences() {
+    let path = std::env::var("CUSTACK_WORK_POINTS").expect("CUSTACK_WORK_POINTS names a file");
+    let only = asked("CUSTACK_WORK_ONLY", 0);
+    let text = fs::read_to_string(path).unwrap();
+    let table = simulated();
+    let player = Player::new(&table);
+    let mut groups: std::collections::BTreeMap<String, Vec<u64>> = std::collections::BTreeMap::new();
+    let (mut points, mut differing) = (0, 0);
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some((seed, rest)) =
+            line.strip_prefix("seed ").and_then(|line| line.split_once(" differs at step "))
+        else {
+            continue;
+        };
+        let (seed, at): (u64, usize) =
+            (seed.parse().unwrap(), rest.split(':').next().unwrap().parse().unwrap());
+        let real =
+            lines.next().and_then(|line| line.trim().strip_prefix("real Some(\"")?.strip_suffix("\")"));
+        let Some(real) = real.map(|real| real.replace("\\\"", "\"")) else { continue };
+        if only != 0 && only != seed {
+            continue;
+        }
+        let trace = generate(seed, length(seed));
+        let outcomes = player.play(&trace, None, |_, _| {});
+        points += 1;
+        let simulated = outcomes.get(at).map_or("nothing", String::as_str);
+        if only != 0 {
+            for (step, outcome) in trace.steps.iter().zip(&outcomes).take(at + 1) {
+                println!("{step} -> {outcome}");
+            }
+            println!("recorded {real}");
+        }
+        if simulated == real || simulated.starts_with("left out") {
+            continue;
+        }
+        differing += 1;
+        let first = |outcome: &str| outcome.split(' ').next().unwrap_or_default().to_owned();
+        let name = trace.steps.get(at).map_or("end", |step| step.function().name);
+        let group = format!("{name}: recorded {}, now {}", first(&real), first(simulated));
+        groups.entry(group).or_default().push(seed);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, seeds)| std::cmp::Reverse(seeds.len()));
+    for (group, seeds) in groups {
+        println!("{:5} {group}, such as {:?}", seeds.len(), &seeds[..seeds.len().min(4)]);
+    }
+    println!("{differing} of {points} differ still");
+    player.end();
+}
