@@ -14,10 +14,10 @@ use crate::report;
 /// The initial mode of a thread.
 const GLOBAL: u32 = 0;
 
-/// Calls `f` in the relaxed mode, in which this thread breaks no capture and is refused nothing because of one.
-pub(crate) fn relaxed<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
-    let _restore = Mode::exchange(driver, RELAXED).ok();
-    f()
+/// Until the result is dropped this thread is in the relaxed mode, in which it breaks no capture and is refused nothing
+/// because of one.
+pub(crate) fn relax(driver: &Driver) -> Option<Mode<'_>> {
+    Mode::exchange(driver, RELAXED).ok()
 }
 
 /// A guard of this thread's mode; dropping it restores the previous mode.
@@ -49,13 +49,16 @@ impl Drop for Mode<'_> {
 
 /// Destroys or frees something without breaking a capture: in the relaxed mode if a capture is known to be in progress,
 /// or again in that mode if the driver reports one.
-#[inline]
-pub(crate) fn unbroken<R>(driver: &Driver, f: impl Fn() -> CudaResult<R>) -> CudaResult<R> {
+pub(crate) fn unbroken(driver: &Driver, f: &dyn Fn() -> CudaResult<()>) -> CudaResult<()> {
     if captures::any() && captures::forbidding().is_some() {
-        return relaxed(driver, f);
+        let _relaxed = relax(driver);
+        return f();
     }
     match f() {
-        Err(CudaError::StreamCaptureUnsupported) => relaxed(driver, f),
+        Err(CudaError::StreamCaptureUnsupported) => {
+            let _relaxed = relax(driver);
+            f()
+        }
         other => other,
     }
 }

@@ -316,7 +316,7 @@ impl GraphExec {
             return Ok(());
         }
         // SAFETY: this value owns the executable; its contexts are kept at the driver, which would crash otherwise.
-        let result = unbroken(driver, || driver.graph_exec_destroy(unsafe { Held::new(self.raw) }));
+        let result = unbroken(driver, &|| driver.graph_exec_destroy(unsafe { Held::new(self.raw) }));
         self.spent = result != Err(CudaError::NotPermitted);
         result
     }

@@ -225,7 +225,7 @@ impl Graph {
             return Ok(());
         }
         // SAFETY: this value owns the graph; its contexts are kept at the driver.
-        let result = unbroken(driver, || driver.graph_destroy(unsafe { Held::new(self.raw) }));
+        let result = unbroken(driver, &|| driver.graph_destroy(unsafe { Held::new(self.raw) }));
         self.spent = result != Err(CudaError::NotPermitted);
         result
     }

@@ -92,6 +92,7 @@ impl Stream {
                 _ => Err(CudaError::IllegalState
                     .note(format_args!("to begin a capture in a stream that other code captures"))),
             })?;
+        self.inner.will_capture()?;
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();
         Ok((Member { stream, context: self.context().id(), blocking }, pin))
