@@ -60,7 +60,7 @@ impl Graph {
     /// context.
     #[doc(alias = "cuGraphAddEventRecordNode")]
     pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
-        self.pin(event.context())?;
+        self.owned.pin(event.context())?;
         self.add_keeping(after, Arc::clone(event), |driver, graph, after, _| {
             event.inner().with(|_, event| driver.graph_add_event_record_node(graph, after, event))
         })
@@ -73,7 +73,7 @@ impl Graph {
     /// Like [`add_event_record`](Self::add_event_record).
     #[doc(alias = "cuGraphAddEventWaitNode")]
     pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
-        self.pin(event.context())?;
+        self.owned.pin(event.context())?;
         self.add_keeping(after, Arc::clone(event), |driver, graph, after, _| {
             event.inner().with(|_, event| driver.graph_add_event_wait_node(graph, after, event))
         })
@@ -88,7 +88,7 @@ impl Graph {
     #[doc(alias("cuGraphEventRecordNodeSetEvent", "cuGraphEventWaitNodeSetEvent"))]
     pub fn set_event(&mut self, node: Node, event: &Arc<Event>) -> CudaResult<()> {
         let records = self.records(node)?;
-        self.pin(event.context())?;
+        self.owned.pin(event.context())?;
         self.set_keeping(node, Arc::clone(event), |driver, node, _| {
             event.inner().with(|_, event| match records {
                 true => driver.graph_event_record_node_set_event(node, event),
@@ -104,8 +104,8 @@ impl Graph {
     /// Like [`add_empty`](Self::add_empty); an error of the driver if the other graph allocates or frees memory.
     #[doc(alias = "cuGraphAddChildGraphNode")]
     pub fn add_child(&mut self, after: &[Node], child: &mut Graph) -> CudaResult<Node> {
-        child.usable()?;
-        child.pins.iter().try_for_each(|pin| self.pin(pin.context()))?;
+        child.owned.usable()?;
+        child.owned.contexts().try_for_each(|context| self.owned.pin(context))?;
         self.add(after, child, |driver, graph, after, child| {
             child.with(|_, child| driver.graph_add_child_graph_node(graph, after, child))
         })

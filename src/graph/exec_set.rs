@@ -143,12 +143,12 @@ impl GraphExec {
     /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
     pub fn set_child(&mut self, graph: &mut Graph, node: Node, child: &mut Graph) -> CudaResult<()> {
-        let pins = child.more_pins()?;
+        let pins = child.owned.more_pins()?;
         let context = child.context().clone();
         let set = self.set(graph, node, &context, (), |driver, exec, node| {
             child.with(|_, child| driver.graph_exec_child_graph_node_set_params(exec, node, child))
         });
-        self.pin(pins);
+        self.owned.add_pins(pins);
         set
     }
 
@@ -175,7 +175,7 @@ impl GraphExec {
         let raw = self.find(graph, node)?;
         graph.with(|_, _| {
             // SAFETY: the key was looked up in the graph, which is borrowed.
-            self.with(|driver, exec| driver.graph_node_get_enabled(exec, unsafe { Held::new(raw) }))
+            self.owned.with(|driver, exec| driver.graph_node_get_enabled(exec, unsafe { Held::new(raw) }))
         })
     }
 
@@ -197,12 +197,12 @@ impl GraphExec {
         set: impl FnOnce(&Driver, Held<'_, CUgraphExec>, Held<'_, CUgraphNode>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         let raw = self.find(graph, node)?;
-        self.usable()?;
-        self.pin(vec![context.pinned(|_| Ok(()))?.1]);
+        self.owned.usable()?;
+        self.owned.pin(context)?;
         self.keep(keep);
         graph.inside(|_, _| {
             // SAFETY: the key was looked up in the graph, which is borrowed.
-            self.with(|driver, exec| set(driver, exec, unsafe { Held::new(raw) }))
+            self.owned.with(|driver, exec| set(driver, exec, unsafe { Held::new(raw) }))
         })
     }
 }

@@ -34,7 +34,7 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<Node> {
         function.refuse_another_count(args.len())?;
-        self.pin(function.context())?;
+        self.owned.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.add_keeping(after, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
@@ -65,7 +65,7 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
         function.refuse_another_count(args.len())?;
-        self.pin(function.context())?;
+        self.owned.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
         self.set_keeping(node, keep, |driver, node, _| {
             // SAFETY: as the caller guarantees.
