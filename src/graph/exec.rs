@@ -3,18 +3,16 @@
 // Flags that the driver returned may have bits without a name.
 #![allow(unsafe_code)]
 
-use super::kept::{Kept, release};
+use super::later::Later;
 use super::owned::{Kind, Owned};
 use super::{Graph, Node};
 use crate::context::{UnownedContext, refuse_unsafe};
-use crate::driver::ffi::{CUgraph, CUgraphExec};
+use crate::driver::ffi::{CUgraph, CUgraphExec, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::stream::Stream;
 use bitflags::bitflags;
-use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 
 bitflags! {
     /// Flags of [`Graph::instantiate`].
@@ -28,10 +26,6 @@ bitflags! {
         const USE_NODE_PRIORITY = 8;
     }
 }
-
-/// What the executable keeps, besides what its graph kept when it was instantiated. It grows, and is dropped when the
-/// last launch of the executable is over.
-type Owners = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
 /// A graph that can be launched; see the [module](super).
 ///
@@ -55,7 +49,8 @@ pub struct GraphExec {
     pub(super) owned: Owned<CUgraphExec>,
     /// The number of the graph that it was instantiated from, whose nodes it has.
     pub(super) source: u64,
-    owners: Owners,
+    /// What it keeps, besides what its graph kept when it was instantiated. Dropped after the handle.
+    pub(super) later: Option<Box<Later>>,
 }
 
 const KIND: Kind<CUgraphExec> =
@@ -98,24 +93,10 @@ impl Graph {
     ) -> CudaResult<GraphExec> {
         refuse_unsafe("make a graph executable")?;
         let pins = self.owned.more_pins()?;
-        let owners = Owners::default();
-        let raw = self.inside(|driver, graph| lent(driver, graph, &owners, || make(driver, graph)))?;
+        let raw = self.inside(make)?;
         let source = self.nodes.graph();
-        Ok(GraphExec { owned: Owned::new(raw, pins, KIND), source, owners })
+        Ok(GraphExec { owned: Owned::new(raw, pins, KIND), source, later: None })
     }
-}
-
-/// Calls `f` while the graph keeps the owners, so that the executable that it makes or updates keeps them too.
-fn lent<R>(
-    driver: &Driver,
-    graph: Held<'_, CUgraph>,
-    owners: &Owners,
-    f: impl FnOnce() -> CudaResult<R>,
-) -> CudaResult<R> {
-    let kept = Kept::by(driver, graph, Arc::clone(owners))?;
-    let result = f();
-    release(driver, graph, kept.object());
-    result
 }
 
 /// Why an executable graph could not be updated.
@@ -187,8 +168,9 @@ impl From<CudaError> for UpdateRefused {
 }
 
 impl GraphExec {
-    /// Submits one launch of the graph to the stream, with one driver call. The stream may belong to another context
-    /// than the nodes, if the driver allows it.
+    /// Submits one launch of the graph to the stream, with one driver call; with two once a node was set for which
+    /// something is kept ([`set_kernel`](Self::set_kernel) and the others), because custack then records an event. The
+    /// stream may belong to another context than the nodes, if the driver allows it.
     ///
     /// # Errors
     ///
@@ -199,7 +181,12 @@ impl GraphExec {
     #[doc(alias = "cuGraphLaunch")]
     #[inline]
     pub fn launch(&mut self, stream: &Stream) -> CudaResult<()> {
-        self.in_stream("launch a graph in a stream", stream, Driver::graph_launch)
+        let GraphExec { owned, later, .. } = self;
+        let launch = || in_stream(owned, "launch a graph in a stream", stream, Driver::graph_launch);
+        match later {
+            None => launch(),
+            Some(later) => later.launched(stream, launch),
+        }
     }
 
     /// Prepares the next launch in the stream, for instance by copying the graph to the device.
@@ -209,19 +196,7 @@ impl GraphExec {
     /// Like [`launch`](Self::launch).
     #[doc(alias = "cuGraphUpload")]
     pub fn upload(&mut self, stream: &Stream) -> CudaResult<()> {
-        self.in_stream("upload a graph in a stream", stream, Driver::graph_upload)
-    }
-
-    #[inline]
-    fn in_stream(
-        &mut self,
-        what: &'static str,
-        stream: &Stream,
-        f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, crate::driver::ffi::CUstream>) -> CudaResult<()>,
-    ) -> CudaResult<()> {
-        let exec = self.owned.held()?;
-        stream.refuse_in_capture(what)?;
-        stream.inner().with(|driver, stream| f(driver, exec, stream))
+        in_stream(&self.owned, "upload a graph in a stream", stream, Driver::graph_upload)
     }
 
     /// Gives the executable the parameters of this graph, which may differ in parameters only. Earlier launches are not
@@ -249,9 +224,8 @@ impl GraphExec {
     pub fn update(&mut self, graph: &mut Graph) -> Result<(), UpdateRefused> {
         let exec = self.owned.held()?;
         let pins = graph.owned.more_pins()?;
-        let (answer, result, node) = graph.inside(|driver, graph| {
-            lent(driver, graph, &self.owners, || Ok(driver.graph_exec_update(exec, graph)))
-        })?;
+        let (answer, result, node) =
+            graph.inside(|driver, graph| Ok(driver.graph_exec_update(exec, graph)))?;
         // The executable may have the graph's nodes now, even if the call failed.
         self.owned.add_pins(pins);
         answer.map_err(|error| {
@@ -295,12 +269,18 @@ impl GraphExec {
     pub fn drop(mut executable: GraphExec) -> DropResult<GraphExec> {
         executable.owned.destroy().map_err(|error| (error, executable))
     }
+}
 
-    /// Keeps the value until the executable is dropped and its last launch is over.
-    pub(super) fn keep(&mut self, value: impl Send + 'static) {
-        let value: Box<dyn Any + Send> = Box::new(value);
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).push(value);
-    }
+#[inline]
+fn in_stream(
+    exec: &Owned<CUgraphExec>,
+    what: &'static str,
+    stream: &Stream,
+    f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
+) -> CudaResult<()> {
+    let exec = exec.held()?;
+    stream.refuse_in_capture(what)?;
+    stream.inner().with(|driver, stream| f(driver, exec, stream))
 }
 
 impl fmt::Debug for GraphExec {

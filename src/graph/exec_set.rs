@@ -3,6 +3,7 @@
 // Keys that were looked up become handles, and the caller guarantees the addresses of a node.
 #![allow(unsafe_code)]
 
+use super::later::Later;
 use super::work::kernel;
 use super::{CopyParams, FillParams, Graph, GraphExec, Node, kept};
 use crate::context::UnownedContext;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 /// Changes of single nodes affect later launches, but neither earlier ones nor the graph. `graph` is the graph that the
 /// executable was instantiated from; it identifies the node.
 ///
-/// What is kept for a node is kept until the executable is dropped and its last launch is over.
+/// What is kept for a node is kept until the executable is dropped and its last [launch](GraphExec::launch) is over.
+/// Launches of the raw handle by other code are not seen.
 impl GraphExec {
     /// Sets the kernel and the arguments of a kernel node.
     ///
@@ -199,7 +201,7 @@ impl GraphExec {
         let raw = self.find(graph, node)?;
         self.owned.usable()?;
         self.owned.pin(context)?;
-        self.keep(keep);
+        Later::keep(&mut self.later, keep);
         graph.inside(|_, _| {
             // SAFETY: the key was looked up in the graph, which is borrowed.
             self.owned.with(|driver, exec| set(driver, exec, unsafe { Held::new(raw) }))

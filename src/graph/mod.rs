@@ -37,6 +37,9 @@
 //! modules, streams) that are dropped there are destroyed soon after
 //! ([`wait_until_retired`](crate::context::wait_until_retired)).
 //!
+//! The driver launches a graph that keeps something more slowly, on an H200 by 0.3 us for each node. A value without a
+//! destructor, such as `()`, is not kept, and costs nothing.
+//!
 //! The contexts of the nodes are kept at the driver too, as memory keeps its context. If the owner of one is gone,
 //! every call with the graph returns [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
 //!
@@ -61,6 +64,7 @@ mod edges;
 mod exec;
 mod exec_set;
 mod kept;
+mod later;
 mod node;
 mod owned;
 mod params;
@@ -163,7 +167,7 @@ impl Graph {
         "cuGraphReleaseUserObject"
     ))]
     pub fn keep(&mut self, value: impl Send + 'static) -> CudaResult<()> {
-        self.with(|driver, graph| Kept::by(driver, graph, value).map(|_| ()))
+        self.with(|driver, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
 
     /// A copy of the graph, which keeps what this one keeps. Its nodes have other keys;

@@ -24,7 +24,7 @@ impl Capture<'_> {
     /// dropped.
     #[doc(alias = "cuGraphRetainUserObject")]
     pub fn keep(&self, value: impl Send + 'static) -> CudaResult<()> {
-        self.with_graph(|driver, _, graph| Kept::by(driver, graph, value).map(|_| ()))
+        self.with_graph(|driver, _, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
 
     /// Captures a function, which is called at every launch, on a thread of the driver, where every driver call is

@@ -5,6 +5,7 @@
 
 mod exec;
 mod kept;
+mod later;
 mod lifetimes;
 mod update;
 
