@@ -96,6 +96,26 @@ unsafe impl Send for Graph {}
 
 const KIND: Kind<CUgraph> = Kind { name: "a graph", destroy: |driver, graph| driver.graph_destroy(graph) };
 
+impl UnownedContext {
+    /// Makes a graph without nodes. Its copies, fills and allocations will be in this context.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Graph::new`].
+    ///
+    /// ```
+    /// let context = custack::quick_init()?;
+    /// let mut graph = context.create_graph()?;
+    /// let node = graph.add_empty(&[])?;
+    /// assert_eq!((graph.nodes()?, graph.context()), (vec![node], &context.get_unowned()));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGraphCreate")]
+    pub fn create_graph(&self) -> CudaResult<Graph> {
+        Graph::new(self)
+    }
+}
+
 impl Graph {
     /// Makes a graph without nodes. Its copies, fills and allocations will be in this context.
     ///

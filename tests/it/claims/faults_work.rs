@@ -342,9 +342,10 @@ fn nothing_is_lost_where_the_driver_fails() {
 type Making = fn(&UnownedContext) -> CudaResult<()>;
 
 /// What can be made in a context that need not be current.
-const MADE: [(&str, Making); 11] = [
+const MADE: [(&str, Making); 12] = [
     ("a stream", |ctx| ctx.create_stream(StreamFlags::NON_BLOCKING, None).map(|_| ())),
     ("an event", |ctx| ctx.create_event(EventFlags::DEFAULT).map(|_| ())),
+    ("a graph", |ctx| ctx.create_graph().map(|_| ())),
     ("a module", |ctx| ctx.load_module(KERNELS.as_bytes()).map(|_| ())),
     ("a device buffer", |ctx| ctx.device_buffer(&[1u8]).map(|_| ())),
     ("an uninitialised one", |ctx| unsafe { ctx.device_buffer_uninitialized::<u32>(4) }.map(|_| ())),
