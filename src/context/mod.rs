@@ -86,7 +86,8 @@ pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
 pub(crate) use relaxed::{
-    Mode, refuse_by_default, refuse_in_context, refuse_in_current, refuse_unsafe, relax, unbroken,
+    Mode, refuse_by_default, refuse_in_context, refuse_in_current, refuse_unsafe, relax, restore_mode,
+    unbroken,
 };
 pub(crate) use resource::{Resource, is_gone, must_retire};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};

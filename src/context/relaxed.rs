@@ -31,19 +31,20 @@ impl<'a> Mode<'a> {
         let before = driver.thread_exchange_stream_capture_mode(mode)?;
         Ok(Mode { driver, before })
     }
-
-    pub(crate) fn before(&self) -> u32 {
-        self.before
-    }
 }
 
 impl Drop for Mode<'_> {
     fn drop(&mut self) {
-        let _note = keep_note();
-        let restore = || self.driver.thread_exchange_stream_capture_mode(self.before);
-        if let Err(error) = restore().or_else(|_| restore()) {
-            report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
-        }
+        restore_mode(self.driver, self.before);
+    }
+}
+
+/// Sets this thread's mode to what it was, in a destructor.
+pub(crate) fn restore_mode(driver: &Driver, mode: u32) {
+    let _note = keep_note();
+    let restore = || driver.thread_exchange_stream_capture_mode(mode);
+    if let Err(error) = restore().or_else(|_| restore()) {
+        report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
     }
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn refuse_unsafe(what: &'static str) -> CudaResult<()> {
 fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
     let Some((forbids, which)) = captures::forbidding() else { return Ok(()) };
     // Other code may have changed the thread's mode, so the driver is asked.
-    let mode = Mode::exchange(driver()?, RELAXED)?.before();
+    let mode = Mode::exchange(driver()?, RELAXED)?.before;
     if mode == RELAXED || (mode != GLOBAL && forbids == Forbids::All) {
         return Ok(());
     }
