@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ordered::Home;
-use crate::context::{Pin, UnownedContext, is_gone, refuse_unsafe, unbroken};
+use crate::context::{Pin, UnownedContext, captures, is_gone, refuse_unsafe, unbroken};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
@@ -165,7 +165,7 @@ impl Allocation {
     /// Frees the memory; on failure returns the error and the value. The value is spent then, because the call may have
     /// done its work, except where the driver refuses every call.
     pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
-        if self.home.as_ref().is_some_and(Home::captures) {
+        if self.home.as_ref().is_some_and(|home| home.captured().is_some()) {
             let error = CudaError::StreamCaptureUnsupported;
             let error = error.note(format_args!("to free memory in the order of a stream that captures"));
             return Err((error, self));
@@ -221,16 +221,14 @@ impl Drop for Allocation {
             return;
         }
         let _note = keep_note();
-        let captures = self.home.as_ref().is_some_and(Home::captures);
-        if captures {
-            // In the order of the stream the free would go into the graph; on the other thread it breaks no capture.
-            self.home = None;
+        if let Some(stream) = self.home.as_ref().and_then(Home::captured) {
+            // Now the free would go into the graph, and outside the order of the stream it would not wait for the work
+            // that the stream had before the capture.
+            let other = self.take();
+            return captures::afterwards(stream, move || drop(other));
         }
-        let result = if captures || crate::context::must_retire() {
-            Err(CudaError::NotPermitted)
-        } else {
-            self.free_now()
-        };
+        let result =
+            if crate::context::must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() };
         match result {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {

@@ -108,9 +108,14 @@ impl Home {
         self.stream.number().unwrap_or(0)
     }
 
-    /// Whether a stream that the free has to wait for is capturing: the free would become part of that capture.
-    pub(super) fn captures(&self) -> bool {
-        self.stream.captures() || self.others.all().iter().any(|other| other.captures())
+    /// A stream that the free has to wait for and that is capturing: the free would become part of that capture.
+    pub(super) fn captured(&self) -> Option<usize> {
+        let others = || self.others.all().into_iter().find(|other| other.captures());
+        if self.stream.captures() {
+            Some(self.stream.raw().addr())
+        } else {
+            others().map(|it| it.raw().addr())
+        }
     }
 
     /// Makes the other stream wait for the home's present work, and the free wait for the other stream's work.

@@ -75,7 +75,7 @@ impl Drop for Running<'_> {
 }
 
 pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResult<Ended> {
-    let captures::Over { which, pins } = over;
+    let captures::Over { which, pins, .. } = over;
     let Some(pin) = pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
         false => driver.end_capture(stream),
