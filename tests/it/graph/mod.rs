@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod exec;
+mod in_flight;
 mod kept;
 mod lifetimes;
 mod update;
