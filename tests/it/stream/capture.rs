@@ -6,6 +6,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod drops;
+mod elsewhere;
 mod forks;
 mod refused;
 mod unscoped;
