@@ -51,6 +51,7 @@
 //! `cuCtxAttach` and `cuCtxDetach`, which are long deprecated; `cuCtxRecordEvent` and `cuCtxWaitEvent`, because
 //! [streams](crate::event) do that; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong to green contexts. All
 //! are in the [table](crate::driver::Table).
+#![doc = include_str!("names.md")]
 
 // The handle, the stack, and the guard of a scope.
 mod current;
@@ -73,6 +74,7 @@ mod owned;
 mod primary;
 mod relaxed;
 mod resource;
+mod same;
 
 pub use crate::liveness::Origin;
 pub use crate::shadow_stack::How;

@@ -29,15 +29,15 @@ pub(crate) fn must_retire() -> bool {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Resource<H: Copy + 'static> {
-    raw: H,
-    context: UnownedContext,
+    pub(super) raw: H,
+    pub(super) context: UnownedContext,
     destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
-    state: State,
+    pub(super) state: State,
 }
 
 /// What a handle may be used for.
-#[derive(Debug, Clone, Copy)]
-enum State {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
     /// For everything; the driver knows its context.
     Good,
     /// For everything except destroying it: another value owns it.

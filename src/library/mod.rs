@@ -79,7 +79,7 @@ impl Library {
     /// machine code, and for machine code that points outside the image; [`InvalidValue`](CudaError::InvalidValue) for
     /// an option that the driver does not know; [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) before
     /// CUDA 12.0.
-    #[doc(alias = "cuLibraryLoadData")]
+    #[doc(alias("cuLibraryLoadData", "load_library"))]
     pub fn load(image: &[u8], options: &JitOptions) -> CudaResult<Library> {
         let loaded = Library::load_with_log(image, options).map_err(|refused| refused.error)?;
         Ok(loaded.0)
@@ -91,7 +91,7 @@ impl Library {
     /// # Errors
     ///
     /// Those of [`load`](Self::load).
-    #[doc(alias = "cuLibraryLoadData")]
+    #[doc(alias("cuLibraryLoadData", "load_library_with_options"))]
     pub fn load_with_log(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
         let image = checked(image)?;
         let (driver, mut jit) = (driver()?, options.to_driver()?);
@@ -113,7 +113,7 @@ impl Library {
     ///
     /// [`FileNotFound`](CudaError::FileNotFound), also for a file that cannot be read, with the reason; those of
     /// [`load`](Self::load).
-    #[doc(alias("cuLibraryLoadFromFile", "cuLibraryLoadData"))]
+    #[doc(alias("cuLibraryLoadFromFile", "cuLibraryLoadData", "load_library_from_file"))]
     pub fn load_file(path: impl AsRef<Path>, options: &JitOptions) -> CudaResult<Library> {
         let path = path.as_ref();
         let image = std::fs::read(path).map_err(|reason| {

@@ -261,6 +261,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// # Errors
     ///
     /// Those of [`uninitialized`](Self::uninitialized).
+    ///
+    /// What owns something cannot be copied there and back, because then it would be there twice:
+    ///
+    /// ```compile_fail,E0277
+    /// # let _context = custack::quick_init().unwrap();
+    /// let buffer = custack::memory::DeviceBuffer::from_slice(&[Box::new(1)]);
+    /// ```
     #[doc(alias("cuMemcpyHtoD", "cuMemcpyHtoD_v2"))]
     pub fn from_slice(slice: &[T]) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next line, or dropped.

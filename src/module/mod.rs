@@ -155,7 +155,7 @@ impl Module {
     /// # Errors
     ///
     /// Any error of the driver.
-    #[doc(alias = "cuModuleUnload")]
+    #[doc(alias("cuModuleUnload", "unload_module"))]
     pub fn drop(module: Module) -> DropResult<Module> {
         module.inner.drop().map_err(|(error, inner)| (error, Module::of(inner)))
     }

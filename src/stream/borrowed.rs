@@ -1,4 +1,4 @@
-//! [`BorrowedStream`]: a stream with another owner.
+//! [`BorrowedStream`]: a stream with another owner; and when two values are one stream.
 
 // The caller or a borrow vouches for the handles.
 #![allow(unsafe_code)]
@@ -11,6 +11,7 @@ use crate::error::{CudaError, CudaResult};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// A stream with another owner, which lives at least as long as `'a`. Dropping this does not destroy the stream. It
 /// derefs to [`Stream`].
@@ -87,6 +88,26 @@ impl Stream {
         BorrowedStream { stream: self.share(), owner: PhantomData }
     }
 }
+
+impl PartialEq for Stream {
+    /// Whether both are the same stream of the driver, whoever owns it. Streams of a destroyed context are equal to none
+    /// that was made later, although the driver reuses their handles.
+    ///
+    /// ```
+    /// use custack::stream::{LegacyStream, StreamFlags};
+    ///
+    /// let context = custack::quick_init()?;
+    /// let stream = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// assert!(*stream.to_borrowed() == stream);
+    /// assert!(stream != *LegacyStream::of(&context));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    fn eq(&self, other: &Stream) -> bool {
+        Arc::ptr_eq(self.inner(), other.inner()) || self.inner().is_same(other.inner())
+    }
+}
+
+impl Eq for Stream {}
 
 impl Clone for BorrowedStream<'_> {
     fn clone(&self) -> Self {

@@ -76,7 +76,12 @@ impl Stream {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[cfg(feature = "graph")]
-    #[doc(alias("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3"))]
+    #[doc(alias(
+        "cuStreamGetCaptureInfo",
+        "cuStreamGetCaptureInfo_v2",
+        "cuStreamGetCaptureInfo_v3",
+        "capture_info"
+    ))]
     pub fn capture_id(&self) -> CudaResult<Option<u64>> {
         let info = self.inner.with(Driver::stream_get_capture_info)?;
         Ok((CaptureStatus::from_raw(info.status)? == CaptureStatus::Active).then_some(info.id))
@@ -191,7 +196,7 @@ impl ThreadCaptureMode {
     /// # Errors
     ///
     /// Any error of the driver.
-    #[doc(alias = "cuThreadExchangeStreamCaptureMode")]
+    #[doc(alias("cuThreadExchangeStreamCaptureMode", "exchange_capture_mode"))]
     pub fn exchange(mode: CaptureMode) -> CudaResult<ThreadCaptureMode> {
         let driver = driver()?;
         let previous = driver.thread_exchange_stream_capture_mode(mode as u32)?;

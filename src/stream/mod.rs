@@ -24,7 +24,7 @@
 //! | [`PerThreadStream`] | the default stream that each thread has in a context besides |
 //!
 //! The last three deref to [`Stream`]: they can be used wherever a `&Stream` is asked for.
-
+#![doc = include_str!("names.md")]
 // Raw handles from the caller, and the driver's flags.
 #![allow(unsafe_code)]
 
@@ -150,7 +150,7 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    #[doc(alias = "cuStreamGetFlags")]
+    #[doc(alias("cuStreamGetFlags", "flags"))]
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
         self.refuse_in_capture("ask for the flags of a stream")?;
         let bits = self.inner.with(Driver::stream_get_flags)?;
@@ -163,7 +163,7 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    #[doc(alias = "cuStreamGetPriority")]
+    #[doc(alias("cuStreamGetPriority", "priority"))]
     pub fn get_priority(&self) -> CudaResult<i32> {
         self.inner.with(Driver::stream_get_priority)
     }
@@ -200,7 +200,7 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
-    #[doc(alias = "cuStreamQuery")]
+    #[doc(alias("cuStreamQuery", "query"))]
     pub fn is_done(&self) -> CudaResult<bool> {
         self.refuse_while_captured("ask whether a stream is done")?;
         match self.inner.with(Driver::stream_query) {

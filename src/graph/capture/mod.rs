@@ -69,7 +69,8 @@ impl Stream {
     ///
     /// The capture ends before this returns, even after an error or a panic. While it is in progress, calls that cannot
     /// be part of a graph are forbidden, to the threads that the mode says ([`CaptureMode`]); custack refuses such a
-    /// call, so that it does not break the capture. What is dropped meanwhile is destroyed at once, as usual.
+    /// call, so that it does not break the capture. What is dropped meanwhile is destroyed as usual;
+    /// memory in the order of a stream that captures waits for the work from before the capture.
     ///
     /// The work of another stream is captured if that stream [waits](Self::wait_event) for an event of this one; this
     /// one must wait for the other before the end. [`Capture::fork`] does both.

@@ -49,11 +49,13 @@ unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -
 }
 
 fn free(address: u64, kinds: &[Kind]) -> CUresult {
-    // The driver frees the memory when earlier work is done.
-    wait_for_current_work();
+    let of_pool = || lock().user_of(address).filter(|_| kinds.contains(&Kind::Device));
+    // The driver frees memory when earlier work is done, but for memory of a pool, which the program has to wait for.
+    if of_pool().is_none() {
+        wait_for_current_work();
+    }
     call(|m| {
-        let of_pool = lock().user_of(address).filter(|_| kinds.contains(&Kind::Device));
-        if let Some(owner) = of_pool {
+        if let Some(owner) = of_pool() {
             // It may be used and freed when the context in whose stream it was allocated is gone.
             match m.healthy(owner) {
                 Err(CONTEXT_IS_DESTROYED) | Ok(_) => {}

@@ -7,6 +7,7 @@ mod faults;
 mod faults_work;
 mod foreign;
 mod lifetimes;
+mod names;
 mod outside;
 mod parity;
 mod programs;

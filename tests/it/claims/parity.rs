@@ -1,9 +1,16 @@
 //! Capabilities and guarantees that users of other crates know, by the names they have here.
 
 use crate::harness::{current, device, parked, pushed, run, run_alone};
+use crate::module::KERNELS;
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
+use custack::event::{Event, EventFlags};
+use custack::graph::{Graph, InstantiateFlags};
+use custack::library::Library;
+use custack::memory::{DeviceBuffer, LockedBuffer, MemoryPool, PoolProperties};
+use custack::module::{JitOptions, Module};
+use custack::stream::{Stream, StreamFlags};
 use std::sync::Arc;
 
 #[test]
@@ -116,5 +123,44 @@ fn an_error_of_the_scope_is_not_hidden_by_one_of_the_restoring() {
         });
         assert_eq!(result, Err(CudaError::NotReady));
         assert!(current().is_null());
+    });
+}
+
+type Making = fn() -> Box<dyn std::any::Any>;
+
+/// What has a destructor that calls the driver, by the function that it calls.
+const DESTROYED: [(&str, Making); 9] = [
+    ("cuStreamDestroy_v2", || Box::new(Stream::new(StreamFlags::NON_BLOCKING, None).unwrap())),
+    ("cuEventDestroy_v2", || Box::new(Event::new(EventFlags::DEFAULT).unwrap())),
+    ("cuModuleUnload", || Box::new(Module::load_from_bytes(KERNELS.as_bytes()).unwrap())),
+    ("cuLibraryUnload", || Box::new(Library::load(KERNELS.as_bytes(), &JitOptions::new()).unwrap())),
+    ("cuMemFree_v2", || Box::new(DeviceBuffer::from_slice(&[1u8]).unwrap())),
+    ("cuMemFreeHost", || Box::new(LockedBuffer::new(&1u8, 1).unwrap())),
+    ("cuMemPoolDestroy", || Box::new(MemoryPool::new(device(), &PoolProperties::new()).unwrap())),
+    ("cuGraphDestroy", || Box::new(Graph::new(&CurrentContext::get_current().unwrap()).unwrap())),
+    ("cuGraphExecDestroy", || {
+        let mut graph = Graph::new(&CurrentContext::get_current().unwrap()).unwrap();
+        Box::new(graph.instantiate(InstantiateFlags::empty()).unwrap())
+    }),
+];
+
+#[test]
+fn no_error_in_the_drop_of_anything_is_returned_by_another_call_or_changes_what_is_current() {
+    run_alone(|| {
+        let (ctx, above) = (parked(), pushed());
+        let other = above.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        for (function, make) in DESTROYED {
+            for when in [When::Before, When::After] {
+                let thing = ctx.scoped(|_| Ok(make())).unwrap();
+                assert!(instrument::fail(Some(function), 1, 719, when));
+                let said = crate::report::reported(|| drop(thing));
+                assert!(!instrument::disarm(), "{function} was called");
+                assert_eq!(said.len(), 1, "{function} {when:?}: {said:?}");
+                assert_eq!(current(), above.as_raw(), "{function} {when:?}");
+                let (next, calls) = instrument::during(|| other.synchronize());
+                assert_eq!((next, calls.to_string().as_str()), (Ok(()), "cuStreamSynchronize"));
+                assert_eq!(ctx.synchronize(), Ok(()));
+            }
+        }
     });
 }

@@ -323,3 +323,31 @@ fn a_context_taken_over_while_memory_keeps_it_destroys_its_earlier_streams() {
         assert!(!active());
     });
 }
+
+#[test]
+fn a_share_that_is_dropped_takes_nothing_from_the_others() {
+    use custack::event::{Event, EventFlags};
+    use custack::memory::CopyDestination;
+    run_alone(|| {
+        let (one, two) = (retain(), retain());
+        let (stream, event, buffer) = one
+            .scoped(|_| {
+                let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+                let buffer = DeviceBuffer::from_slice_in(&[5u8; 100], &stream)?;
+                Ok((stream, Event::new(EventFlags::DEFAULT)?, buffer))
+            })
+            .unwrap();
+        drop(one);
+        let ((), calls) = instrument::during(|| {
+            event.record(&stream).unwrap();
+            event.synchronize().unwrap();
+            let mut back = [0; 100];
+            buffer.copy_to(&mut back).unwrap();
+            assert_eq!(back, [5; 100]);
+        });
+        assert_eq!(calls.of("cuDevicePrimaryCtxRetain"), 0, "{calls}");
+        assert_eq!((stream.context(), stream.is_done()), (&two.get_unowned(), Ok(true)));
+        drop((buffer, event, stream, two));
+        assert!(!active());
+    });
+}

@@ -4,12 +4,13 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod exec;
+mod in_flight;
 mod kept;
 mod later;
 mod lifetimes;
 mod update;
 
-use crate::harness::{current, owned_by, parked, pushed, run};
+use crate::harness::{current, device, owned_by, parked, pushed, run, run_alone};
 use crate::module::KERNELS;
 use custack::context::ContextStack;
 use custack::error::CudaError;
@@ -340,5 +341,22 @@ fn graphs_work_whatever_is_current_and_leave_the_stack_as_it_was() {
         works();
         assert!(current().is_null());
         std::thread::scope(|scope| scope.spawn(works).join().unwrap());
+    });
+}
+
+#[test]
+fn what_graphs_allocated_and_no_graph_uses_goes_back_to_the_device() {
+    run_alone(|| {
+        let (ctx, device) = (pushed(), device());
+        for _ in 0..3 {
+            let mut graph = Graph::new(&ctx).unwrap();
+            let (allocation, _) = graph.add_allocation(&[], 64 << 20).unwrap();
+            graph.add_free(&[allocation], allocation).unwrap();
+            launched(&mut graph, 2);
+        }
+        let before = device.graph_memory().unwrap();
+        device.trim_graph_memory().unwrap();
+        let (used, reserved) = device.graph_memory().unwrap();
+        assert!(used == 0 && reserved <= before.1, "{used} {reserved}, before that {before:?}");
     });
 }

@@ -5,6 +5,7 @@
 
 mod allocation;
 mod array;
+mod captured;
 mod copies;
 mod device_buffer;
 mod fill;
@@ -53,4 +54,13 @@ fn what_may_go_to_other_threads_and_be_shared() {
     static_assertions::assert_impl_all!(custack::module::Module: Send, Sync);
     static_assertions::assert_impl_all!(custack::function::Function<'static>: Send, Sync);
     static_assertions::assert_impl_all!(UnownedContext: Send, Sync);
+}
+
+#[test]
+fn what_owns_or_borrows_something_has_no_copy_on_the_device() {
+    static_assertions::assert_not_impl_any!(Box<u32>: DeviceCopy);
+    static_assertions::assert_not_impl_any!(Vec<u8>: DeviceCopy);
+    static_assertions::assert_not_impl_any!(String: DeviceCopy);
+    static_assertions::assert_not_impl_any!(&'static u32: DeviceCopy);
+    static_assertions::assert_not_impl_any!(std::sync::Arc<u32>: DeviceCopy);
 }

@@ -220,3 +220,24 @@ fn a_pool_goes_to_other_threads_and_is_shared() {
     static_assertions::assert_impl_all!(PitchedBuffer<u32>: Send, Sync);
     static_assertions::assert_impl_all!(RegisteredSlice<'static, u32>: Send, Sync);
 }
+
+#[test]
+fn a_trim_leaves_memory_whose_free_the_program_has_not_waited_for() {
+    run(|| {
+        let _ctx = pushed();
+        let (pool, stream) = (own(), stream());
+        pool.set_release_threshold(u64::MAX).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let buffer = bytes(&pool, 40 * MIB, &stream);
+        stream.launch_host_func(move || wait.recv().unwrap()).unwrap();
+        drop(buffer);
+        let kept = reserved(&pool);
+        pool.trim_to(0).unwrap();
+        assert_eq!((reserved(&pool), pool.usage().unwrap().used), (kept, 0), "the stream is not there yet");
+        go.send(()).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(reserved(&pool), kept, "the threshold keeps it");
+        pool.trim_to(0).unwrap();
+        assert_eq!(reserved(&pool), 0);
+    });
+}

@@ -1,13 +1,19 @@
 //! Functions of the program that a stream calls.
 
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::stream;
-use crate::harness::{pushed, run};
+use crate::harness::{pushed, run, within};
 use custack::context::CurrentContext;
 use custack::error::CudaError;
+use custack::launch;
+use custack::memory::{CopyDestination, DeviceBuffer};
 use custack::stream::{Stream, StreamFlags};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 #[test]
 fn callbacks_run_once_in_their_order_with_the_status() {
@@ -132,5 +138,40 @@ fn a_callback_may_panic_with_what_panics_when_dropped() {
         stream.add_callback(Box::new(|_| std::panic::panic_any(Grenade))).unwrap();
         stream.synchronize().unwrap();
         assert_eq!(stream.is_done(), Ok(true));
+    });
+}
+
+#[test]
+fn other_streams_get_and_do_work_while_a_callback_takes_long() {
+    within(30, || {
+        run(|| {
+            let ctx = pushed();
+            let module = ctx.load_module(crate::module::KERNELS.as_bytes()).unwrap();
+            let (long, other) = (stream(), stream());
+            let mut number = DeviceBuffer::from_slice(&[27u32]).unwrap();
+            let over = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&over);
+            let takes_long = move |_| {
+                std::thread::sleep(Duration::from_millis(100));
+                count.fetch_add(1, Ordering::SeqCst);
+            };
+            long.add_callback(Box::new(takes_long)).unwrap();
+            let pointer = number.as_device_ptr();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        for _ in 0..20 {
+                            unsafe { launch!(module.count_up<<<1, 1, 0, other>>>(1u32)) }.unwrap();
+                        }
+                    });
+                }
+            });
+            unsafe { launch!(module.collatz<<<1, 1, 0, other>>>(pointer, 1u32)) }.unwrap();
+            other.synchronize().unwrap();
+            long.synchronize().unwrap();
+            let mut back = [0];
+            number.copy_to(&mut back).unwrap();
+            assert_eq!((back, over.load(Ordering::SeqCst)), ([111], 1));
+        });
     });
 }

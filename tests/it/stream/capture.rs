@@ -6,6 +6,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod drops;
+mod elsewhere;
 mod forks;
 mod refused;
 mod unscoped;
@@ -328,7 +329,7 @@ fn what_would_join_a_stream_to_a_capture_unseen_is_refused_and_breaks_nothing() 
             assert_eq!(copied, Err(unsupported));
             assert_eq!(plain.copy_from(&ordered), Err(unsupported));
             assert_eq!(ordered.copy_from(&plain), Err(unsupported));
-            // By hand it is not freed, and is as it was; a destructor has it freed soon after.
+            // By hand it is not freed, and is as it was; after its destructor it is freed when the capture is over.
             let (error, back) = DeviceBuffer::drop(shared).unwrap_err();
             assert_eq!((error, back.len()), (unsupported, 1));
             drop(back);
@@ -342,5 +343,49 @@ fn what_would_join_a_stream_to_a_capture_unseen_is_refused_and_breaks_nothing() 
         assert_eq!(host, [0; 4]);
         other.sync_scope(|scope| scope.copy_to(&*ordered, &mut host)).unwrap();
         assert_eq!(host, [7; 4]);
+    });
+}
+
+#[test]
+fn what_is_recordable_may_do_what_it_likes_and_breaks_nothing() {
+    use custack::graph::Recordable;
+    struct Forgets(Arc<AtomicUsize>);
+    struct Panics;
+    impl Recordable for Forgets {
+        fn record(self, capture: &Capture<'_>) -> CudaResult<()> {
+            let here = Arc::clone(&self.0);
+            capture.launch_host_func(move || {
+                here.fetch_add(1, Ordering::SeqCst);
+            })?;
+            assert!(capture.synchronize().is_err() && capture.is_done().is_err());
+            // What a graph needs it keeps itself, so that nothing is missing if this is forgotten.
+            std::mem::forget(capture.to_borrowed());
+            std::mem::forget(self.0);
+            Ok(())
+        }
+    }
+    impl Recordable for Panics {
+        fn record(self, _: &Capture<'_>) -> CudaResult<()> {
+            panic!("on purpose, in what was to be recorded")
+        }
+    }
+    run(|| {
+        let _ctx = pushed();
+        let mut stream = stream();
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut exec = stream
+            .capture_executable(CaptureMode::ThreadLocal, InstantiateFlags::empty(), |capture| {
+                let panicked = catch_unwind(AssertUnwindSafe(|| capture.record(Panics)));
+                assert!(panicked.is_err());
+                capture.record(Forgets(Arc::clone(&count)))
+            })
+            .unwrap();
+        exec.launch(&stream).unwrap();
+        exec.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 2);
+        drop(exec);
+        owned_by(&count, 2);
+        is_free(&mut stream);
     });
 }

@@ -199,3 +199,56 @@ pub(crate) fn in_error() {
         }
     });
 }
+
+#[test]
+fn custack_holds_no_lock_while_a_host_function_waits_for_one_of_the_program() {
+    use custack::event::{Event, EventFlags};
+    use custack::graph::{Graph, InstantiateFlags};
+    use custack::stream::CaptureMode;
+    crate::harness::within(60, || {
+        run(|| {
+            let ctx = pushed();
+            let stream = stream();
+            let of_program = Arc::new(Mutex::new(0));
+            let (for_function, for_callback) = (Arc::clone(&of_program), Arc::clone(&of_program));
+            let held = of_program.lock().unwrap();
+            let (tell, told) = channel();
+            stream
+                .launch_host_func(move || {
+                    tell.send(()).unwrap();
+                    *for_function.lock().unwrap() += 1;
+                })
+                .unwrap();
+            // It is being called now, and waits for what this thread has.
+            told.recv().unwrap();
+            let calls = || {
+                let (mut other, event) = (super::stream(), Event::new(EventFlags::DEFAULT).unwrap());
+                event.record(&other).unwrap();
+                other.wait_event(&event, custack::stream::StreamWaitEventFlags::DEFAULT).unwrap();
+                event.query().unwrap();
+                other.is_done().unwrap();
+                assert_eq!(stream.is_done(), Ok(false));
+                stream.launch_host_func(|| {}).unwrap();
+                other.fork([&stream]).unwrap();
+                drop(unsafe { DeviceBuffer::<u8>::uninitialized_in(4096, &other) }.unwrap());
+                let mut graph = Graph::new(&ctx).unwrap();
+                graph.add_host_func(&[], || {}).unwrap();
+                drop(graph.instantiate(InstantiateFlags::empty()).unwrap());
+                other.capture(CaptureMode::Relaxed, |capture| capture.launch_host_func(|| {})).unwrap();
+                ctx.scoped(|current| current.stream_priority_range().map(drop)).unwrap();
+            };
+            calls();
+            std::thread::scope(|scope| {
+                let current = || {
+                    let _current = ctx.enter().unwrap();
+                    calls();
+                };
+                scope.spawn(current).join().unwrap();
+            });
+            stream.add_callback(Box::new(move |_| *for_callback.lock().unwrap() += 10)).unwrap();
+            drop(held);
+            stream.synchronize().unwrap();
+            assert_eq!(*of_program.lock().unwrap(), 11);
+        });
+    });
+}

@@ -263,3 +263,126 @@ fn attributes_are_set_read_and_copied() {
         LegacyStream::of(&ctx).copy_attributes(&a).unwrap();
     });
 }
+
+#[test]
+fn a_stream_is_equal_to_what_stands_for_it_and_to_no_other() {
+    use custack::driver::instrument;
+    use custack::stream::PerThreadStream;
+    static_assertions::assert_impl_all!(Stream: Send, Sync, Eq);
+    run_alone(|| {
+        let (ctx, there) = (pushed(), parked());
+        let (one, two) = (stream(), stream());
+        assert!(one == one && one != two && *one.to_borrowed() == one);
+        // The default streams have the same raw handles in every context and on every thread.
+        let (legacy, far) = (LegacyStream::of(&ctx), LegacyStream::of(&there));
+        assert_eq!(legacy.as_raw(), far.as_raw());
+        assert!(*legacy == *LegacyStream::of(&ctx) && *legacy != *far && *legacy != one);
+        let mine = PerThreadStream::of(&ctx);
+        assert!(*mine == *PerThreadStream::of(&ctx) && *mine != *legacy);
+        let here: &Stream = &mine;
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(*here != *PerThreadStream::of(&ctx))).join().unwrap();
+        });
+        // The driver may give the handle of a stream that is gone with its context to a later one.
+        sim::reuse_handles(true);
+        let gone = there.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        drop(there);
+        let next = parked();
+        let streams: Vec<_> =
+            (0..4).map(|_| next.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
+        assert!(streams.iter().all(|later| *later != gone) && gone == gone);
+        // And that of one whose destruction has failed.
+        assert!(instrument::fail(Some("cuStreamDestroy_v2"), 1, 719, When::After));
+        let (_, spent) = Stream::drop(two).unwrap_err();
+        let later = stream();
+        assert!(spent != later && spent == spent);
+        sim::reuse_handles(false);
+    });
+}
+
+#[test]
+fn what_is_shut_down_or_given_away_keeps_no_context() {
+    use crate::harness::table;
+    use custack::event::{Event, EventFlags};
+    use custack::graph::Graph;
+    use custack::memory::{MemoryPool, PoolProperties};
+    use custack::module::Module;
+    run_alone(|| {
+        let ctx = pushed();
+        let device = ctx.device().unwrap();
+        let alive = instrument::contexts_alive();
+        assert!(stream().shutdown().is_ok());
+        let given = (
+            stream().into_raw(),
+            Event::new(EventFlags::DEFAULT).unwrap().into_raw(),
+            Module::load_from_bytes(crate::module::KERNELS.as_bytes()).unwrap().into_raw(),
+            Graph::new(&ctx).unwrap().into_raw(),
+            MemoryPool::new(device, &PoolProperties::new()).unwrap().into_raw(),
+        );
+        // SAFETY: each was given up above, and is destroyed once.
+        #[allow(unsafe_code)]
+        let destroyed = unsafe {
+            [
+                (table().cuStreamDestroy_v2)(given.0),
+                (table().cuEventDestroy_v2)(given.1),
+                (table().cuModuleUnload)(given.2),
+                (table().cuGraphDestroy)(given.3),
+                (table().cuMemPoolDestroy)(given.4),
+            ]
+        };
+        assert_eq!(destroyed, [0; 5]);
+        assert!(Context::drop(ctx).is_ok());
+        assert_eq!(instrument::contexts_alive(), alive - 1);
+    });
+}
+
+#[test]
+fn a_stream_that_memory_shares_is_shut_down_and_given_away_as_any_other() {
+    use custack::memory::{CopyDestination, DeviceBuffer};
+    run_alone(|| {
+        let ctx = pushed();
+        let left = || if is_simulated() { (sim::objects(), sim::allocations()) } else { (0, 0) };
+        let before = left();
+        let (shut, given) = (stream(), stream());
+        let buffers = [&shut, &given].map(|home| DeviceBuffer::from_slice_in(&[7u32], home).unwrap());
+        assert!(shut.shutdown().is_ok());
+        let raw = given.into_raw();
+        for buffer in buffers {
+            let mut back = [0];
+            buffer.copy_to(&mut back).unwrap();
+            assert_eq!(back, [7]);
+        }
+        // SAFETY: given up above, and nothing uses it any more.
+        #[allow(unsafe_code)]
+        let again = unsafe { Stream::from_raw(raw) }.unwrap();
+        again.synchronize().unwrap();
+        drop(again);
+        assert_eq!(left(), before);
+        drop(ctx);
+    });
+}
+
+#[test]
+fn a_stream_that_could_not_be_made_costs_the_others_nothing() {
+    use custack::event::{Event, EventFlags};
+    use custack::memory::DeviceBuffer;
+    run(|| {
+        let _ctx = pushed();
+        let (one, event) = (stream(), Event::new(EventFlags::DEFAULT).unwrap());
+        let round = || {
+            instrument::during(|| {
+                event.record(&one).unwrap();
+                one.synchronize().unwrap();
+                drop(DeviceBuffer::from_slice_in(&[1u8], &one).unwrap());
+            })
+            .1
+        };
+        round();
+        let before = round();
+        for when in [When::Before, When::After] {
+            assert!(instrument::fail(Some("cuStreamCreateWithPriority"), 1, 2, when));
+            assert_eq!(Stream::new(StreamFlags::DEFAULT, None).unwrap_err(), CudaError::OutOfMemory);
+            assert_eq!(round(), before);
+        }
+    });
+}

@@ -213,3 +213,26 @@ pub(crate) fn in_error() {
         drop(ctx);
     });
 }
+
+#[test]
+fn a_stream_that_captures_has_no_scope() {
+    use custack::stream::{CaptureMode, CaptureStatus};
+    run(|| {
+        let _ctx = pushed();
+        let (mut stream, mut joined) = (stream(), stream());
+        unsafe { stream.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        stream.fork([&joined]).unwrap();
+        for capturing in [&mut stream, &mut joined] {
+            let refused = capturing.sync_scope(|_| -> CudaResult<()> { panic!("it is not called") });
+            assert_eq!(
+                refused,
+                Err(CudaError::StreamCaptureUnsupported),
+                "a graph would keep what is borrowed"
+            );
+            assert_eq!(capturing.capture_status(), Ok(CaptureStatus::Active));
+        }
+        stream.join([&joined]).unwrap();
+        assert_eq!(unsafe { stream.end_capture() }.unwrap().nodes(), Ok(vec![]));
+        stream.sync_scope(|_| Ok(())).unwrap();
+    });
+}

@@ -419,3 +419,32 @@ fn copies_between_contexts_need_no_context() {
         leave(ctx);
     });
 }
+
+#[test]
+fn a_plain_free_of_a_pools_memory_waits_for_nothing_and_gives_it_to_the_next() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    unsafe extern "C" fn until(flag: *mut std::ffi::c_void) {
+        // SAFETY: the test below passes a flag that outlives the stream's work.
+        let flag = unsafe { &*flag.cast::<AtomicBool>() };
+        while !flag.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    run(|| {
+        let (ctx, a, b) = place();
+        let pool = own();
+        let go = AtomicBool::new(false);
+        let address = got(pool, 4096, a);
+        sync(a);
+        assert_eq!(call!(cuLaunchHostFunc(a, Some(until), (&raw const go).cast_mut().cast())), 0);
+        assert_eq!(call!(cuMemFree_v2(address)), 0);
+        assert_eq!(call!(cuStreamQuery(a)), 600, "its work from before has not run");
+        assert_eq!(got(pool, 4096, b), address);
+        go.store(true, Ordering::SeqCst);
+        assert_eq!(free(address, b), 0);
+        sync(a);
+        sync(b);
+        assert_eq!(destroy(pool), 0);
+        leave(ctx);
+    });
+}

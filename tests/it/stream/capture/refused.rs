@@ -323,3 +323,38 @@ fn a_stream_captures_once_at_a_time() {
         unsafe { stream.end_capture() }.unwrap();
     });
 }
+
+#[test]
+fn what_is_called_once_is_refused_by_a_stream_that_captures_and_dropped_once() {
+    use crate::harness::table;
+    use std::sync::Arc;
+    run(|| {
+        let _ctx = pushed();
+        let held = Arc::new(());
+        let twice = |stream: &Stream| {
+            let (a, b) = (Arc::clone(&held), Arc::clone(&held));
+            let function = stream.launch_host_func(move || panic!("it was refused, with {a:?}"));
+            // A stream that other code captures is asked first, because a graph would call the function again.
+            assert_eq!(function, Err(CudaError::StreamCaptureUnsupported));
+            assert_eq!(stream.capture_status(), Ok(CaptureStatus::Active));
+            let callback = stream.add_callback(Box::new(move |_| panic!("it was refused, with {b:?}")));
+            assert_eq!((callback.is_err(), Arc::strong_count(&held)), (true, 1), "each is dropped at once");
+        };
+        let (mut ours, mut joined, theirs) = (stream(), stream(), stream());
+        let mut graph = ours
+            .capture(CaptureMode::ThreadLocal, |capture| {
+                twice(capture);
+                capture.fork(&mut joined, |joined| {
+                    twice(joined);
+                    Ok(())
+                })
+            })
+            .unwrap();
+        assert_eq!(graph.nodes(), Ok(vec![]));
+        assert_eq!(unsafe { (table().cuStreamBeginCapture_v2)(theirs.as_raw(), 1) }, 0);
+        twice(&theirs);
+        // The callback is the driver's to refuse here, which breaks the capture.
+        assert_eq!(unsafe { theirs.end_capture() }.unwrap_err(), CudaError::StreamCaptureInvalidated);
+        theirs.synchronize().unwrap();
+    });
+}

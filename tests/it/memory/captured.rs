@@ -1,0 +1,152 @@
+//! Memory in the order of streams that capture.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
+use crate::harness::{device, pushed, run, run_alone};
+use crate::stream::stream;
+use custack::context::wait_until_retired;
+use custack::driver::instrument;
+use custack::error::CudaError;
+use custack::graph::{FillParams, Graph, InstantiateFlags};
+use custack::memory::*;
+use custack::stream::{CaptureMode, CaptureStatus, Stream};
+use std::sync::mpsc::channel;
+
+const MODES: [CaptureMode; 3] = [CaptureMode::Global, CaptureMode::ThreadLocal, CaptureMode::Relaxed];
+
+#[test]
+fn a_stream_that_captures_gives_no_memory_which_the_graph_would_own() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let pool = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
+        for mode in MODES {
+            let mut home = stream();
+            let mut graph = home
+                .capture(mode, |capture| {
+                    let order: &Stream = capture;
+                    let answers = [
+                        unsafe { DeviceBuffer::<u8>::uninitialized_in(64, order) }.map(drop),
+                        unsafe { DeviceBuffer::<u8>::zeroed_in(64, (&pool, order)) }.map(drop),
+                        DeviceBuffer::from_slice_in(&[1u8], order).map(drop),
+                        DeviceBox::new_in(&1u8, order).map(drop),
+                    ];
+                    assert_eq!(answers, [Err(CudaError::StreamCaptureUnsupported); 4]);
+                    assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(graph.nodes(), Ok(vec![]), "{mode:?}");
+        }
+        assert_eq!(pool.usage().unwrap().used, 0);
+    });
+}
+
+#[test]
+fn memory_of_a_graph_is_in_what_a_stream_captures_into_it() {
+    run(|| {
+        let ctx = pushed();
+        let mut stream = stream();
+        let mut graph = Graph::new(&ctx).unwrap();
+        let (allocation, address) = graph.add_allocation(&[], 64).unwrap();
+        let fill = FillParams::elements(address, 7, 1, 64);
+        let filled = unsafe { graph.add_fill(&[allocation], &fill, ()) }.unwrap();
+        let mut back = LockedBuffer::new(&0u8, 64).unwrap();
+        let there = unsafe { DeviceSlice::from_raw_parts(DevicePointer::wrap(address as *mut u8), 64) };
+        stream
+            .capture_into(
+                &mut graph,
+                &[(filled, Default::default())],
+                CaptureMode::ThreadLocal,
+                |capture| unsafe { there.async_copy_to(&mut back, capture) },
+            )
+            .unwrap();
+        let copied = *graph.nodes().unwrap().last().unwrap();
+        graph.add_free(&[copied], allocation).unwrap();
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        for _ in 0..2 {
+            back.fill(0);
+            exec.launch(&stream).unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(back[..], [7; 64]);
+        }
+    });
+}
+
+#[test]
+fn memory_that_is_dropped_while_its_home_captures_is_freed_outside_the_capture() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let pool = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
+        for mode in MODES {
+            let (mut home, mut other) = (stream(), stream());
+            let make = |home: &Stream| DeviceBuffer::from_slice_in(&[1u8; 100], (&pool, home)).unwrap();
+            let (first, second, shared) = (make(&home), make(&home), make(&other));
+            shared.also_used_in(&home).unwrap();
+            [&home, &other].into_iter().for_each(|stream| stream.synchronize().unwrap());
+            let mut graph = home
+                .capture(mode, |capture| {
+                    let ((), calls) = instrument::during(|| drop(first));
+                    assert_eq!(calls.of("cuMemFreeAsync"), 0, "it would be a node");
+                    capture.fork(&mut other, |_| {
+                        drop((second, shared));
+                        Ok(())
+                    })?;
+                    assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(graph.nodes(), Ok(vec![]), "{mode:?}");
+            wait_until_retired().unwrap();
+            assert_eq!(pool.usage().unwrap().used, 0, "{mode:?}");
+            drop(make(&home));
+        }
+    });
+}
+
+#[test]
+fn memory_that_is_dropped_while_its_home_captures_is_freed_after_the_work_before_the_capture() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let pool = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
+        // Or the driver may give that memory to another stream and have it wait.
+        pool.set_reuse(PoolReuse::InternalDependencies, false).unwrap();
+        for also in [false, true] {
+            let (mut capturing, home, other) = (stream(), stream(), stream());
+            let order = (&pool, if also { &home } else { &capturing });
+            let mut buffer = DeviceBuffer::from_slice_in(&[0u32; 4], order).unwrap();
+            if also {
+                buffer.also_used_in(&capturing).unwrap();
+            }
+            home.synchronize().unwrap();
+            capturing.synchronize().unwrap();
+            let mut seen = LockedBuffer::new(&0u32, 4).unwrap();
+            // Work from before the capture, which waits.
+            let (go, wait) = channel::<()>();
+            capturing.launch_host_func(move || assert!(wait.recv().is_err())).unwrap();
+            unsafe { buffer.async_fill(7, &capturing) }.unwrap();
+            unsafe { buffer.async_copy_to(&mut seen, &capturing) }.unwrap();
+            let mut graph = capturing
+                .capture(CaptureMode::Relaxed, |capture| {
+                    drop(buffer);
+                    assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                    // Another stream gets no memory that the work before the capture will use.
+                    next(&pool, &other);
+                    Ok(())
+                })
+                .unwrap();
+            next(&pool, &other);
+            drop(go);
+            capturing.synchronize().unwrap();
+            home.synchronize().unwrap();
+            assert_eq!((graph.nodes(), &seen[..]), (Ok(vec![]), &[7; 4][..]), "also used elsewhere: {also}");
+            wait_until_retired().unwrap();
+            assert_eq!(pool.usage().unwrap().used, 0);
+        }
+    });
+}
+
+/// Allocates in the order of the stream, and overwrites what was there.
+fn next(pool: &MemoryPool, stream: &Stream) {
+    drop(DeviceBuffer::from_slice_in(&[9u32; 4], (pool, stream)).unwrap());
+}
