@@ -199,6 +199,10 @@ impl Allocation {
 
     /// The last attempt of a destructor.
     fn free_at_last(mut self) {
+        // The stream may have begun to capture since the memory was dropped; then the free would go into its graph.
+        if self.home.as_ref().is_some_and(Home::captures) {
+            self.home = None;
+        }
         if let Err(error) = self.free_now() {
             self.report(error);
         }

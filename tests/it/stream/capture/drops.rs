@@ -183,3 +183,29 @@ fn what_a_capture_keeps_is_destroyed_when_nothing_can_use_it() {
         wait_until_retired().unwrap();
     });
 }
+
+#[test]
+fn memory_that_custacks_thread_frees_later_is_not_in_a_capture_that_has_begun_since() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let (mut home, other) = (stream(), stream());
+        let before = left();
+        let buffer = DeviceBuffer::from_slice_in(&[1u32], &home).unwrap();
+        // Destroying a context waits for its work, and what is retired after it is freed after that.
+        let slow = parked();
+        let busy = slow.scoped(|_| Ok(stream())).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        busy.launch_host_func(move || assert!(wait.recv().is_err())).unwrap();
+        other.launch_host_func(move || drop((slow, buffer))).unwrap();
+        other.synchronize().unwrap();
+        let mut graph = home
+            .capture(CaptureMode::Relaxed, |_| {
+                drop(go);
+                wait_until_retired()
+            })
+            .unwrap();
+        assert_eq!(graph.nodes(), Ok(vec![]));
+        drop((graph, busy));
+        assert_eq!(left(), before);
+    });
+}
