@@ -10,6 +10,7 @@ mod lifetimes;
 mod outside;
 mod parity;
 mod programs;
+mod programs_work;
 mod rustacuda;
 mod threads;
 mod traits;
