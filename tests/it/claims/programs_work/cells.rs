@@ -99,9 +99,10 @@ impl Actor {
                 let Some(slice) = Arc::get_mut(&mut cell.memory) else { return };
                 let result = slice.copy_from(&[value; LEN]);
                 this.judge("write a buffer", &result, [cell.context], &[]);
-                if result.is_ok() {
-                    cell.values = Some([value; LEN]);
-                }
+                // A call that fails because of what another thread does may have written.
+                let loose = this.world(|world| world.loose);
+                cell.values =
+                    if result.is_ok() { Some([value; LEN]) } else { cell.values.filter(|_| !loose) };
             }),
             Act::MoveTo(n, stream) => {
                 let Some((stream, context)) = self.stream(On::Own(stream), None) else { return true };
@@ -254,6 +255,9 @@ impl Actor {
         let Some(slice) = Arc::get_mut(&mut cell.memory) else { return };
         let result = slice.copy_from(&**source.memory);
         self.judge("copy a buffer", &result, needs, &[]);
+        if result.is_err() && self.world(|world| world.loose) {
+            cell.values = None;
+        }
         if result.is_ok() {
             cell.values = source.values;
             // Between two pieces of memory that are in no order, the copy may continue.
