@@ -197,6 +197,10 @@ impl Allocation {
 
     /// The last attempt of a destructor.
     fn free_at_last(mut self) {
+        // In the order of a stream that captures the free would go into the graph.
+        if let Some(home) = self.home.take_if(|home| home.captures()) {
+            home.wait_outside_captures();
+        }
         if let Err(error) = self.free_now() {
             self.report(error);
         }
@@ -219,17 +223,9 @@ impl Drop for Allocation {
             return;
         }
         let _note = keep_note();
-        if self.home.as_ref().is_some_and(Home::captures) {
-            // In the order of the stream the free would go into the graph. On the other thread it breaks no capture.
-            let mut other = self.take();
-            return retire(move || {
-                if let Some(home) = other.home.take() {
-                    home.wait_outside_captures();
-                }
-                other.free_at_last();
-            });
-        }
-        match if must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() } {
+        // On the other thread the free breaks no capture.
+        let retires = must_retire() || self.home.as_ref().is_some_and(Home::captures);
+        match if retires { Err(CudaError::NotPermitted) } else { self.free_now() } {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {
                 let other = self.take();

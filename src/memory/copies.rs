@@ -5,7 +5,7 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe};
+use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, unbroken};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -171,8 +171,10 @@ impl<T> DeviceSpan<T> {
             refuse_unsafe("copy and wait for it")?;
             return home.with(|driver, stream| {
                 let done = f(driver, Some(stream));
-                // A call that fails may have taken the work, and the host's memory belongs to the caller again in any case.
-                let waited = driver.stream_synchronize(stream).or_else(|_| driver.stream_synchronize(stream));
+                // A call that fails may have taken the work, and the host's memory belongs to the caller again in any case:
+                // also if another thread has begun a capture since it was asked, which forbids to wait.
+                let wait = || driver.stream_synchronize(stream);
+                let waited = unbroken(driver, &wait).or_else(|_| wait());
                 done.and(waited)
             });
         };

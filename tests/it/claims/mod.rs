@@ -11,6 +11,7 @@ mod names;
 mod outside;
 mod parity;
 mod programs;
+mod programs_work;
 mod rustacuda;
 mod threads;
 mod traits;

@@ -477,3 +477,18 @@ fn only_a_stream_that_stays_as_long_as_the_memory_is_its_home() {
         assert_eq!((error, buffer.len()), (CudaError::InvalidHandle, 4096));
     });
 }
+
+#[test]
+fn a_copy_is_waited_for_although_a_capture_that_has_begun_meanwhile_forbids_to_wait() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let home = stream();
+        let buffer = DeviceBuffer::from_slice_in(&[7u32; 4], &home).unwrap();
+        let mut back = [0; 4];
+        // As if another thread had begun a capture in the global mode just before.
+        assert!(instrument::fail(Some("cuStreamSynchronize"), 1, 900, instrument::When::Before));
+        let (result, calls) = during(|| buffer.copy_to(&mut back));
+        assert_eq!((result, back), (Ok(()), [7; 4]));
+        assert_eq!(calls.of("cuThreadExchangeStreamCaptureMode"), 2, "in the relaxed mode: {calls}");
+    });
+}
