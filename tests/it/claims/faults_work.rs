@@ -298,10 +298,9 @@ fn nothing_is_lost_where_the_driver_fails() {
         for (name, operation) in OPERATIONS {
             let left = || if is_simulated() { (sim::objects(), sim::allocations()) } else { (0, 0) };
             // What a launch uses goes some time after the launch is over.
-            let more = |now: (usize, usize), than: (usize, usize)| now.0 > than.0 || now.1 > than.1;
             let settled = |expected: (usize, usize)| {
                 let begun = Instant::now();
-                while more(left(), expected) && begun.elapsed().as_secs() < 1 {
+                while left() != expected && begun.elapsed().as_secs() < 1 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 left()
@@ -319,18 +318,14 @@ fn nothing_is_lost_where_the_driver_fails() {
                 let said_gone = matches!(error, CudaError::InvalidContext | CudaError::ContextIsDestroyed);
                 let not_done = fault.contains("Before") && result == Ok(());
                 if !said_gone && !not_done {
-                    let (now, then) = (settled(before.get()), before.get());
-                    assert!(!more(now, then), "{name}, {fault}: {result:?}: {now:?}, and {then:?} before");
+                    assert_eq!(settled(before.get()), before.get(), "{name}, {fault}: {result:?}");
                 }
                 if said_gone || not_done {
                     std::thread::sleep(Duration::from_millis(if name.contains("graph") { 5 } else { 0 }));
                     before.set(left());
                 }
                 assert_eq!(operation(), Ok(()), "{name} again after {fault}");
-                let (now, then) = (settled(before.get()), before.get());
-                assert!(!more(now, then), "{name} again after {fault}: {now:?}, and {then:?} before");
-                // Something of the one that failed may have gone only now.
-                before.set(now);
+                assert_eq!(settled(before.get()), before.get(), "{name} again after {fault}");
             });
         }
         drain();
