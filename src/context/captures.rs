@@ -80,17 +80,6 @@ struct InProgress {
     events: Vec<usize>,
     /// The contexts of the streams, and so of the graph's nodes.
     pins: Vec<Pin>,
-    after: After,
-}
-
-/// What is done when it is dropped, which is after the end of a capture.
-#[derive(Default)]
-struct After(Vec<Box<dyn FnOnce() + Send>>);
-
-impl Drop for After {
-    fn drop(&mut self) {
-        mem::take(&mut self.0).into_iter().for_each(|job| job());
-    }
 }
 
 fn list() -> MutexGuard<'static, Vec<InProgress>> {
@@ -115,17 +104,15 @@ pub(crate) fn began(member: Member, pin: Pin, forbids: Forbids, since: &'static 
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let which = Which { stream: member.stream, context: member.context, since };
     let (streams, pins, thread) = (vec![member], vec![pin], this_thread());
-    let (events, after) = (Vec::new(), After::default());
-    list().push(InProgress { number, which, forbids, thread, streams, events, pins, after });
+    list().push(InProgress { number, which, forbids, thread, streams, events: Vec::new(), pins });
     IN_PROGRESS.0.fetch_add(1, Ordering::SeqCst);
     number
 }
 
-/// A capture that is over. It is dropped when the driver has ended it too.
+/// A capture that is over.
 pub(crate) struct Over {
     pub(crate) which: Which,
     pub(crate) pins: Vec<Pin>,
-    _after: After,
 }
 
 /// Removes a capture that is over.
@@ -141,22 +128,9 @@ pub(crate) fn ended_in(stream: usize) -> Option<Over> {
 fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Over> {
     let mut captures = list();
     let at = captures.iter().position(is_it)?;
-    let InProgress { which, pins, after, .. } = captures.swap_remove(at);
+    let InProgress { which, pins, .. } = captures.swap_remove(at);
     IN_PROGRESS.0.fetch_sub(1, Ordering::SeqCst);
-    Some(Over { which, pins, _after: after })
-}
-
-/// Does this when the capture that the stream is in is over, or now if it is in none.
-#[cold]
-pub(crate) fn afterwards(stream: usize, job: impl FnOnce() + Send + 'static) {
-    let mut captures = list();
-    match captures.iter_mut().find(|capture| capture.has(stream)) {
-        Some(capture) => capture.after.0.push(Box::new(job)),
-        None => {
-            drop(captures);
-            job();
-        }
-    }
+    Some(Over { which, pins })
 }
 
 /// The capture that the stream is in.

@@ -2,7 +2,7 @@
 
 use super::captures;
 use super::handle::UnownedContext;
-use super::relaxed::relaxed;
+use super::relaxed::relax;
 use super::resource::must_retire;
 use super::stack_ops;
 use crate::driver::{Driver, Live, driver};
@@ -78,7 +78,8 @@ pub(super) fn finish(claimed: Option<Claimed>) {
 
 /// Destroys a context so that no capture is broken by it.
 fn if_captured<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
-    if captures::any() && captures::forbidding().is_some() { relaxed(driver, f) } else { f() }
+    let _relaxed = if captures::any() && captures::forbidding().is_some() { relax(driver) } else { None };
+    f()
 }
 
 /// How many entries on top of this thread's stack are the context's. 0 if other code has changed the stack, so that

@@ -66,7 +66,8 @@ mod flags;
 mod limits;
 mod peer;
 
-// The owners of contexts, and the resources made in them.
+// The owners of contexts, the resources made in them, and how both are used.
+mod access;
 pub(crate) mod captures;
 mod destroy;
 mod owned;
@@ -87,7 +88,8 @@ pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
 pub(crate) use relaxed::{
-    Mode, refuse_by_default, refuse_in_context, refuse_in_current, refuse_unsafe, unbroken,
+    Mode, refuse_by_default, refuse_in_context, refuse_in_current, refuse_unsafe, relax, restore_mode,
+    unbroken,
 };
 pub(crate) use resource::{Resource, is_gone, must_retire};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};

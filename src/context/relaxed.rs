@@ -14,10 +14,10 @@ use crate::report;
 /// The initial mode of a thread.
 const GLOBAL: u32 = 0;
 
-/// Calls `f` in the relaxed mode, in which this thread breaks no capture and is refused nothing because of one.
-pub(crate) fn relaxed<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
-    let _restore = Mode::exchange(driver, RELAXED).ok();
-    f()
+/// Until the result is dropped this thread is in the relaxed mode, in which it breaks no capture and is refused nothing
+/// because of one.
+pub(crate) fn relax(driver: &Driver) -> Option<Mode<'_>> {
+    Mode::exchange(driver, RELAXED).ok()
 }
 
 /// A guard of this thread's mode; dropping it restores the previous mode.
@@ -31,31 +31,35 @@ impl<'a> Mode<'a> {
         let before = driver.thread_exchange_stream_capture_mode(mode)?;
         Ok(Mode { driver, before })
     }
-
-    pub(crate) fn before(&self) -> u32 {
-        self.before
-    }
 }
 
 impl Drop for Mode<'_> {
     fn drop(&mut self) {
-        let _note = keep_note();
-        let restore = || self.driver.thread_exchange_stream_capture_mode(self.before);
-        if let Err(error) = restore().or_else(|_| restore()) {
-            report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
-        }
+        restore_mode(self.driver, self.before);
+    }
+}
+
+/// Sets this thread's mode to what it was, in a destructor.
+pub(crate) fn restore_mode(driver: &Driver, mode: u32) {
+    let _note = keep_note();
+    let restore = || driver.thread_exchange_stream_capture_mode(mode);
+    if let Err(error) = restore().or_else(|_| restore()) {
+        report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
     }
 }
 
 /// Destroys or frees something without breaking a capture: in the relaxed mode if a capture is known to be in progress,
 /// or again in that mode if the driver reports one.
-#[inline]
-pub(crate) fn unbroken<R>(driver: &Driver, f: impl Fn() -> CudaResult<R>) -> CudaResult<R> {
+pub(crate) fn unbroken(driver: &Driver, f: &dyn Fn() -> CudaResult<()>) -> CudaResult<()> {
     if captures::any() && captures::forbidding().is_some() {
-        return relaxed(driver, f);
+        let _relaxed = relax(driver);
+        return f();
     }
     match f() {
-        Err(CudaError::StreamCaptureUnsupported) => relaxed(driver, f),
+        Err(CudaError::StreamCaptureUnsupported) => {
+            let _relaxed = relax(driver);
+            f()
+        }
         other => other,
     }
 }
@@ -71,7 +75,7 @@ pub(crate) fn refuse_unsafe(what: &'static str) -> CudaResult<()> {
 fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
     let Some((forbids, which)) = captures::forbidding() else { return Ok(()) };
     // Other code may have changed the thread's mode, so the driver is asked.
-    let mode = Mode::exchange(driver()?, RELAXED)?.before();
+    let mode = Mode::exchange(driver()?, RELAXED)?.before;
     if mode == RELAXED || (mode != GLOBAL && forbids == Forbids::All) {
         return Ok(());
     }

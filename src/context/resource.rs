@@ -3,101 +3,16 @@
 // Vouches for the handles that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
+use super::access::Access;
 use super::captures::this_thread;
-use super::current::CurrentContext;
 use super::destroy::Pin;
 use super::handle::UnownedContext;
 use super::relaxed::unbroken;
-use super::stack_ops;
-use crate::driver::{Driver, Held, Live, driver, in_host_function};
+use crate::driver::{Driver, Held, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::{Lease, LeaseOn, is_ending, promised, registry, retire};
+use crate::liveness::{LeaseOn, is_ending, retire};
 use crate::report;
 use std::mem::ManuallyDrop;
-
-impl UnownedContext {
-    /// Calls `f`, which makes one short driver call on the handle, while no thread can destroy the context.
-    #[inline]
-    pub(crate) fn hazard<R>(&self, f: impl FnOnce(Live<'_>) -> R) -> CudaResult<R> {
-        self.handle().hazard(f).ok_or_else(|| stack_ops::refusal(*self.handle()))
-    }
-
-    /// While the lease exists no thread destroys the context; does not change what is current.
-    #[inline]
-    pub(crate) fn lease(&self) -> CudaResult<Lease> {
-        self.handle().lease(LeaseOn::Living).ok_or_else(|| stack_ops::refusal(*self.handle()))
-    }
-
-    /// Calls `f` with a [lease](Self::lease), and with the context current. The null handle means whatever is current.
-    #[inline]
-    pub(crate) fn inside<R>(&self, f: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<R> {
-        let inside = self.go_inside()?;
-        f(inside.driver)
-    }
-
-    // Not inlined into the methods of all modules, which makes the crate build faster.
-    #[inline(never)]
-    fn go_inside(&self) -> CudaResult<Access<'_>> {
-        let driver = driver()?;
-        if self.is_null() {
-            return Ok(Access { driver, _current: None, _lease: None });
-        }
-        let lease = self.lease()?;
-        let current = self.enter_leased(lease.live())?;
-        Ok(Access { driver, _current: Some(current), _lease: Some(lease) })
-    }
-
-    /// Keeps a function that the driver is to call in this context; see [`promised`].
-    pub(crate) fn promise(&self, function: promised::Function) -> u64 {
-        promised::keep(*self.handle(), function)
-    }
-
-    /// Keeps the context at the driver.
-    pub(crate) fn pin(&self) -> CudaResult<Pin> {
-        Ok(Pin::new(self, self.lease()?.live()))
-    }
-
-    /// Allocates memory in this context, which is current on this thread, and pins the context.
-    pub(crate) fn pinned<R>(&self, allocate: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<(R, Pin)> {
-        let driver = driver()?;
-        let lease = self.lease()?;
-        let pin = Pin::new(self, lease.live());
-        Ok((allocate(driver)?, pin))
-    }
-
-    /// Frees what was allocated in the context, with the context current; the caller pins it. `None`, without a call,
-    /// if other code has destroyed the context. The context may have been ended and be kept by memory alone, or be
-    /// alive under another id.
-    ///
-    /// If the context could not be entered, that is retried once: a destructor has no other chance.
-    pub(crate) fn dispose<R>(&self, f: impl FnOnce(&Driver) -> CudaResult<R>) -> Option<CudaResult<R>> {
-        let driver = match driver() {
-            Ok(driver) => driver,
-            Err(error) => return Some(Err(error)),
-        };
-        let (lease, context) = self.lease_to_dispose(LeaseOn::Pinned)?;
-        let enter = || context.enter_leased(lease.live());
-        Some(enter().or_else(|_| enter()).and_then(|_current| f(driver)))
-    }
-
-    /// A lease on this context, or on the same context under a later id, which is returned too.
-    #[inline(never)]
-    fn lease_to_dispose(&self, of: LeaseOn) -> Option<(Lease, UnownedContext)> {
-        if let Some(lease) = self.handle().lease(of) {
-            return Some((lease, self.clone()));
-        }
-        let successor = registry::successor(*self.handle())?;
-        Some((successor.lease(LeaseOn::Retiring)?, successor.into()))
-    }
-}
-
-/// While it exists, the handles of what was made in a context may be given to the driver.
-pub(crate) struct Access<'a> {
-    driver: &'static Driver,
-    // Dropped in this order: the context is left before the lease ends.
-    _current: Option<CurrentContext<'a>>,
-    _lease: Option<Lease>,
-}
 
 /// Whether an error means that there is nothing left to destroy.
 pub(crate) fn is_gone(error: CudaError) -> bool {
@@ -162,13 +77,9 @@ impl<H: Copy + 'static> Resource<H> {
         make: impl FnOnce(&Driver) -> CudaResult<H>,
         destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
     ) -> CudaResult<Resource<H>> {
-        let context = UnownedContext::of_this_thread()?;
-        let driver = driver()?;
-        // The context was current on this thread a moment ago.
-        let _lease = context.lease()?;
-        let raw = make(driver)?;
+        let (context, driver, _lease) = UnownedContext::lease_current()?;
         // SAFETY: just made in this context, and given to nothing else.
-        Ok(unsafe { Resource::new(raw, context, destroy) })
+        Ok(unsafe { Resource::new(make(driver)?, context, destroy) })
     }
 
     /// A resource of this context that the returned value does not own.
@@ -210,12 +121,8 @@ impl<H: Copy + 'static> Resource<H> {
     }
 
     #[inline]
-    fn access(&self) -> CudaResult<Access<'_>> {
-        if !self.is_good() {
-            return self.access_current();
-        }
-        let driver = driver()?;
-        Ok(Access { driver, _current: None, _lease: Some(self.context.lease()?) })
+    pub(crate) fn access(&self) -> CudaResult<Access<'_>> {
+        if self.is_good() { self.context.access() } else { self.access_current() }
     }
 
     /// Like [`access`](Self::access), with the context current.
@@ -330,7 +237,7 @@ impl<H: Copy + 'static> Resource<H> {
         let driver = driver()?;
         let Some(_lease) = self.context.lease_to_dispose(LeaseOn::Retiring) else { return Ok(()) };
         // SAFETY: as in `with`; the driver finds the context by the handle.
-        let destroyed = unbroken(driver, || (self.destroy)(driver, unsafe { Held::new(self.raw) }));
+        let destroyed = unbroken(driver, &|| (self.destroy)(driver, unsafe { Held::new(self.raw) }));
         destroyed.or_else(|error| if is_gone(error) { Ok(()) } else { Err(error) })
     }
 

@@ -82,7 +82,7 @@ impl Function<'_> {
         let number = attr.number()?;
         let set = self.with(|driver, function| driver.func_set_attribute(function, number, value));
         set.inspect_err(|error| {
-            error.note_before(format_args!("to set {attr:?} of {} to {value}", self.name));
+            error.note_before(format_args!("to set {attr:?} of {} to {value}", self.label()));
         })
     }
 }

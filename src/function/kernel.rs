@@ -3,7 +3,7 @@
 use super::{Function, FunctionAttribute, SettableAttribute, Source};
 use crate::context::{CacheConfig, ContextHandle};
 use crate::device::Device;
-use crate::driver::{KernelName, Numbered};
+use crate::driver::Numbered;
 use crate::error::CudaResult;
 use crate::library::Kernel;
 
@@ -34,9 +34,8 @@ impl Kernel {
     pub fn function_in(&self, context: &impl ContextHandle) -> CudaResult<Function<'static>> {
         let context = context.as_unowned();
         let inner = self.raw_function_in(context)?;
-        let name = KernelName::new(self.name());
         let source = Source::Kernel { kernel: self.clone(), context: context.clone() };
-        Ok(Function { inner, source, name })
+        Ok(Function { inner, source })
     }
 
     /// An attribute of the kernel on a device. No context is needed.

@@ -43,10 +43,9 @@ impl Stream {
         G: Into<GridSize>,
         B: Into<BlockSize>,
     {
-        func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
         // SAFETY: as the caller guarantees.
-        unsafe { self.launch_as(func, shape, args) }
+        unsafe { self.launch_counted(func, shape, args) }
     }
 
     /// Launches a kernel, as [`launch!`](crate::launch) does.
@@ -123,9 +122,8 @@ impl Stream {
         config: &LaunchConfig,
         args: &[*mut c_void],
     ) -> CudaResult<()> {
-        func.refuse_another_count(args.len())?;
         // SAFETY: as the caller guarantees.
-        unsafe { self.launch_as(func, config.shape(), args) }
+        unsafe { self.launch_counted(func, config.shape(), args) }
     }
 
     /// The implementation of [`launch!`](crate::launch) with a configuration.
@@ -174,22 +172,36 @@ impl Stream {
         G: Into<GridSize>,
         B: Into<BlockSize>,
     {
-        func.refuse_another_count(args.len())?;
         let shape = shape(&grid_size.into(), &block_size.into(), shared_mem_bytes);
         // SAFETY: as the caller guarantees.
-        unsafe { self.launch_as(func, Shape { cooperative: true, ..shape }, args) }
+        unsafe { self.launch_counted(func, Shape { cooperative: true, ..shape }, args) }
     }
 
     /// # Safety
     ///
     /// As for [`launch`](Self::launch).
     #[inline]
+    unsafe fn launch_counted(
+        &self,
+        func: &Function<'_>,
+        shape: Shape,
+        args: &[*mut c_void],
+    ) -> CudaResult<()> {
+        func.refuse_another_count(args.len())?;
+        // SAFETY: as the caller guarantees.
+        unsafe { self.launch_as(func, shape, args) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`launch`](Self::launch); the number of arguments is that of the kernel's parameters.
+    #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
         refuse_impossible(&shape)?;
         if func.context() != self.context() {
             let (kernel, here) = (func.context(), self.context());
             return Err(CudaError::InvalidHandle
-                .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.name)));
+                .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.label())));
         }
         self.refuse_by_default("launch a kernel in a legacy stream")?;
         self.inner().with_current(|driver, stream| {
@@ -197,7 +209,7 @@ impl Stream {
             // held.
             let function = unsafe { Held::new(func.inner) };
             // SAFETY: as the caller guarantees.
-            let launched = unsafe { driver.launch_kernel(function, func.name, shape, stream, args) };
+            let launched = unsafe { driver.launch_kernel(function, func.label(), shape, stream, args) };
             launched.map_err(|error| func.refused(driver, function, shape, error))
         })
     }
@@ -229,25 +241,11 @@ macro_rules! launch {
                 &[ $( (&$crate::function::Passed::new(&$arg)).argument() ),* ])
         }
     };
-    ($module:ident . $function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
+    ($module:ident . $function:ident <<< $($rest:tt)*) => {
         {
             let name = ::std::ffi::CString::new(::std::stringify!($function)).unwrap();
             match $module.get_function(&name) {
-                ::std::result::Result::Ok(f) => {
-                    $crate::launch!(f<<<$config, $stream>>>( $($arg),* ))
-                }
-                ::std::result::Result::Err(e) => ::std::result::Result::Err(e),
-            }
-        }
-    };
-    ($module:ident . $function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {
-        {
-            let name = ::std::ffi::CString::new(::std::stringify!($function)).unwrap();
-            let function = $module.get_function(&name);
-            match function {
-                ::std::result::Result::Ok(f) => {
-                    $crate::launch!(f<<<$grid, $block, $shared, $stream>>>( $($arg),* ))
-                }
+                ::std::result::Result::Ok(f) => $crate::launch!(f <<< $($rest)*),
                 ::std::result::Result::Err(e) => ::std::result::Result::Err(e),
             }
         }

@@ -51,10 +51,10 @@ pub use size::{BlockSize, GridSize};
 
 use crate::context::{CacheConfig, SharedMemoryConfig, UnownedContext};
 use crate::driver::ffi::{CUfunction, CUmodule};
-use crate::driver::{Driver, Held, KernelName, Numbered, driver};
+use crate::driver::{Driver, Held, KernelName, Numbered};
 use crate::error::CudaResult;
 use crate::library::Kernel;
-use crate::module::Module;
+use crate::module::{Known, Module};
 use std::ffi::{CStr, CString};
 use std::ops::Range;
 
@@ -73,14 +73,13 @@ use std::ops::Range;
 pub struct Function<'a> {
     inner: CUfunction,
     source: Source<'a>,
-    name: KernelName,
 }
 
 /// What a function belongs to, and cannot outlive.
 #[derive(Debug)]
 enum Source<'a> {
-    /// A module, and the sizes of the kernel's parameters if the driver says them.
-    Module { module: &'a Module, parameters: Option<&'a [usize]> },
+    /// A module, and what is known of the kernel.
+    Module { module: &'a Module, known: &'a Known },
     /// A kernel of a library, in this context.
     Kernel { kernel: Kernel, context: UnownedContext },
 }
@@ -102,14 +101,12 @@ impl Module {
             let inner = driver.module_get_function(module, name)?;
             // SAFETY: a function lives as long as its module.
             let function = unsafe { Held::new(inner) };
-            let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function));
-            Ok((inner, parameters))
+            let known = self.kernels().find(inner, || KernelName::new(name));
+            known.parameters(|| driver.func_get_param_sizes(function));
+            Ok(Function { inner, source: Source::Module { module: self, known } })
         };
         match self.inner().with(find) {
-            Ok((inner, parameters)) => {
-                let source = Source::Module { module: self, parameters };
-                Ok(Function { inner, source, name: KernelName::new(name) })
-            }
+            Ok(function) => Ok(function),
             Err(error) => Err(error.note_before(format_args!("to find the kernel {name:?}"))),
         }
     }
@@ -141,9 +138,10 @@ impl Module {
             let described = found.into_iter().map(|inner| {
                 // SAFETY: a function lives as long as its module.
                 let function = unsafe { Held::new(inner) };
-                let name = KernelName::new(&driver.func_get_name(function)?);
-                let parameters = self.parameters().of(inner, || driver.func_get_param_sizes(function));
-                Ok(Function { inner, source: Source::Module { module: self, parameters }, name })
+                let name = driver.func_get_name(function)?;
+                let known = self.kernels().find(inner, || KernelName::new(&name));
+                known.parameters(|| driver.func_get_param_sizes(function));
+                Ok(Function { inner, source: Source::Module { module: self, known } })
             });
             described.collect()
         })
@@ -153,17 +151,13 @@ impl Module {
 impl Function<'_> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>) -> CudaResult<R> {
+        let access = match &self.source {
+            Source::Module { module, .. } => module.inner().access(),
+            Source::Kernel { context, .. } => context.access(),
+        }?;
         // SAFETY: a function lives as long as its module, or as its library and its context, which are kept or
         // borrowed, and alive in the call.
-        let call = |driver: &Driver| f(driver, unsafe { Held::new(self.inner) });
-        match &self.source {
-            Source::Module { module, .. } => module.inner().with(|driver, _| call(driver)),
-            Source::Kernel { context, .. } => {
-                let driver = driver()?;
-                let _lease = context.lease()?;
-                call(driver)
-            }
-        }
+        f(access.driver, unsafe { Held::new(self.inner) })
     }
 
     /// Its context.
@@ -186,8 +180,16 @@ impl Function<'_> {
     #[inline]
     fn parameter_sizes(&self) -> Option<&[usize]> {
         match &self.source {
-            Source::Module { parameters, .. } => *parameters,
+            Source::Module { known, .. } => known.known_parameters(),
             Source::Kernel { kernel, .. } => kernel.parameter_sizes(),
+        }
+    }
+
+    /// Its name in errors.
+    fn label(&self) -> KernelName {
+        match &self.source {
+            Source::Module { known, .. } => known.name,
+            Source::Kernel { kernel, .. } => kernel.label(),
         }
     }
 

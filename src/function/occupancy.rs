@@ -33,9 +33,8 @@ impl Function<'_> {
             driver.occupancy_max_active_blocks_per_multiprocessor(function, threads, dynamic_shared_bytes)
         });
         blocks.map(i32::unsigned_abs).map_err(|error| match error {
-            CudaError::InvalidValue => {
-                error.note_before(format_args!("to count blocks of {x} x {y} x {z} threads of {}", self.name))
-            }
+            CudaError::InvalidValue => error
+                .note_before(format_args!("to count blocks of {x} x {y} x {z} threads of {}", self.label())),
             _ => error,
         })
     }

@@ -64,7 +64,7 @@ impl Function<'_> {
             aligned -= warp;
         }
         if best.0 == 0 {
-            let kernel = self.name;
+            let kernel = self.label();
             return Err(CudaError::InvalidValue
                 .note(format_args!("to find a block size for {kernel}, of which no block fits")));
         }
@@ -93,7 +93,7 @@ impl Function<'_> {
         bytes.inspect_err(|error| {
             error.note_before(format_args!(
                 "to run {blocks} blocks of {x} x {y} x {z} threads of {}",
-                self.name
+                self.label()
             ));
         })
     }
@@ -110,7 +110,7 @@ impl Function<'_> {
         let shape = config.shape();
         let clusters = self.with(|driver, function| driver.occupancy_max_active_clusters(function, shape));
         clusters.map(i32::unsigned_abs).inspect_err(|error| {
-            error.note_before(format_args!("to count the clusters of {}", self.name));
+            error.note_before(format_args!("to count the clusters of {}", self.label()));
         })
     }
 
@@ -124,7 +124,7 @@ impl Function<'_> {
         let shape = config.shape();
         let size = self.with(|driver, function| driver.occupancy_max_potential_cluster_size(function, shape));
         size.map(i32::unsigned_abs).inspect_err(|error| {
-            error.note_before(format_args!("to find the largest cluster of {}", self.name));
+            error.note_before(format_args!("to find the largest cluster of {}", self.label()));
         })
     }
 }

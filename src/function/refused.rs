@@ -39,14 +39,14 @@ impl Function<'_> {
     fn another_count(&self, given: usize, takes: usize) -> CudaError {
         let plural = if given == 1 { "" } else { "s" };
         CudaError::InvalidValue
-            .note(format_args!("to launch {} with {given} argument{plural}; it takes {takes}", self.name))
+            .note(format_args!("to launch {} with {given} argument{plural}; it takes {takes}", self.label()))
     }
 
     #[cold]
     fn does_not_fit(&self, at: usize, argument: Argument, size: usize) -> CudaError {
         CudaError::InvalidValue.note(format_args!(
             "to launch {} with {argument} for its parameter {at} (counted from 0), which has {size} bytes",
-            self.name
+            self.label()
         ))
     }
 
@@ -59,7 +59,7 @@ impl Function<'_> {
         shape: Shape,
         error: CudaError,
     ) -> CudaError {
-        let kernel = self.name;
+        let kernel = self.label();
         // Queries made only to find the reason leave no note.
         let kept = keep_note();
         let wrong = match error {

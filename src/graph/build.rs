@@ -3,7 +3,7 @@
 // Keys that were looked up become handles, and the driver holds a pointer to what is kept.
 #![allow(unsafe_code)]
 
-use super::kept::{Kept, release};
+use super::kept::{Keeping, Kept, release};
 use super::node::after as held;
 use super::{Graph, Node};
 use crate::driver::ffi::*;
@@ -32,7 +32,7 @@ impl Graph {
     /// Like [`add_empty`](Self::add_empty). The function is then dropped.
     #[doc(alias = "cuGraphAddHostNode")]
     pub fn add_host_func(&mut self, after: &[Node], f: impl FnMut() + Send + 'static) -> CudaResult<Node> {
-        self.add_keeping(after, f, |driver, graph, after, kept| {
+        self.add_keeping(after, Kept::by, f, |driver, graph, after, kept| {
             // SAFETY: whatever can call the function keeps it.
             unsafe { driver.graph_add_host_node(graph, after, &kept.as_host_function()) }
         })
@@ -46,7 +46,7 @@ impl Graph {
     /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind.
     #[doc(alias = "cuGraphHostNodeSetParams")]
     pub fn set_host_func(&mut self, node: Node, f: impl FnMut() + Send + 'static) -> CudaResult<()> {
-        self.set_keeping(node, f, |driver, node, kept| {
+        self.set_keeping(node, Kept::by, f, |driver, node, kept| {
             // SAFETY: as in `add_host_func`.
             unsafe { driver.graph_host_node_set_params(node, &kept.as_host_function()) }
         })
@@ -60,8 +60,8 @@ impl Graph {
     /// context.
     #[doc(alias = "cuGraphAddEventRecordNode")]
     pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
-        self.pin(event.context())?;
-        self.add_keeping(after, Arc::clone(event), |driver, graph, after, _| {
+        self.owned.pin(event.context())?;
+        self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
             event.inner().with(|_, event| driver.graph_add_event_record_node(graph, after, event))
         })
     }
@@ -73,8 +73,8 @@ impl Graph {
     /// Like [`add_event_record`](Self::add_event_record).
     #[doc(alias = "cuGraphAddEventWaitNode")]
     pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
-        self.pin(event.context())?;
-        self.add_keeping(after, Arc::clone(event), |driver, graph, after, _| {
+        self.owned.pin(event.context())?;
+        self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
             event.inner().with(|_, event| driver.graph_add_event_wait_node(graph, after, event))
         })
     }
@@ -88,8 +88,8 @@ impl Graph {
     #[doc(alias("cuGraphEventRecordNodeSetEvent", "cuGraphEventWaitNodeSetEvent"))]
     pub fn set_event(&mut self, node: Node, event: &Arc<Event>) -> CudaResult<()> {
         let records = self.records(node)?;
-        self.pin(event.context())?;
-        self.set_keeping(node, Arc::clone(event), |driver, node, _| {
+        self.owned.pin(event.context())?;
+        self.set_keeping(node, Kept::by, Arc::clone(event), |driver, node, _| {
             event.inner().with(|_, event| match records {
                 true => driver.graph_event_record_node_set_event(node, event),
                 false => driver.graph_event_wait_node_set_event(node, event),
@@ -104,8 +104,8 @@ impl Graph {
     /// Like [`add_empty`](Self::add_empty); an error of the driver if the other graph allocates or frees memory.
     #[doc(alias = "cuGraphAddChildGraphNode")]
     pub fn add_child(&mut self, after: &[Node], child: &mut Graph) -> CudaResult<Node> {
-        child.usable()?;
-        child.pins.iter().try_for_each(|pin| self.pin(pin.context()))?;
+        child.owned.usable()?;
+        child.owned.contexts().try_for_each(|context| self.owned.pin(context))?;
         self.add(after, child, |driver, graph, after, child| {
             child.with(|_, child| driver.graph_add_child_graph_node(graph, after, child))
         })
@@ -218,12 +218,13 @@ impl Graph {
     pub(super) fn add_keeping<T: Send + 'static>(
         &mut self,
         after: &[Node],
+        keep: Keeping<T>,
         value: T,
         add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, &Kept<T>) -> CudaResult<CUgraphNode>,
     ) -> CudaResult<Node> {
         let after = self.nodes.find_all(after)?;
         let (raw, object) = self.inside(|driver, graph| {
-            let kept = Kept::by(driver, graph, value)?;
+            let kept = keep(driver, graph, value)?;
             match add(driver, graph, held(&after), &kept) {
                 Ok(raw) => Ok((raw, kept.object())),
                 Err(error) => {
@@ -233,7 +234,7 @@ impl Graph {
             }
         })?;
         let node = self.nodes.key(raw);
-        self.nodes.keep(node, Some(object));
+        self.nodes.keep(node, object);
         Ok(node)
     }
 
@@ -241,12 +242,13 @@ impl Graph {
     pub(super) fn set_keeping<T: Send + 'static>(
         &mut self,
         node: Node,
+        keep: Keeping<T>,
         value: T,
         set: impl FnOnce(&Driver, Held<'_, CUgraphNode>, &Kept<T>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         let raw = self.nodes.find(node)?;
         let object = self.inside(|driver, graph| {
-            let kept = Kept::by(driver, graph, value)?;
+            let kept = keep(driver, graph, value)?;
             // SAFETY: the key was looked up in this graph.
             match set(driver, unsafe { Held::new(raw) }, &kept) {
                 Ok(()) => Ok(kept.object()),
@@ -254,7 +256,7 @@ impl Graph {
                 Err(error) => Err(error),
             }
         })?;
-        let before = self.nodes.keep(node, Some(object));
+        let before = self.nodes.keep(node, object);
         self.with(|driver, graph| {
             before.into_iter().for_each(|object| release(driver, graph, object));
             Ok(())

@@ -187,7 +187,7 @@ impl Graph {
     /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphChildGraphNodeGetGraph")]
     pub fn child(&mut self, node: Node) -> CudaResult<Graph> {
-        let pins = self.more_pins()?;
+        let pins = self.owned.more_pins()?;
         let child = self.ask_of(node, NodeKind::Child, Driver::graph_child_graph_node_get_graph)?;
         // SAFETY: the driver owns it, and it lives as long as the node, which is of this borrowed graph.
         let raw = self.with(|driver, _| driver.graph_clone(unsafe { Held::new(child) }))?;

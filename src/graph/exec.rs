@@ -1,24 +1,18 @@
 //! Executable graphs.
 
-// Owns a handle of the driver's; see the `SAFETY` lines.
+// Flags that the driver returned may have bits without a name.
 #![allow(unsafe_code)]
 
-use super::kept::{Kept, release};
-use super::{Graph, Node, spent};
-use crate::context::{Pin, UnownedContext, must_retire, refuse_unsafe, unbroken};
-use crate::driver::ffi::{CUgraph, CUgraphExec};
-use crate::driver::{Driver, Held, driver};
+use super::later::Later;
+use super::owned::{Kind, Owned};
+use super::{Graph, Node};
+use crate::context::{UnownedContext, refuse_unsafe};
+use crate::driver::ffi::{CUgraph, CUgraphExec, CUstream};
+use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::liveness::retire;
-use crate::report;
 use crate::stream::Stream;
 use bitflags::bitflags;
-use std::any::Any;
-use std::cell::Cell;
 use std::fmt;
-use std::marker::PhantomData;
-use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
 
 bitflags! {
     /// Flags of [`Graph::instantiate`].
@@ -32,10 +26,6 @@ bitflags! {
         const USE_NODE_PRIORITY = 8;
     }
 }
-
-/// What the executable keeps, besides what its graph kept when it was instantiated. It grows, and is dropped when the
-/// last launch of the executable is over.
-type Owners = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
 /// A graph that can be launched; see the [module](super).
 ///
@@ -56,18 +46,15 @@ type Owners = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 /// # Ok::<(), custack::error::CudaError>(())
 /// ```
 pub struct GraphExec {
-    raw: CUgraphExec,
+    pub(super) owned: Owned<CUgraphExec>,
     /// The number of the graph that it was instantiated from, whose nodes it has.
     pub(super) source: u64,
-    pub(super) pins: Vec<Pin>,
-    owners: Owners,
-    spent: bool,
-    not_sync: PhantomData<Cell<()>>,
+    /// What it keeps, besides what its graph kept when it was instantiated. Dropped after the handle.
+    pub(super) later: Option<Box<Later>>,
 }
 
-// SAFETY: the driver's functions may be called on any thread; `&mut self` and the missing `Sync` ensure one thread at a
-// time.
-unsafe impl Send for GraphExec {}
+const KIND: Kind<CUgraphExec> =
+    Kind { name: "an executable graph", destroy: |driver, exec| driver.graph_exec_destroy(exec) };
 
 impl Graph {
     /// Instantiates the graph in its present state. Later changes of the graph do not affect the executable.
@@ -105,25 +92,11 @@ impl Graph {
         make: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<CUgraphExec>,
     ) -> CudaResult<GraphExec> {
         refuse_unsafe("make a graph executable")?;
-        let pins = self.more_pins()?;
-        let owners = Owners::default();
-        let raw = self.inside(|driver, graph| lent(driver, graph, &owners, || make(driver, graph)))?;
+        let pins = self.owned.more_pins()?;
+        let raw = self.inside(make)?;
         let source = self.nodes.graph();
-        Ok(GraphExec { raw, source, pins, owners, spent: false, not_sync: PhantomData })
+        Ok(GraphExec { owned: Owned::new(raw, pins, KIND), source, later: None })
     }
-}
-
-/// Calls `f` while the graph keeps the owners, so that the executable that it makes or updates keeps them too.
-fn lent<R>(
-    driver: &Driver,
-    graph: Held<'_, CUgraph>,
-    owners: &Owners,
-    f: impl FnOnce() -> CudaResult<R>,
-) -> CudaResult<R> {
-    let kept = Kept::by(driver, graph, Arc::clone(owners))?;
-    let result = f();
-    release(driver, graph, kept.object());
-    result
 }
 
 /// Why an executable graph could not be updated.
@@ -195,8 +168,9 @@ impl From<CudaError> for UpdateRefused {
 }
 
 impl GraphExec {
-    /// Submits one launch of the graph to the stream, with one driver call. The stream may belong to another context
-    /// than the nodes, if the driver allows it.
+    /// Submits one launch of the graph to the stream, with one driver call; with two once a node was set for which
+    /// something is kept ([`set_kernel`](Self::set_kernel) and the others), because custack then records an event. The
+    /// stream may belong to another context than the nodes, if the driver allows it.
     ///
     /// # Errors
     ///
@@ -207,7 +181,12 @@ impl GraphExec {
     #[doc(alias = "cuGraphLaunch")]
     #[inline]
     pub fn launch(&mut self, stream: &Stream) -> CudaResult<()> {
-        self.in_stream("launch a graph in a stream", stream, Driver::graph_launch)
+        let GraphExec { owned, later, .. } = self;
+        let launch = || in_stream(owned, "launch a graph in a stream", stream, Driver::graph_launch);
+        match later {
+            None => launch(),
+            Some(later) => later.launched(stream, launch),
+        }
     }
 
     /// Prepares the next launch in the stream, for instance by copying the graph to the device.
@@ -217,20 +196,7 @@ impl GraphExec {
     /// Like [`launch`](Self::launch).
     #[doc(alias = "cuGraphUpload")]
     pub fn upload(&mut self, stream: &Stream) -> CudaResult<()> {
-        self.in_stream("upload a graph in a stream", stream, Driver::graph_upload)
-    }
-
-    #[inline]
-    fn in_stream(
-        &mut self,
-        what: &'static str,
-        stream: &Stream,
-        f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, crate::driver::ffi::CUstream>) -> CudaResult<()>,
-    ) -> CudaResult<()> {
-        self.usable()?;
-        stream.refuse_in_capture(what)?;
-        // SAFETY: this value owns the executable, and is borrowed; its contexts are kept at the driver.
-        stream.inner().with(|driver, stream| f(driver, unsafe { Held::new(self.raw) }, stream))
+        in_stream(&self.owned, "upload a graph in a stream", stream, Driver::graph_upload)
     }
 
     /// Gives the executable the parameters of this graph, which may differ in parameters only. Earlier launches are not
@@ -256,16 +222,12 @@ impl GraphExec {
     /// ```
     #[doc(alias("cuGraphExecUpdate", "cuGraphExecUpdate_v2"))]
     pub fn update(&mut self, graph: &mut Graph) -> Result<(), UpdateRefused> {
-        self.usable()?;
-        let pins = graph.more_pins()?;
-        let (raw, owners) = (self.raw, Arc::clone(&self.owners));
-        let (answer, result, node) = graph.inside(|driver, graph| {
-            // SAFETY: as in `in_stream`.
-            let exec = unsafe { Held::new(raw) };
-            lent(driver, graph, &owners, || Ok(driver.graph_exec_update(exec, graph)))
-        })?;
+        let exec = self.owned.held()?;
+        let pins = graph.owned.more_pins()?;
+        let (answer, result, node) =
+            graph.inside(|driver, graph| Ok(driver.graph_exec_update(exec, graph)))?;
         // The executable may have the graph's nodes now, even if the call failed.
-        self.pin(pins);
+        self.owned.add_pins(pins);
         answer.map_err(|error| {
             // Only a node of this graph has a key.
             let known = graph.nodes().unwrap_or_default().into_iter();
@@ -281,19 +243,19 @@ impl GraphExec {
     /// Any error of the driver.
     #[doc(alias = "cuGraphExecGetFlags")]
     pub fn flags(&mut self) -> CudaResult<InstantiateFlags> {
-        let bits = self.with(Driver::graph_exec_get_flags)?;
+        let bits = self.owned.with(Driver::graph_exec_get_flags)?;
         // SAFETY: any bits are valid; the driver may have newer ones.
         Ok(unsafe { InstantiateFlags::from_bits_unchecked(bits) })
     }
 
     /// The context of the graph that it was instantiated from.
     pub fn context(&self) -> &UnownedContext {
-        self.pins.first().map_or(UnownedContext::NONE, Pin::context)
+        self.owned.context()
     }
 
     /// The driver's handle.
     pub fn as_raw(&self) -> CUgraphExec {
-        self.raw
+        self.owned.raw()
     }
 
     /// Destroys the executable; if that fails, returns the error and the executable. A running launch continues.
@@ -305,84 +267,24 @@ impl GraphExec {
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuGraphExecDestroy")]
     pub fn drop(mut executable: GraphExec) -> DropResult<GraphExec> {
-        match driver().and_then(|driver| executable.destroy(driver)) {
-            Ok(()) | Err(CudaError::Deinitialized) => Ok(()),
-            Err(error) => Err((error, executable)),
-        }
-    }
-
-    fn destroy(&mut self, driver: &Driver) -> CudaResult<()> {
-        if self.spent {
-            return Ok(());
-        }
-        // SAFETY: this value owns the executable; its contexts are kept at the driver, which would crash otherwise.
-        let result = unbroken(driver, || driver.graph_exec_destroy(unsafe { Held::new(self.raw) }));
-        self.spent = result != Err(CudaError::NotPermitted);
-        result
-    }
-
-    /// Calls `f` with the handle.
-    pub(super) fn with<R>(
-        &self,
-        f: impl FnOnce(&Driver, Held<'_, CUgraphExec>) -> CudaResult<R>,
-    ) -> CudaResult<R> {
-        let driver = driver()?;
-        self.usable()?;
-        // SAFETY: this value owns the executable, and is borrowed; its contexts are kept at the driver.
-        f(driver, unsafe { Held::new(self.raw) })
-    }
-
-    #[inline]
-    pub(super) fn usable(&self) -> CudaResult<()> {
-        if self.spent {
-            return Err(spent());
-        }
-        self.pins.iter().try_for_each(|pin| pin.context().usable())
-    }
-
-    /// Also keeps these contexts at the driver.
-    pub(super) fn pin(&mut self, pins: Vec<Pin>) {
-        for pin in pins {
-            if !self.pins.iter().any(|other| other.context() == pin.context()) {
-                self.pins.push(pin);
-            }
-        }
-    }
-
-    /// Keeps the value until the executable is dropped and its last launch is over.
-    pub(super) fn keep(&mut self, value: impl Send + 'static) {
-        let value: Box<dyn Any + Send> = Box::new(value);
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).push(value);
+        executable.owned.destroy().map_err(|error| (error, executable))
     }
 }
 
-impl Drop for GraphExec {
-    fn drop(&mut self) {
-        if self.spent {
-            return;
-        }
-        let driver = if must_retire() { Err(CudaError::NotPermitted) } else { driver() };
-        match driver.and_then(|driver| self.destroy(driver)) {
-            Ok(()) | Err(CudaError::Deinitialized) => {}
-            Err(CudaError::NotPermitted) => {
-                self.spent = true;
-                let other = GraphExec {
-                    raw: self.raw,
-                    source: self.source,
-                    pins: mem::take(&mut self.pins),
-                    owners: Arc::clone(&self.owners),
-                    spent: false,
-                    not_sync: PhantomData,
-                };
-                retire(move || drop(other));
-            }
-            Err(error) => report::warn(format_args!("an executable graph could not be destroyed: {error}")),
-        }
-    }
+#[inline]
+fn in_stream(
+    exec: &Owned<CUgraphExec>,
+    what: &'static str,
+    stream: &Stream,
+    f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
+) -> CudaResult<()> {
+    let exec = exec.held()?;
+    stream.refuse_in_capture(what)?;
+    stream.inner().with(|driver, stream| f(driver, exec, stream))
 }
 
 impl fmt::Debug for GraphExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GraphExec").field("raw", &self.raw).field("context", self.context()).finish()
+        f.debug_struct("GraphExec").field("raw", &self.as_raw()).field("context", self.context()).finish()
     }
 }

@@ -3,6 +3,7 @@
 // Keys that were looked up become handles, and the caller guarantees the addresses of a node.
 #![allow(unsafe_code)]
 
+use super::later::Later;
 use super::work::kernel;
 use super::{CopyParams, FillParams, Graph, GraphExec, Node, kept};
 use crate::context::UnownedContext;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 /// Changes of single nodes affect later launches, but neither earlier ones nor the graph. `graph` is the graph that the
 /// executable was instantiated from; it identifies the node.
 ///
-/// What is kept for a node is kept until the executable is dropped and its last launch is over.
+/// What is kept for a node is kept until the executable is dropped and its last [launch](GraphExec::launch) is over.
+/// Launches of the raw handle by other code are not seen.
 impl GraphExec {
     /// Sets the kernel and the arguments of a kernel node.
     ///
@@ -143,12 +145,12 @@ impl GraphExec {
     /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
     pub fn set_child(&mut self, graph: &mut Graph, node: Node, child: &mut Graph) -> CudaResult<()> {
-        let pins = child.more_pins()?;
+        let pins = child.owned.more_pins()?;
         let context = child.context().clone();
         let set = self.set(graph, node, &context, (), |driver, exec, node| {
             child.with(|_, child| driver.graph_exec_child_graph_node_set_params(exec, node, child))
         });
-        self.pin(pins);
+        self.owned.add_pins(pins);
         set
     }
 
@@ -175,7 +177,7 @@ impl GraphExec {
         let raw = self.find(graph, node)?;
         graph.with(|_, _| {
             // SAFETY: the key was looked up in the graph, which is borrowed.
-            self.with(|driver, exec| driver.graph_node_get_enabled(exec, unsafe { Held::new(raw) }))
+            self.owned.with(|driver, exec| driver.graph_node_get_enabled(exec, unsafe { Held::new(raw) }))
         })
     }
 
@@ -197,12 +199,12 @@ impl GraphExec {
         set: impl FnOnce(&Driver, Held<'_, CUgraphExec>, Held<'_, CUgraphNode>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         let raw = self.find(graph, node)?;
-        self.usable()?;
-        self.pin(vec![context.pinned(|_| Ok(()))?.1]);
-        self.keep(keep);
+        self.owned.usable()?;
+        self.owned.pin(context)?;
+        Later::keep(&mut self.later, keep);
         graph.inside(|_, _| {
             // SAFETY: the key was looked up in the graph, which is borrowed.
-            self.with(|driver, exec| set(driver, exec, unsafe { Held::new(raw) }))
+            self.owned.with(|driver, exec| set(driver, exec, unsafe { Held::new(raw) }))
         })
     }
 }

@@ -3,6 +3,7 @@
 // The caller guarantees that such a node is valid whenever it runs.
 #![allow(unsafe_code)]
 
+use super::kept::Kept;
 use super::{CopyParams, FillParams, Graph, KernelParams, Node};
 use crate::error::CudaResult;
 use crate::function::{BlockSize, Function, GridSize};
@@ -34,9 +35,9 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<Node> {
         function.refuse_another_count(args.len())?;
-        self.pin(function.context())?;
+        self.owned.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
-        self.add_keeping(after, keep, |driver, graph, after, _| {
+        self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.graph_add_kernel_node(graph, after, &params) }
         })
@@ -65,9 +66,9 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
         function.refuse_another_count(args.len())?;
-        self.pin(function.context())?;
+        self.owned.pin(function.context())?;
         let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
-        self.set_keeping(node, keep, |driver, node, _| {
+        self.set_keeping(node, Kept::for_its_drop, keep, |driver, node, _| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.graph_kernel_node_set_params(node, &params) }
         })
@@ -92,7 +93,7 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<Node> {
         let (context, params) = (self.context().clone(), params.raw());
-        self.add_keeping(after, keep, |driver, graph, after, _| {
+        self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.graph_add_memcpy_node(graph, after, &params, context.lease()?.live()) }
         })
@@ -115,7 +116,7 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
         let params = params.raw();
-        self.set_keeping(node, keep, |driver, node, _| {
+        self.set_keeping(node, Kept::for_its_drop, keep, |driver, node, _| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.graph_memcpy_node_set_params(node, &params) }
         })
@@ -138,7 +139,7 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<Node> {
         let (context, params) = (self.context().clone(), params.raw());
-        self.add_keeping(after, keep, |driver, graph, after, _| {
+        self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.graph_add_memset_node(graph, after, &params, context.lease()?.live()) }
         })
@@ -161,7 +162,7 @@ impl Graph {
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
         let params = params.raw();
-        self.set_keeping(node, keep, |driver, node, _| {
+        self.set_keeping(node, Kept::for_its_drop, keep, |driver, node, _| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.graph_memset_node_set_params(node, &params) }
         })

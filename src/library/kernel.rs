@@ -7,7 +7,7 @@ use super::Library;
 use super::loaded::Loaded;
 use crate::context::UnownedContext;
 use crate::driver::ffi::{CUfunction, CUkernel};
-use crate::driver::{Driver, Held};
+use crate::driver::{Driver, Held, KernelName};
 use crate::error::CudaResult;
 use std::ffi::{CStr, CString};
 use std::ops::Range;
@@ -23,6 +23,7 @@ pub struct Kernel {
 struct Found {
     raw: CUkernel,
     name: CString,
+    label: KernelName,
     library: Library,
     /// The functions in the contexts that it was used in.
     functions: RwLock<Vec<InContext>>,
@@ -79,14 +80,20 @@ impl Library {
 
 impl Kernel {
     fn of(raw: CUkernel, name: CString, library: &Library) -> Kernel {
+        let (library, label) = (library.clone(), KernelName::new(&name));
         let (functions, parameters) = (RwLock::default(), OnceLock::new());
-        Kernel { found: Arc::new(Found { raw, name, library: library.clone(), functions, parameters }) }
+        Kernel { found: Arc::new(Found { raw, name, label, library, functions, parameters }) }
     }
 
     /// Its name.
     #[doc(alias = "cuKernelGetName")]
     pub fn name(&self) -> &CStr {
         &self.found.name
+    }
+
+    /// Its name in errors.
+    pub(crate) fn label(&self) -> KernelName {
+        self.found.label
     }
 
     /// Its library.

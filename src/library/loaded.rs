@@ -3,10 +3,10 @@
 // Vouches for the handle that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
-use crate::context::{is_gone, must_retire};
+use crate::context::{is_gone, must_retire, relax};
 use crate::driver::ffi::CUlibrary;
-use crate::driver::{Driver, Held, Jit, RELAXED, driver};
-use crate::error::{CudaError, CudaResult};
+use crate::driver::{Driver, Held, Jit, driver};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::module::Kept;
 use crate::report;
@@ -95,16 +95,9 @@ impl Loaded {
         let driver = driver()?;
         // Unloading breaks a capture, unless this thread is in the relaxed mode. A driver too old for that mode has no
         // libraries either.
-        let before = driver.thread_exchange_stream_capture_mode(RELAXED);
+        let _relaxed = relax(driver);
         // SAFETY: this value owns the handle.
-        let unloaded = driver.library_unload(unsafe { Held::new(self.raw) });
-        if let Ok(mode) = before {
-            let restore = || driver.thread_exchange_stream_capture_mode(mode);
-            if let Err(error) = restore().or_else(|_| restore()) {
-                report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
-            }
-        }
-        match unloaded {
+        match driver.library_unload(unsafe { Held::new(self.raw) }) {
             Err(error) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }
@@ -120,6 +113,7 @@ impl Drop for Loaded {
         if self.spent {
             return;
         }
+        let _note = keep_note();
         match if must_retire() { Err(CudaError::NotPermitted) } else { self.unload_now() } {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {

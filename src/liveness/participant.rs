@@ -34,8 +34,8 @@ pub(super) struct Participant {
 impl Participant {
     fn new() -> Participant {
         Participant {
-            hazards: std::array::from_fn(|_| AtomicUsize::new(0)),
-            leases: std::array::from_fn(|_| AtomicUsize::new(0)),
+            hazards: Default::default(),
+            leases: Default::default(),
             in_use: AtomicBool::new(true),
             next: AtomicPtr::new(std::ptr::null_mut()),
         }

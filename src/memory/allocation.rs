@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::ordered::Home;
-use crate::context::{Pin, UnownedContext, captures, is_gone, refuse_unsafe, unbroken};
+use crate::context::{Pin, UnownedContext, is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
@@ -149,7 +149,7 @@ impl Allocation {
             return Ok(());
         }
         // SAFETY: this value owns the memory, and is spent or dropped after this.
-        let free = |driver: &Driver| unbroken(driver, || unsafe { self.kind.free(driver, self.address) });
+        let free = |driver: &Driver| unbroken(driver, &|| unsafe { self.kind.free(driver, self.address) });
         let Some(pin) = &self.pin else { return free(driver()?) };
         let freed = match &self.home {
             // SAFETY: as above.
@@ -165,9 +165,7 @@ impl Allocation {
     /// Frees the memory; on failure returns the error and the value. The value is spent then, because the call may have
     /// done its work, except where the driver refuses every call.
     pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
-        if self.home.as_ref().is_some_and(|home| home.captured().is_some()) {
-            let error = CudaError::StreamCaptureUnsupported;
-            let error = error.note(format_args!("to free memory in the order of a stream that captures"));
+        if let Err(error) = self.home.as_ref().map_or(Ok(()), Home::refuse_to_free) {
             return Err((error, self));
         }
         let result = self.free_now();
@@ -221,15 +219,17 @@ impl Drop for Allocation {
             return;
         }
         let _note = keep_note();
-        if let Some(stream) = self.home.as_ref().and_then(Home::captured) {
-            // Now the free would go into the graph, and outside the order of the stream it would not wait for the work
-            // that the stream had before the capture.
-            let other = self.take();
-            return captures::afterwards(stream, move || drop(other));
+        if self.home.as_ref().is_some_and(Home::captures) {
+            // In the order of the stream the free would go into the graph. On the other thread it breaks no capture.
+            let mut other = self.take();
+            return retire(move || {
+                if let Some(home) = other.home.take() {
+                    home.wait_outside_captures();
+                }
+                other.free_at_last();
+            });
         }
-        let result =
-            if crate::context::must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() };
-        match result {
+        match if must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() } {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {
                 let other = self.take();

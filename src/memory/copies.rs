@@ -5,7 +5,6 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use super::ordered::refuse_capture;
 use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
@@ -168,7 +167,7 @@ impl<T> DeviceSpan<T> {
                 refuse_by_default(&self.context, "copy without a stream")?;
                 return self.context.inside(|driver| f(driver, None));
             };
-            refuse_capture(home)?;
+            home.refuse_in_capture("copy and wait for it")?;
             refuse_unsafe("copy and wait for it")?;
             return home.with(|driver, stream| {
                 let done = f(driver, Some(stream));
@@ -243,8 +242,9 @@ impl<T> DeviceSpan<T> {
     pub(super) fn order_before(&self, stream: &Stream) -> CudaResult<()> {
         match &self.home {
             Some(home) if !Arc::ptr_eq(home, stream.inner()) => {
-                refuse_capture(home)?;
-                refuse_capture(stream.inner())?;
+                let what = "use memory of another stream";
+                home.refuse_in_capture(what)?;
+                stream.refuse_in_capture(what)?;
                 home.before(stream.inner())
             }
             _ => Ok(()),
@@ -256,7 +256,7 @@ impl<T> DeviceSpan<T> {
         match (&self.home, &other.home) {
             (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
             (Some(home), _) => {
-                refuse_capture(home)?;
+                home.refuse_in_capture("copy and wait for it")?;
                 refuse_unsafe("copy and wait for it")?;
                 home.with(Driver::stream_synchronize)
             }

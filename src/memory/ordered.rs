@@ -57,7 +57,7 @@ impl StreamOrder<'_> {
     pub(super) fn allocate(&self, size: usize) -> CudaResult<Allocation> {
         let shared = self.stream.inner();
         must_be_home(shared)?;
-        refuse_capture(shared)?;
+        shared.refuse_in_capture("allocate memory in the order of a stream")?;
         refuse_unsafe("allocate memory in the order of a stream")?;
         shared.number()?;
         let pool = self.pool.map(MemoryPool::held).transpose()?;
@@ -74,16 +74,6 @@ fn must_be_home(stream: &Shared) -> CudaResult<()> {
     }
     Err(CudaError::InvalidHandle.note(format_args!(
         "to free memory in the order of a stream that has another owner, or of a default stream"
-    )))
-}
-
-pub(super) fn refuse_capture(stream: &Shared) -> CudaResult<()> {
-    if !stream.captures() {
-        return Ok(());
-    }
-    let error = CudaError::StreamCaptureUnsupported;
-    Err(error.note(format_args!(
-        "to allocate memory in a stream that captures, where it would belong to the graph"
     )))
 }
 
@@ -108,14 +98,25 @@ impl Home {
         self.stream.number().unwrap_or(0)
     }
 
-    /// A stream that the free has to wait for and that is capturing: the free would become part of that capture.
-    pub(super) fn captured(&self) -> Option<usize> {
-        let others = || self.others.all().into_iter().find(|other| other.captures());
-        if self.stream.captures() {
-            Some(self.stream.raw().addr())
-        } else {
-            others().map(|it| it.raw().addr())
-        }
+    /// Whether a stream that the free has to wait for is capturing.
+    pub(super) fn captures(&self) -> bool {
+        self.stream.captures() || self.others.all().iter().any(|other| other.captures())
+    }
+
+    /// Waits for the work of all these streams, up to the beginning of their captures for those that capture. Nothing
+    /// can use the memory afterwards: a capture does not run it, and custack captures no use of the memory.
+    pub(super) fn wait_outside_captures(&self) {
+        self.stream.wait_outside_capture();
+        self.others.all().iter().for_each(|other| other.wait_outside_capture());
+    }
+
+    /// Refuses to free the memory while a stream that the free has to wait for is capturing: the free would become part
+    /// of that capture.
+    #[inline]
+    pub(super) fn refuse_to_free(&self) -> CudaResult<()> {
+        let what = "free memory in the order of a stream";
+        self.stream.refuse_in_capture(what)?;
+        self.others.all().iter().try_for_each(|other| other.refuse_in_capture(what))
     }
 
     /// Makes the other stream wait for the home's present work, and the free wait for the other stream's work.
@@ -125,8 +126,9 @@ impl Home {
             return Ok(());
         }
         must_be_home(other)?;
-        refuse_capture(&self.stream)?;
-        refuse_capture(other)?;
+        let what = "use memory in a second stream";
+        self.stream.refuse_in_capture(what)?;
+        other.refuse_in_capture(what)?;
         // Made now, because that may fail when the memory is freed.
         other.prepare()?;
         self.stream.before(other)?;
@@ -146,8 +148,9 @@ impl Home {
                 .note(format_args!("to move memory of {here} to a stream of {there}")));
         }
         must_be_home(home)?;
-        refuse_capture(before)?;
-        refuse_capture(home)?;
+        let what = "move memory to another stream";
+        before.refuse_in_capture(what)?;
+        home.refuse_in_capture(what)?;
         home.number()?;
         before.before(home)?;
         self.stream = Arc::clone(home);
@@ -165,7 +168,7 @@ impl Home {
         self.stream.with_pinned(pin, |driver, stream| {
             others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
             // SAFETY: as the caller guarantees.
-            unbroken(driver, || unsafe { driver.mem_free_async(address, stream) })
+            unbroken(driver, &|| unsafe { driver.mem_free_async(address, stream) })
         })
     }
 }

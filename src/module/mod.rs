@@ -18,13 +18,14 @@
 
 mod image;
 mod jit;
+mod kernels;
 mod linker;
 mod load;
-mod parameters;
 mod patterns;
 
 pub(crate) use image::checked;
 pub use jit::{CacheMode, Fallback, JitError, JitLog, JitOptions};
+pub(crate) use kernels::Known;
 pub use linker::{LinkInput, Linker};
 pub use load::LoadingMode;
 
@@ -34,7 +35,7 @@ use crate::driver::ffi::CUmodule;
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
 use crate::sealed::Sealed;
-use parameters::Parameters;
+use kernels::Kernels;
 use std::ffi::CStr;
 use std::fmt;
 use std::io;
@@ -50,7 +51,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Module {
     inner: Resource<CUmodule>,
-    parameters: Parameters,
+    kernels: Kernels,
 }
 
 impl Module {
@@ -101,7 +102,7 @@ impl Module {
     }
 
     fn of(inner: Resource<CUmodule>) -> Module {
-        Module { inner, parameters: Parameters::default() }
+        Module { inner, kernels: Kernels::default() }
     }
 
     /// A variable of the module.
@@ -163,8 +164,8 @@ impl Module {
         &self.inner
     }
 
-    pub(crate) fn parameters(&self) -> &Parameters {
-        &self.parameters
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.kernels
     }
 }
 

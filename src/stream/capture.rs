@@ -2,10 +2,11 @@
 
 use super::Stream;
 use crate::context::captures::{self, Member};
-use crate::context::{Mode, Pin};
+use crate::context::{Pin, restore_mode};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult};
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -97,6 +98,7 @@ impl Stream {
                 _ => Err(CudaError::IllegalState
                     .note(format_args!("to begin a capture in a stream that other code captures"))),
             })?;
+        self.inner.will_capture()?;
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();
         Ok((Member { stream, context: self.context().id(), blocking }, pin))
@@ -152,6 +154,9 @@ fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
 
 /// A guard of this thread's [`CaptureMode`]; dropping it restores the previous mode.
 ///
+/// If guards are not dropped in the reverse order, the mode of the latest one stays until that is dropped, and then the
+/// mode from before all that are gone is restored.
+///
 /// It cannot leave the thread.
 ///
 /// ```
@@ -165,8 +170,24 @@ fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
 /// # Ok::<(), custack::error::CudaError>(())
 /// ```
 pub struct ThreadCaptureMode {
-    mode: Mode<'static>,
+    driver: &'static Driver,
+    number: u64,
+    previous: u32,
     not_send: PhantomData<*const ()>,
+}
+
+/// A guard of this thread that has not been undone.
+#[derive(Debug, Clone, Copy)]
+struct Exchanged {
+    number: u64,
+    previous: u32,
+    /// The guard is dropped, but a later one is not.
+    ended: bool,
+}
+
+thread_local! {
+    /// This thread's guards, the latest last.
+    static EXCHANGED: RefCell<Vec<Exchanged>> = const { RefCell::new(Vec::new()) };
 }
 
 impl ThreadCaptureMode {
@@ -177,14 +198,45 @@ impl ThreadCaptureMode {
     /// Any error of the driver.
     #[doc(alias("cuThreadExchangeStreamCaptureMode", "exchange_capture_mode"))]
     pub fn exchange(mode: CaptureMode) -> CudaResult<ThreadCaptureMode> {
-        let mode = Mode::exchange(driver()?, mode as u32)?;
-        Ok(ThreadCaptureMode { mode, not_send: PhantomData })
+        let driver = driver()?;
+        let previous = driver.thread_exchange_stream_capture_mode(mode as u32)?;
+        let push = |all: &RefCell<Vec<Exchanged>>| {
+            let mut all = all.borrow_mut();
+            let number = all.last().map_or(1, |last| last.number + 1);
+            all.push(Exchanged { number, previous, ended: false });
+            number
+        };
+        // A thread that is ending has no list any more; such a guard has the number 0.
+        let number = EXCHANGED.try_with(push).unwrap_or(0);
+        Ok(ThreadCaptureMode { driver, number, previous, not_send: PhantomData })
     }
 
-    /// The previous mode, which will be restored; `None` if it has no name here.
+    /// The mode that was set before; `None` if it has no name here.
     pub fn previous(&self) -> Option<CaptureMode> {
         let modes = [CaptureMode::Global, CaptureMode::ThreadLocal, CaptureMode::Relaxed];
-        modes.into_iter().find(|mode| *mode as u32 == self.mode.before())
+        modes.into_iter().find(|mode| *mode as u32 == self.previous)
+    }
+
+    /// Ends this guard; returns the mode to restore, or `None` while a later guard lives.
+    fn end(&self, all: &mut Vec<Exchanged>) -> Option<u32> {
+        let own = all.iter_mut().find(|exchanged| exchanged.number == self.number);
+        let Some(own) = own else { return Some(self.previous) };
+        own.ended = true;
+        let mut restored = None;
+        while let Some(last) = all.last().filter(|last| last.ended) {
+            restored = Some(last.previous);
+            all.pop();
+        }
+        restored
+    }
+}
+
+impl Drop for ThreadCaptureMode {
+    fn drop(&mut self) {
+        let end = EXCHANGED.try_with(|all| self.end(&mut all.borrow_mut()));
+        if let Some(mode) = end.unwrap_or(Some(self.previous)) {
+            restore_mode(self.driver, mode);
+        }
     }
 }
 

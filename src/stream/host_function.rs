@@ -61,6 +61,16 @@ impl Stream {
         }
         asked.map(|()| key)
     }
+
+    /// Asks for a call of a function that is promised under this key, even if the owner of the pinned context is gone.
+    #[cfg(feature = "graph")]
+    pub(crate) fn call_promised(&self, key: u64, pin: &crate::context::Pin) -> CudaResult<()> {
+        let ask = |driver: &Driver, stream: Held<'_, CUstream>| {
+            // SAFETY: as in `promise`.
+            unsafe { driver.launch_host_func(stream, Some(call), key as usize as *mut c_void) }
+        };
+        self.inner.with_pinned(pin, ask).unwrap_or(Err(CudaError::ContextIsDestroyed))
+    }
 }
 
 /// Refuses a function that a graph would call at every launch.

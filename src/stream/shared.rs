@@ -4,11 +4,12 @@
 #![allow(unsafe_code)]
 
 use super::mark::destroy_mark;
-use crate::context::{Resource, captures};
-use crate::driver::Driver;
+use crate::context::{Resource, captures, relax};
 use crate::driver::ffi::{CUevent, CUstream};
+use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::NUMBERS;
+use crate::report;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     /// An event for others to wait for; made when first needed. It is only recorded in this stream, so a thread that
     /// finds a later marker than its own waits for more, never for less.
     mark: OnceLock<Box<Resource<CUevent>>>,
+    /// An event that is recorded before the stream begins or joins a capture, if memory is in its order.
+    before_capture: OnceLock<Box<Resource<CUevent>>>,
     /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
 }
@@ -38,7 +41,7 @@ static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
 
 impl Shared {
     pub(super) fn new(stream: Resource<CUstream>) -> Shared {
-        Shared { stream, mark: OnceLock::new(), number: OnceLock::new() }
+        Shared { stream, mark: OnceLock::new(), before_capture: OnceLock::new(), number: OnceLock::new() }
     }
 
     /// The handle of a stream that nothing shares any more.
@@ -95,12 +98,41 @@ impl Shared {
     }
 
     pub(super) fn mark(&self) -> CudaResult<&Resource<CUevent>> {
-        if let Some(mark) = self.mark.get() {
-            return Ok(mark);
+        self.event(&self.mark)
+    }
+
+    fn event<'a>(&self, made: &'a OnceLock<Box<Resource<CUevent>>>) -> CudaResult<&'a Resource<CUevent>> {
+        if let Some(event) = made.get() {
+            return Ok(event);
         }
         let make = |driver: &Driver| driver.event_create(DISABLE_TIMING);
-        let made = Resource::make_in(self.stream.context(), make, destroy_mark)?;
-        Ok(self.mark.get_or_init(|| Box::new(made)))
+        let event = Resource::make_in(self.stream.context(), make, destroy_mark)?;
+        Ok(made.get_or_init(|| Box::new(event)))
+    }
+
+    /// Called before the stream begins or joins a capture: memory in its order that is dropped meanwhile has to wait for
+    /// the present work.
+    pub(super) fn will_capture(&self) -> CudaResult<()> {
+        // Other streams' memory is used in this one only after the mark was made.
+        if self.number.get().is_none() && self.mark.get().is_none() {
+            return Ok(());
+        }
+        self.event(&self.before_capture)?.with_both(&self.stream, Driver::event_record)
+    }
+
+    /// Waits for the stream's work, up to the beginning of its capture if it captures.
+    pub(crate) fn wait_outside_capture(&self) {
+        let Ok(driver) = driver() else { return };
+        let _relaxed = relax(driver);
+        let waited = match (self.captures(), self.before_capture.get()) {
+            (true, Some(event)) => event.with_retiring(Driver::event_synchronize),
+            // Other code began the capture, and waiting for the stream would break it.
+            (true, None) => None,
+            (false, _) => self.stream.with_retiring(Driver::stream_synchronize),
+        };
+        if let Some(Err(error)) = waited {
+            report::debug(format_args!("waiting to free memory: {error}"));
+        }
     }
 
     /// Makes the event that others wait for.
@@ -131,6 +163,12 @@ impl Shared {
             // So this thread waits for it.
             self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(())).map_err(|_| error)
         })
+    }
+
+    /// Refuses what the stream's capture would make part of its graph; `what` is what was asked.
+    #[inline]
+    pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
+        captures::refuse_in(self.stream.raw().addr(), what)
     }
 
     /// Whether the stream is capturing. Then nothing can be freed in its order, and the graph owns what is allocated.

@@ -246,19 +246,34 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
 #[test]
 fn destructors_leave_the_note_as_it_is() {
     use custack::driver::instrument::{When, fail};
+    use custack::graph::{Graph, InstantiateFlags};
+    use custack::library::Library;
     use custack::memory::DeviceBuffer;
+    use custack::module::JitOptions;
     use custack::stream::{Stream, StreamFlags};
     run(|| {
         let ctx = crate::harness::pushed();
-        let error = Device::get_device(99).unwrap_err();
-        let noted = error.to_string();
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
         let buffer = DeviceBuffer::from_slice(&[1u8]).unwrap();
         let (a, b) = (crate::harness::parked(), crate::harness::parked());
+        let mut graph = Graph::new(&ctx).unwrap();
+        let executable = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        let library = Library::load(crate::module::KERNELS.as_bytes(), &JitOptions::new()).unwrap();
+        let error = Device::get_device(99).unwrap_err();
+        let noted = error.to_string();
         fail(Some("cuStreamDestroy_v2"), 1, 101, When::Before);
         drop(stream);
         fail(Some("cuMemFree_v2"), 1, 719, When::Before);
         drop(buffer);
+        for (function, thing) in [
+            ("cuGraphExecDestroy", Box::new(executable) as Box<dyn std::any::Any>),
+            ("cuGraphDestroy", Box::new(graph)),
+            ("cuLibraryUnload", Box::new(library)),
+        ] {
+            assert!(fail(Some(function), 1, 719, When::Before));
+            drop(thing);
+            assert_eq!(error.to_string(), noted, "{function}");
+        }
         fail(Some("cuCtxPopCurrent_v2"), 1, 101, When::After);
         drop(a.enter().unwrap());
         fail(Some("cuCtxDestroy_v2"), 1, 101, When::After);

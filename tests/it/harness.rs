@@ -34,11 +34,10 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     let before = (instrument::contexts_alive(), instrument::primary_retains());
     on_fresh_thread(test);
     wait_until_retired().unwrap();
-    assert_eq!(
-        (instrument::contexts_alive(), instrument::primary_retains()),
-        before,
-        "contexts, retains left over"
-    );
+    let after = (instrument::contexts_alive(), instrument::primary_retains());
+    // Fewer are left if what a launch of an earlier test used has gone only now.
+    let left_over = after.0 > before.0 || after.1 > before.1;
+    assert!(!left_over, "contexts, retains left over: {after:?}, and {before:?} before");
 }
 
 #[track_caller]

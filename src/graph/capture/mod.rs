@@ -10,7 +10,7 @@ use super::node::Nodes;
 use super::{EdgeData, Graph, GraphExec, InstantiateFlags, Node};
 use crate::context::captures;
 use crate::driver::Driver;
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::stream::{CaptureMode, Stream};
 use running::{Ended, Lent, Running, discard, end};
 use std::cell::RefCell;
@@ -69,8 +69,7 @@ impl Stream {
     ///
     /// The capture ends before this returns, even after an error or a panic. While it is in progress, calls that cannot
     /// be part of a graph are forbidden, to the threads that the mode says ([`CaptureMode`]); custack refuses such a
-    /// call, so that it does not break the capture. What is dropped meanwhile is destroyed at once, as usual, but for memory
-    /// in the order of a capturing stream, which is freed when the capture has ended.
+    /// call, so that it does not break the capture. What is dropped meanwhile is destroyed at once, as usual.
     ///
     /// The work of another stream is captured if that stream [waits](Self::wait_event) for an event of this one; this
     /// one must wait for the other before the end. [`Capture::fork`] does both.
@@ -109,17 +108,17 @@ impl Stream {
         let mut running = Running::begin(self, mode, Location::caller(), None)?;
         let nodes = RefCell::new(Nodes::new());
         let result = f(&Capture { stream: running.stream, nodes: &nodes, not_send: PhantomData });
-        let detail = result.err().and_then(CudaError::detail);
+        let _note = result.is_err().then(keep_note);
         let ended = running.end();
         match (result, ended) {
             (Ok(()), Ok(Ended { graph, pins })) => {
                 let graph = Graph::of(graph, nodes.into_inner(), pins);
-                graph.usable().map(|()| graph)
+                graph.owned.usable().map(|()| graph)
             }
             (Ok(()), Err(error)) => Err(error),
             (Err(error), ended) => {
                 ended.into_iter().for_each(discard);
-                Err(again(error, detail))
+                Err(error)
             }
         }
     }
@@ -142,18 +141,15 @@ impl Stream {
         f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         let after = graph.nodes.find_after(after)?;
-        graph.pin(self.context())?;
+        graph.owned.pin(self.context())?;
         let running = Running::begin(self, mode, Location::caller(), Some((graph, &after)))?;
         let nodes = std::mem::replace(&mut graph.nodes, Nodes::new());
         let mut lent = Lent { graph, nodes: RefCell::new(nodes), running };
         let stream = lent.running.stream;
         let result = f(&Capture { stream, nodes: &lent.nodes, not_send: PhantomData });
-        let detail = result.err().and_then(CudaError::detail);
+        let _note = result.is_err().then(keep_note);
         let ended = lent.end();
-        match result {
-            Ok(()) => ended,
-            Err(error) => Err(again(error, detail)),
-        }
+        result.and(ended)
     }
 
     /// Like [`capture`](Self::capture), and instantiates the graph.
@@ -218,14 +214,6 @@ impl Stream {
             }
         };
         let graph = Graph::of(ended.graph, Nodes::new(), ended.pins);
-        graph.usable().map(|()| graph)
-    }
-}
-
-/// The error again, with its note.
-fn again(error: CudaError, detail: Option<String>) -> CudaError {
-    match detail {
-        Some(detail) => error.note(format_args!("{detail}")),
-        None => error,
+        graph.owned.usable().map(|()| graph)
     }
 }

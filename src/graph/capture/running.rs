@@ -4,7 +4,7 @@ use crate::context::Pin;
 use crate::context::captures::{self, Forbids};
 use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
 use crate::driver::{Driver, Held, take_what_broke};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::graph::Graph;
 use crate::graph::node::Nodes;
 use crate::report;
@@ -67,6 +67,7 @@ impl Drop for Running<'_> {
         if self.ended {
             return;
         }
+        let _note = keep_note();
         match self.end() {
             Ok(ended) => discard(ended),
             Err(error) => report::debug(format_args!("a capture that a panic has left is ended: {error}")),
@@ -75,7 +76,7 @@ impl Drop for Running<'_> {
 }
 
 pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResult<Ended> {
-    let captures::Over { which, pins, .. } = over;
+    let captures::Over { which, pins } = over;
     let Some(pin) = pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
         false => driver.end_capture(stream),
@@ -140,13 +141,15 @@ impl Lent<'_, '_> {
         std::mem::swap(&mut self.graph.nodes, self.nodes.get_mut());
         match result {
             Ok(ended) => {
-                self.graph.pins.extend(ended.pins.into_iter().skip(1));
-                self.graph.usable()
+                self.graph.owned.add_pins(ended.pins);
+                self.graph.owned.usable()
             }
             Err(error) => {
                 // The driver destroys the graph of a broken capture.
                 let broken = (900..=908).contains(&error.code()) || error == CudaError::ContextIsDestroyed;
-                self.graph.spent = broken;
+                if broken {
+                    self.graph.owned.spend();
+                }
                 Err(error)
             }
         }
@@ -157,6 +160,7 @@ impl Drop for Lent<'_, '_> {
     /// After a panic.
     fn drop(&mut self) {
         if !self.running.ended {
+            let _note = keep_note();
             let _ = self.end();
         }
     }

@@ -4,11 +4,11 @@
 #![allow(unsafe_code)]
 
 use super::running::refuse_captured;
-use super::{Capture, Dependencies, Recordable, again};
+use super::{Capture, Dependencies, Recordable};
 use crate::context::UnownedContext;
 use crate::driver::ffi::{CUgraph, CUstream};
 use crate::driver::{Driver, Held};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::event::{Event, EventFlags};
 use crate::graph::kept::Kept;
 use crate::graph::{EdgeData, Node};
@@ -24,7 +24,7 @@ impl Capture<'_> {
     /// dropped.
     #[doc(alias = "cuGraphRetainUserObject")]
     pub fn keep(&self, value: impl Send + 'static) -> CudaResult<()> {
-        self.with_graph(|driver, _, graph| Kept::by(driver, graph, value).map(|_| ()))
+        self.with_graph(|driver, _, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
 
     /// Captures a function, which is called at every launch, on a thread of the driver, where every driver call is
@@ -87,12 +87,9 @@ impl Capture<'_> {
         other.wait_event(&forks, StreamWaitEventFlags::DEFAULT)?;
         let mut joining = Joining { origin: self.stream, fork: other, joins, joined: false };
         let result = f(&Capture { stream: joining.fork, nodes: self.nodes, not_send: PhantomData });
-        let detail = result.err().and_then(CudaError::detail);
+        let _note = result.is_err().then(keep_note);
         let joined = joining.join();
-        match result {
-            Ok(()) => joined,
-            Err(error) => Err(again(error, detail)),
-        }
+        result.and(joined)
     }
 
     /// What the stream's next work will depend on.
@@ -170,6 +167,7 @@ impl Drop for Joining<'_> {
     /// After a panic.
     fn drop(&mut self) {
         if !self.joined {
+            let _note = keep_note();
             let _ = self.join();
         }
     }

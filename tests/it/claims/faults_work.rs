@@ -242,13 +242,15 @@ const OPERATIONS: [(&str, Operation); 33] = [
         exec.set_child(&mut parent, inner, &mut clone)?;
         parent.child(inner).map(drop)
     }),
-    ("an executable that is changed", || {
-        let context = stream()?.context().clone();
-        let mut graph = Graph::new(&context)?;
+    ("an executable graph that is changed", || {
+        let stream = stream()?;
+        let mut graph = Graph::new(stream.context())?;
         let node = graph.add_host_func(&[], || {})?;
         let mut exec = graph.instantiate(InstantiateFlags::AUTO_FREE_ON_LAUNCH)?;
         exec.set_host_func(&mut graph, node, || {})?;
         exec.flags()?;
+        exec.launch(&stream)?;
+        stream.synchronize()?;
         exec.update(&mut graph).map_err(|refused| refused.error)
     }),
     ("a module with options", || {
@@ -300,7 +302,7 @@ fn nothing_is_lost_where_the_driver_fails() {
             // What a launch uses goes some time after the launch is over.
             let settled = |expected: (usize, usize)| {
                 let begun = Instant::now();
-                while left() != expected && begun.elapsed().as_secs() < 1 {
+                while left() != expected && begun.elapsed().as_secs() < 10 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 left()
@@ -325,7 +327,12 @@ fn nothing_is_lost_where_the_driver_fails() {
                     before.set(left());
                 }
                 assert_eq!(operation(), Ok(()), "{name} again after {fault}");
-                assert_eq!(settled(before.get()), before.get(), "{name} again after {fault}");
+                let (now, was) = (settled(before.get()), before.get());
+                if (said_gone || not_done) && now.0 <= was.0 && now.1 <= was.1 {
+                    // On a busy machine what a launch used may have gone only now.
+                    before.set(now);
+                }
+                assert_eq!(now, before.get(), "{name} again after {fault}");
             });
         }
         drain();
@@ -335,9 +342,10 @@ fn nothing_is_lost_where_the_driver_fails() {
 type Making = fn(&UnownedContext) -> CudaResult<()>;
 
 /// What can be made in a context that need not be current.
-const MADE: [(&str, Making); 11] = [
+const MADE: [(&str, Making); 12] = [
     ("a stream", |ctx| ctx.create_stream(StreamFlags::NON_BLOCKING, None).map(|_| ())),
     ("an event", |ctx| ctx.create_event(EventFlags::DEFAULT).map(|_| ())),
+    ("a graph", |ctx| ctx.create_graph().map(|_| ())),
     ("a module", |ctx| ctx.load_module(KERNELS.as_bytes()).map(|_| ())),
     ("a device buffer", |ctx| ctx.device_buffer(&[1u8]).map(|_| ())),
     ("an uninitialised one", |ctx| unsafe { ctx.device_buffer_uninitialized::<u32>(4) }.map(|_| ())),

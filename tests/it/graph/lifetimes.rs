@@ -128,6 +128,33 @@ fn graphs_dropped_in_host_functions_and_on_other_threads_are_destroyed() {
 }
 
 #[test]
+fn a_retired_graph_that_the_driver_still_refuses_to_destroy_is_not_retired_for_ever() {
+    /// Makes the next attempt to destroy a graph fail, on the thread that drops this.
+    struct Refusal;
+    impl Drop for Refusal {
+        fn drop(&mut self) {
+            assert!(instrument::fail(Some("cuGraphDestroy"), 1, 800, When::Before));
+        }
+    }
+    if !is_simulated() {
+        let why = "the NVIDIA driver drops what a graph keeps on a thread of its own";
+        return crate::harness::skip("a_retired_graph_that_the_driver_still_refuses_to_destroy", why);
+    }
+    run_alone(|| {
+        let ctx = pushed();
+        let stream = stream();
+        let (mut first, second) = (Graph::new(&ctx).unwrap(), Graph::new(&ctx).unwrap());
+        first.keep(Refusal).unwrap();
+        let ((), calls) = instrument::during_on_all_threads(|| {
+            stream.add_callback(Box::new(move |_| drop((first, second)))).unwrap();
+            stream.synchronize().unwrap();
+            wait_until_retired().unwrap();
+        });
+        assert_eq!(calls.of("cuGraphDestroy"), 2, "one attempt for each");
+    });
+}
+
+#[test]
 fn a_graph_whose_destroying_failed_is_spent() {
     run(|| {
         let ctx = pushed();

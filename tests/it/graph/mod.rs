@@ -6,6 +6,7 @@
 mod exec;
 mod in_flight;
 mod kept;
+mod later;
 mod lifetimes;
 mod update;
 
@@ -198,6 +199,20 @@ fn keys_are_of_one_graph_and_of_nodes_that_are_there() {
         assert_eq!(graph.nodes(), Ok(vec![]));
         // A node that is added where one was is another.
         assert_ne!(graph.add_empty(&[]).unwrap(), node);
+    });
+}
+
+#[test]
+fn a_context_makes_graphs_of_its_own_whatever_is_current() {
+    run(|| {
+        let (ctx, _other) = (parked(), pushed());
+        let (graph, calls) = custack::driver::instrument::during(|| ctx.create_graph());
+        let mut graph = graph.unwrap();
+        assert_eq!((calls.to_string().as_str(), graph.context()), ("cuGraphCreate", &ctx.get_unowned()));
+        graph.add_empty(&[]).unwrap();
+        let handle = ctx.get_unowned();
+        drop((graph, ctx));
+        assert_eq!(handle.create_graph().unwrap_err(), CudaError::ContextIsDestroyed);
     });
 }
 

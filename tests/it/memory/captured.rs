@@ -5,6 +5,7 @@
 
 use crate::harness::{device, pushed, run, run_alone};
 use crate::stream::stream;
+use custack::context::wait_until_retired;
 use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::graph::{FillParams, Graph, InstantiateFlags};
@@ -73,7 +74,7 @@ fn memory_of_a_graph_is_in_what_a_stream_captures_into_it() {
 }
 
 #[test]
-fn memory_that_is_dropped_while_its_home_captures_is_freed_when_that_is_over() {
+fn memory_that_is_dropped_while_its_home_captures_is_no_node_and_freed_soon_after() {
     run_alone(|| {
         let _ctx = pushed();
         let pool = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
@@ -96,6 +97,7 @@ fn memory_that_is_dropped_while_its_home_captures_is_freed_when_that_is_over() {
                 })
                 .unwrap();
             assert_eq!(graph.nodes(), Ok(vec![]), "{mode:?}");
+            wait_until_retired().unwrap();
             assert_eq!(pool.usage().unwrap().used, 0, "{mode:?}");
             drop(make(&home));
         }
@@ -138,6 +140,7 @@ fn memory_that_is_dropped_while_its_home_captures_is_freed_after_the_work_before
             capturing.synchronize().unwrap();
             home.synchronize().unwrap();
             assert_eq!((graph.nodes(), &seen[..]), (Ok(vec![]), &[7; 4][..]), "also used elsewhere: {also}");
+            wait_until_retired().unwrap();
             assert_eq!(pool.usage().unwrap().used, 0);
         }
     });

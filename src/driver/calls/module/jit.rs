@@ -102,15 +102,37 @@ pub(super) fn complaint(log: &[u8]) -> Option<String> {
     let log = text(log);
     let says_nothing = ["Ptx assembly aborted due to errors", "Binary format for key="];
     let lines = log.lines().filter(|line| !says_nothing.iter().any(|text| line.contains(text)));
-    let lines = lines.map(|line| {
-        let line = line.trim_start_matches("ptxas").trim_start().trim_start_matches("application ptx input,");
-        line.split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .replace(" : ", ": ")
-            .replace("; error: ", ": ")
-            .replace("; fatal: ", ": ")
-    });
-    let text = lines.filter(|line| !line.is_empty()).take(5).collect::<Vec<_>>().join("; ");
+    let mut text = String::new();
+    for line in lines.map(sentence).filter(|line| !line.is_empty()).take(5) {
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text.push_str(&line);
+    }
     (!text.is_empty()).then_some(text)
+}
+
+/// A line of the log without its columns: `line 7; error   : what` becomes `line 7: what`.
+fn sentence(line: &str) -> String {
+    let line = line.trim_start_matches("ptxas").trim_start().trim_start_matches("application ptx input,");
+    let mut text = String::new();
+    for word in line.split_whitespace() {
+        match word {
+            ":" => text.push(':'),
+            "error:" | "fatal:" if text.ends_with(';') => {
+                text.pop();
+                text.push(':');
+            }
+            "error" | "fatal" if text.ends_with(';') => {
+                text.pop();
+            }
+            _ => {
+                if !text.is_empty() {
+                    text.push(' ');
+                }
+                text.push_str(word);
+            }
+        }
+    }
+    text
 }

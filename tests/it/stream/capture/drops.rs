@@ -183,3 +183,35 @@ fn what_a_capture_keeps_is_destroyed_when_nothing_can_use_it() {
         wait_until_retired().unwrap();
     });
 }
+
+#[test]
+fn memory_in_stream_order_that_is_dropped_in_a_capture_waits_for_the_work_before_it() {
+    run_alone(|| {
+        instrument::enable();
+        let _ctx = pushed();
+        let (mut home, other) = (stream(), stream());
+        let frees = || instrument::calls_of_all_threads().of("cuMemFree_v2");
+        for used_in_another in [false, true] {
+            let before = frees();
+            let memory = DeviceBuffer::from_slice_in(&[1u32; 1024], &home).unwrap();
+            if used_in_another {
+                memory.also_used_in(&other).unwrap();
+            }
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            let user = if used_in_another { &other } else { &home };
+            user.launch_host_func(move || wait.recv().unwrap_or_default()).unwrap();
+            let graph = home.capture(CaptureMode::Global, |capture| {
+                something(capture)?;
+                drop(memory);
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                assert_eq!(frees(), before, "used in another stream: {used_in_another}");
+                go.send(()).unwrap();
+                wait_until_retired()?;
+                assert_eq!(frees(), before + 1);
+                assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                Ok(())
+            });
+            assert_eq!(graph.unwrap().nodes().unwrap().len(), 1);
+        }
+    });
+}

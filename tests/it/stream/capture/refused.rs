@@ -220,6 +220,23 @@ fn a_threads_mode_is_restored_after_a_panic_too() {
 }
 
 #[test]
+fn a_threads_mode_is_restored_in_whatever_order_its_guards_are_dropped() {
+    run(|| {
+        let _ctx = pushed();
+        let now = || ThreadCaptureMode::exchange(CaptureMode::Relaxed).unwrap().previous();
+        let modes = [CaptureMode::ThreadLocal, CaptureMode::Relaxed, CaptureMode::ThreadLocal];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut guards = modes.map(|mode| Some(ThreadCaptureMode::exchange(mode).unwrap()));
+            for dropped in order {
+                guards[dropped] = None;
+                let latest = guards.iter().rposition(Option::is_some);
+                assert_eq!(now(), Some(latest.map_or(CaptureMode::Global, |at| modes[at])), "{order:?}");
+            }
+        }
+    });
+}
+
+#[test]
 fn events_of_a_capture_are_not_asked_while_it_is_in_progress() {
     run(|| {
         let _ctx = pushed();

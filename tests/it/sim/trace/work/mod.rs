@@ -29,12 +29,12 @@ mod corpus;
 mod functions;
 mod generate;
 mod language;
+mod live;
 mod marshal;
 mod play;
 mod world;
 
-use super::shrink::shrink;
-use super::{asked, compare_in_processes, divergence, simulated};
+use super::{asked, divergence, simulated};
 use crate::harness::{is_simulated, run_alone, start};
 use generate::generate;
 use language::{Step, Trace};
@@ -236,82 +236,6 @@ static PLAYED: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
 
 fn length(seed: u64) -> usize {
     [8, 15, 25, 40][seed as usize % 4]
-}
-
-/// Compares the NVIDIA driver with the simulated one, live, on traces from new seeds, in several processes.
-#[test]
-#[ignore = "started by hand on a machine with a GPU; see tests/README.md"]
-fn compare() {
-    compare_in_processes(
-        "sim::trace::work::compare_batch",
-        "CUSTACK_WORK_SEED",
-        asked("CUSTACK_WORK_PROCESSES", 8),
-    );
-}
-
-/// One process of [`compare`].
-#[test]
-#[ignore = "started by `compare`"]
-fn compare_batch() {
-    assert!(!is_simulated(), "set CUSTACK_DRIVER=cuda on a machine with a GPU");
-    let (first, count) = (asked("CUSTACK_WORK_SEED", 1), asked("CUSTACK_WORK_COUNT", 900));
-    let until = Instant::now() + Duration::from_secs(asked("CUSTACK_WORK_SECONDS", 300));
-    let (real, simulated) = (start().table(), simulated());
-    let (on_real, on_sim) = (Player::new(real), Player::new(&simulated));
-    let (mut traces, mut calls, mut divergences) = (0, 0, 0);
-    for seed in first..first + count {
-        if Instant::now() > until {
-            println!("seeds {first}..{seed}: stopped by the clock");
-            break;
-        }
-        let trace = generate(seed, length(seed));
-        let of_real = on_real.play(&trace, None, |_, _| {});
-        let of_sim = on_sim.play(&trace, Some(&of_real), |_, _| {});
-        traces += 1;
-        calls += of_real.iter().map(|outcome| compared(outcome)).sum::<u64>();
-        if let Some(at) = divergence(&of_real, &of_sim) {
-            divergences += 1;
-            println!(
-                "seed {seed} differs at step {at}: {:?}\n  real {:?}\n  sim  {:?}",
-                trace.steps.get(at),
-                of_real.get(at),
-                of_sim.get(at)
-            );
-            if asked("CUSTACK_WORK_SHRINK", 0) == 1 {
-                let steps = shrink(&trace.steps[..trace.steps.len().min(at + 1)], |steps| {
-                    let trace = Trace { steps: steps.to_vec() };
-                    let of_real = on_real.play(&trace, None, |_, _| {});
-                    let of_sim = on_sim.play(&trace, Some(&of_real), |_, _| {});
-                    Instant::now() < until && divergence(&of_real, &of_sim).is_some()
-                });
-                let trace = Trace { steps };
-                let outcomes = on_real.play(&trace, None, |_, _| {});
-                println!(
-                    "seed {seed} shrunk to:\n{}",
-                    corpus::write(&format!("seed {seed}, short"), &trace, &outcomes)
-                );
-            }
-        }
-        if traces % 200 == 0 {
-            println!("seed {seed}: {traces} traces, {calls} calls, {divergences} divergences");
-        }
-    }
-    println!(
-        "compared: seeds {first}..{}, {traces} traces, {calls} calls, {divergences} divergences",
-        first + count
-    );
-    on_real.end();
-    on_sim.end();
-    assert_eq!(divergences, 0);
-}
-
-/// How many calls' answers an outcome has: the step's own, what is current, and what the stream says of its capture.
-fn compared(outcome: &str) -> u64 {
-    match outcome {
-        outcome if outcome.starts_with("left out") => 0,
-        outcome if outcome.contains(" k") => 3,
-        _ => 2,
-    }
 }
 
 /// Plays new traces on the driver that runs, in several processes, and writes each step and what it answered to
