@@ -232,7 +232,9 @@ fn contexts_make_what_those_of_other_crates_make_under_the_names_of_the_table() 
             library.kernel(c"sum").unwrap().function_in(ctx).unwrap();
         }
 
-        assert_eq!(call!(seen, Graph::new(ctx)).unwrap().context(), ctx);
+        let graphs = [call!(seen, UnownedContext::create_graph(ctx)), call!(seen, Graph::new(ctx))];
+        assert!(graphs.iter().all(|graph| graph.as_ref().unwrap().context() == ctx));
+        drop(graphs);
         let priorities = call!(seen, UnownedContext::stream_priority_range(ctx)).unwrap();
         let stream =
             call!(seen, UnownedContext::create_stream(ctx, StreamFlags::NON_BLOCKING, Some(-99))).unwrap();

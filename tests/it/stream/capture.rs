@@ -329,7 +329,7 @@ fn what_would_join_a_stream_to_a_capture_unseen_is_refused_and_breaks_nothing() 
             assert_eq!(copied, Err(unsupported));
             assert_eq!(plain.copy_from(&ordered), Err(unsupported));
             assert_eq!(ordered.copy_from(&plain), Err(unsupported));
-            // By hand it is not freed, and is as it was; after its destructor it is freed when the capture is over.
+            // By hand it is not freed, and is as it was; a destructor has it freed soon after.
             let (error, back) = DeviceBuffer::drop(shared).unwrap_err();
             assert_eq!((error, back.len()), (unsupported, 1));
             drop(back);
