@@ -52,11 +52,13 @@ fn all_that_a_graph_kept_is_destroyed_after_its_launch_in_flight_and_nothing_is_
             let home = stream();
             let ordered = DeviceBuffer::from_slice_in(&[7u32; 4], &home).unwrap();
             let plain = DeviceBuffer::from_slice(&[1u32; 4]).unwrap();
+            // The driver changes no copy to memory of a pool, so that is only kept.
+            let second = DeviceBuffer::from_slice(&[7u32; 4]).unwrap();
             home.synchronize().unwrap();
             let mut graph = Graph::new(&ctx).unwrap();
             let (first, go) = waiting(&mut graph);
             let at = |buffer: &DeviceBuffer<u32>| Place::Device(buffer.as_ptr() as u64);
-            let (there, source) = (Place::Device(out.as_device_ptr().as_raw() as u64), at(&ordered));
+            let (there, source) = (Place::Device(out.as_device_ptr().as_raw() as u64), at(&second));
             let copied =
                 unsafe { graph.add_copy(&[first], &CopyParams::bytes(at(&plain), there, 16), plain) }
                     .unwrap();
@@ -69,7 +71,7 @@ fn all_that_a_graph_kept_is_destroyed_after_its_launch_in_flight_and_nothing_is_
             let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
             exec.set_host_func(&mut graph, last, counts).unwrap();
             let other_source = CopyParams::bytes(source, there, 16);
-            unsafe { exec.set_copy(&mut graph, copied, &other_source, (ordered, home)) }.unwrap();
+            unsafe { exec.set_copy(&mut graph, copied, &other_source, (ordered, second, home)) }.unwrap();
             exec.launch(&launching).unwrap();
             drop(graph);
             drop(exec);

@@ -94,6 +94,9 @@ fn a_graph_that_is_built_of_kernels_has_none_either() {
     });
 }
 
+// A driver may call the host functions of all contexts on one thread. So a test whose function waits runs alone if it waits
+// for the retirement thread, which may be destroying another test's context, whose functions would have to come first.
+
 /// An executable in which the kernel of a node was set later, after a node that waits for a word. The value is kept for
 /// the kernel.
 fn set_later(ctx: &custack::context::Context) -> (GraphExec, Sender<()>, Arc<AtomicUsize>) {
@@ -114,7 +117,7 @@ fn set_later(ctx: &custack::context::Context) -> (GraphExec, Sender<()>, Arc<Ato
 
 #[test]
 fn what_is_kept_later_goes_with_the_last_launch_whoever_waits_for_it() {
-    run(|| {
+    run_alone(|| {
         let ctx = pushed();
         let (a, b) = (stream(), stream());
         let (mut exec, go, value) = set_later(&ctx);
@@ -136,7 +139,7 @@ fn what_is_kept_later_goes_with_the_last_launch_whoever_waits_for_it() {
 
 #[test]
 fn what_is_kept_later_is_dropped_at_once_where_no_launch_can_use_it() {
-    run(|| {
+    run_alone(|| {
         let ctx = pushed();
         let stream = stream();
         let (exec, _go, value) = set_later(&ctx);
@@ -226,7 +229,7 @@ fn an_executable_that_is_dropped_in_a_capture_lets_go_of_what_it_kept_and_breaks
 #[test]
 fn launches_in_streams_of_several_contexts_and_default_streams_are_waited_for() {
     use custack::stream::{LegacyStream, PerThreadStream};
-    run(|| {
+    run_alone(|| {
         let (ctx, other) = (pushed(), parked());
         let there = other.scoped(|_| Ok(stream())).unwrap();
         let legacy = LegacyStream::of(&ctx);
