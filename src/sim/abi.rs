@@ -39,6 +39,14 @@ pub(super) fn forbidden(function: &str) -> CUresult {
     call(|machine| machine.forbidden(function))
 }
 
+/// The status with which a capture forbids to unload this, or 0. That it is NULL is another refusal, which comes first.
+pub(super) fn forbidden_to_unload(handle: usize) -> CUresult {
+    if handle == 0 {
+        return CUDA_SUCCESS;
+    }
+    call(|machine| machine.may_wait())
+}
+
 /// Calls a function of the program's.
 pub(super) fn call_host_function(function: CUhostFn, data: usize) {
     if let Some(function) = function {

@@ -22,7 +22,9 @@
 //!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for,
 //!   once it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches
 //!   memory before its allocation or after its free, in the order of the streams, fails, and the log says so, where a
-//!   GPU reads and writes what happens to be there. Kinds of pools for other processes or on the host are refused.
+//!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
+//!   on an H200. Pools of managed memory and of the host's have their own rules of access; fills and copies reach the
+//!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
@@ -35,7 +37,8 @@
 //!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. Loading a module with an
 //!   unsupported instruction fails with `NotSupported`, and the log names the instruction. A kernel that accesses
 //!   invalid addresses, is misaligned, or traps leaves its context in the error that the device would leave. What a
-//!   kernel says of the size of its blocks and clusters is enforced.
+//!   kernel says of the size of its blocks and clusters is enforced. How many blocks run at once is counted with the
+//!   shared memory that a multiprocessor splits off its cache, as the kernel's carveout or cache configuration asks.
 //! * Libraries, which are of no context: modules in each context that uses them, managed variables in common,
 //!   attributes of kernels on each device. Code that does not compile loads, and its first use returns the error, as on
 //!   an H200.

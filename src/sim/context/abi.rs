@@ -4,7 +4,7 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work, wait_for_work};
+use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_work};
 use crate::sim::device::{SM_COUNT, multiprocessors};
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong};
@@ -71,20 +71,21 @@ c_abi! {
     fn cuCtxSetFlags(flags: c_uint) { call(|m| m.set_flags(flags)) }
     fn cuCtxGetId(context: CUcontext, id: *mut c_ulonglong) { give_first(id, |m| m.id(handle(context))) }
     fn cuCtxSynchronize() {
-        let status = call(|m| m.top().and_then(|current| m.may_wait_for(current)));
-        if status != CUDA_SUCCESS {
-            return status;
-        }
-        wait_for_current_work();
-        call(|m| m.synchronize(0))
+        cuCtxSynchronize_v2(std::ptr::null_mut())
     }
     fn cuCtxSynchronize_v2(context: CUcontext) {
-        let status = call(|m| m.may_wait_for(handle(context)));
+        let mut which = handle(context);
+        let status = call(|m| {
+            if which == 0 {
+                which = m.top()?;
+            }
+            m.may_wait_for(which)
+        });
         if status != CUDA_SUCCESS {
             return status;
         }
-        wait_for_work(handle(context));
-        call(|m| m.synchronize(handle(context)))
+        wait_for_work(which);
+        call(|m| m.synchronize(which))
     }
     fn cuCtxGetLimit(value: *mut usize, limit: c_uint) { give(value, |m| m.limit(!value.is_null(), limit)) }
     fn cuCtxSetLimit(limit: c_uint, value: usize) { call(|m| m.set_limit(limit, value)) }

@@ -5,6 +5,7 @@
 
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, wait_then};
+use crate::sim::machine::*;
 use std::os::raw::c_uint;
 
 c_abi! {
@@ -33,6 +34,9 @@ c_abi! {
         give(event, |m| m.open_ipc_event(handle.reserved).map(|handle| handle as CUevent))
     }
     fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent) {
+        if millis.is_null() {
+            return call(|m| m.refuse(INVALID_HANDLE, "the pointer for the time is NULL"));
+        }
         give(millis, |m| m.elapsed(start.addr(), end.addr()))
     }
 }

@@ -6,7 +6,7 @@ mod ipc;
 use super::graph::Operation;
 use super::machine::*;
 use super::memory;
-use super::stream::{CAPTURED_EVENT, Captured, ILLEGAL_STATE, Moment, NOT_READY, Queue};
+use super::stream::{Captured, ILLEGAL_STATE, Moment, NOT_READY, Queue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,26 +71,27 @@ impl Machine {
         let to = self.stream_of(stream)?;
         let captures = self.capturing(stream)?;
         let event = self.event_of(handle)?;
-        if to.context != event.context {
-            return self
-                .refuse(INVALID_HANDLE, "an event can only be recorded in streams of its own context");
-        }
         if flags & !EXTERNAL != 0 {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a record"));
         }
+        // An external record is of any context.
         match (captures, flags) {
             (true, EXTERNAL) => return self.record(stream, Operation::Record(handle)),
-            (true, _) => {
-                let captured = self.captured_event(stream);
-                if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
-                    event.captured = captured;
-                }
-                return Ok(());
-            }
             (false, EXTERNAL) => {
                 return self.refuse(ILLEGAL_STATE, "an external record is of a stream that captures");
             }
             _ => {}
+        }
+        if to.context != event.context {
+            return self
+                .refuse(INVALID_HANDLE, "an event can only be recorded in streams of its own context");
+        }
+        if captures {
+            let captured = self.captured_event(stream);
+            if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
+                event.captured = captured;
+            }
+            return Ok(());
         }
         let moment = Arc::new(Moment::default());
         let comes = Arc::clone(&moment);
@@ -110,10 +111,10 @@ impl Machine {
         if handle == 0 {
             return self.refuse(INVALID_HANDLE, "the event is NULL");
         }
-        self.may_wait_for(context)?;
         if self.event_of(handle)?.context != context {
             return self.refuse(INVALID_HANDLE, "an event is recorded in its own context");
         }
+        self.may_wait_for(context)?;
         let moment = Arc::new(Moment::default());
         self.set_moment(handle, Arc::clone(&moment));
         let queues = self.work_of(context);
@@ -132,10 +133,7 @@ impl Machine {
         self.named_and_living(context)?;
         self.may_wait_for(context)?;
         let event = self.event_of(handle)?;
-        if let Some(captured) = &event.captured {
-            self.is_live(captured)?;
-            return self.refuse(CAPTURED_EVENT, "a context waits for no event of a capture");
-        }
+        self.is_real(event.captured.as_ref(), true)?;
         let Some(moment) = event.moment.filter(|moment| moment.time().is_none()) else { return Ok(()) };
         for queue in self.work_of(context) {
             let moment = Arc::clone(&moment);
@@ -185,7 +183,8 @@ impl Machine {
         let found = self.event_of(event);
         let found = self.breaks_capture(stream, found)?;
         if let (Some(captured), EXTERNAL) = (&found.captured, flags) {
-            self.is_live(captured)?;
+            let live = self.is_live(captured);
+            self.breaks_capture(stream, live)?;
         }
         match (captures, flags) {
             (true, EXTERNAL) => return self.record(stream, Operation::Wait(event)),
@@ -208,16 +207,23 @@ impl Machine {
         Ok(())
     }
 
+    /// An event that a time can be measured from or to, and when it came. All of the first event is checked before the
+    /// second one is looked at.
+    fn timed(&mut self, handle: usize) -> Answer<(Handle, Arc<Moment>)> {
+        let event = self.event_of(handle)?;
+        self.is_real(event.captured.as_ref(), false)?;
+        match event.moment.filter(|_| event.flags & DISABLE_TIMING == 0) {
+            Some(moment) => Ok((event.context, moment)),
+            None => self.refuse(INVALID_HANDLE, "elapsed time needs two recorded, timed events"),
+        }
+    }
+
     /// Milliseconds with the device's resolution, about half a microsecond.
     pub(super) fn elapsed(&mut self, start: usize, end: usize) -> Answer<f32> {
-        let (start, end) = (self.event_of(start)?, self.event_of(end)?);
-        self.is_real(start.captured.as_ref(), false)?;
-        self.is_real(end.captured.as_ref(), false)?;
-        let timed = (start.flags | end.flags) & DISABLE_TIMING == 0 && start.context == end.context;
-        let (Some(from), Some(to), true) = (start.moment, end.moment, timed) else {
-            return self
-                .refuse(INVALID_HANDLE, "elapsed time needs two recorded, timed events of one context");
-        };
+        let ((context, from), (of_end, to)) = (self.timed(start)?, self.timed(end)?);
+        if context != of_end {
+            return self.refuse(INVALID_HANDLE, "elapsed time is between events of one context");
+        }
         let (Some(from), Some(to)) = (from.time(), to.time()) else { return Err(NOT_READY) };
         let backwards = from > to;
         let time = if backwards { from - to } else { to - from };

@@ -46,22 +46,27 @@ c_abi! {
     }
     fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
         call(|m| {
-            if function.is_null() {
-                return m.refuse(INVALID_VALUE, "the function is NULL");
+            if function.is_null() || offset.is_null() {
+                return m.refuse(INVALID_VALUE, "the function or the pointer for the offset is NULL");
             }
             let found = m.parameters(function.addr())?.get(index).copied();
             // The answer to whoever counts the parameters; nothing for the log.
             let Some((at, bytes)) = found else { return Err(INVALID_VALUE) };
-            if offset.is_null() {
-                return m.refuse(INVALID_VALUE, "the offset needs a pointer, and got NULL");
-            }
             put(offset, at);
             put(size, bytes);
             Ok(())
         })
     }
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize) {
-        give_first(blocks, |m| m.occupancy(function.addr(), block_size, shared))
+        call(|m| {
+            m.healthy_current()?;
+            if blocks.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
+            }
+            let function = m.of_kernel(function.addr())?;
+            blocks.write(m.blocks_at_once(function, block_size, shared)?);
+            Ok(())
+        })
     }
     fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
         call(|m| {

@@ -50,9 +50,10 @@ impl Machine {
     }
 
     fn active_clusters(&mut self, asked: &Asked, blocks: u32) -> Answer<i32> {
+        self.healthy_current()?;
         let threads = asked.block.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
-        let each = u32::try_from(self.occupancy(asked.function, threads, asked.shared)?).unwrap_or(0);
+        let each = u32::try_from(self.blocks_at_once(asked.function, threads, asked.shared)?).unwrap_or(0);
         let each = each.min(MOST_OF_PROCESSOR);
         let large_enough = PARTS.iter().filter(|processors| **processors >= blocks);
         Ok(large_enough.map(|processors| processors * each / blocks).sum::<u32>() as i32)

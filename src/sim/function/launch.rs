@@ -106,18 +106,18 @@ impl Machine {
             let why = format!("blocks of {block:?} threads, where the kernel says how many there are");
             return self.refuse(INVALID_VALUE, why);
         }
+        if asked.cooperative {
+            let each = self.blocks_at_once(asked.function, count(block) as i32, asked.shared)?;
+            if count(grid) > u64::from(SM_COUNT) * each as u64 {
+                let why = format!("{} blocks cannot run at once", count(grid));
+                return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
+            }
+        }
         let limit = self.function(asked.function)?.settings.dynamic_limit;
         if asked.shared > limit {
             let shared = asked.shared;
             return self
                 .refuse(INVALID_VALUE, format_args!("{shared} bytes of shared memory, beside {fixed}"));
-        }
-        if asked.cooperative {
-            let each = self.occupancy(asked.function, count(block) as i32, asked.shared)?;
-            if count(grid) > u64::from(SM_COUNT) * each as u64 {
-                let why = format!("{} blocks cannot run at once", count(grid));
-                return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
-            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ pub(super) use settings::Settings;
 
 pub(super) use launch::Asked;
 
+use super::device::SHARED_PER_BLOCK;
 use super::machine::*;
 use super::module::NOT_FOUND;
 use super::ptx::Program;
@@ -92,16 +93,15 @@ impl Machine {
 
     /// How many blocks of so many threads run at once on a multiprocessor, by threads, shared memory and the number of
     /// blocks that one can have. Registers are a compiler's, and are not counted.
-    pub(super) fn occupancy(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
-        let function = self.of_kernel(function)?;
-        self.healthy_current()?;
+    pub(super) fn blocks_at_once(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
         let (program, _, entry) = self.program_of(function)?;
         let fixed = program.entries[entry].body.shared;
         let Some(threads) = usize::try_from(block_size).ok().filter(|size| *size > 0) else {
             return self.refuse(INVALID_VALUE, format_args!("a block of {block_size} threads"));
         };
         // The driver does not look at what the kernel says of its blocks, but does at what its launches may ask for.
-        if shared > self.function(function)?.settings.dynamic_limit {
+        let settings = self.function(function)?.settings;
+        if shared > settings.dynamic_limit.max(SHARED_PER_BLOCK.saturating_sub(fixed)) {
             return Ok(0);
         }
         let by_threads = if threads > MOST_THREADS as usize {
@@ -109,7 +109,8 @@ impl Machine {
         } else {
             THREADS_PER_PROCESSOR / threads.next_multiple_of(WARP)
         };
-        let by_shared = SHARED_PER_PROCESSOR / (fixed + shared + SYSTEM_SHARED);
+        let each = fixed + shared + SYSTEM_SHARED;
+        let by_shared = settings.shared_per_processor(each) / each;
         Ok(by_threads.min(by_shared).min(MOST_BLOCKS) as i32)
     }
 

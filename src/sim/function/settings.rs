@@ -1,8 +1,13 @@
 //! What can be asked of a kernel and set, of a function and of a library's kernel on each device.
 
-use super::{MOST_SHARED, MOST_THREADS};
+use super::{MOST_SHARED, MOST_THREADS, SHARED_PER_PROCESSOR};
 use crate::sim::device::SHARED_PER_BLOCK;
 use crate::sim::ptx::{Entry, Program};
+
+/// The sizes of shared memory that a multiprocessor can split off its cache, in kilobytes.
+const SPLITS: [usize; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
+const PREFER_CACHE: u32 = 2;
+const PREFER_EQUAL: u32 = 3;
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sim) struct Settings {
@@ -69,6 +74,20 @@ impl Settings {
             15 => self.scheduling,
             _ => return None,
         })
+    }
+
+    /// How much shared memory a multiprocessor has for blocks of so much each: of the sizes that the device can split
+    /// off its cache, the smallest that is as large as the kernel prefers and has room for a block.
+    pub(super) fn shared_per_processor(&self, each: usize) -> usize {
+        let preferred = match (self.carveout, self.cache_config) {
+            (percent @ 0.., _) => percent as usize,
+            (_, PREFER_CACHE) => 0,
+            (_, PREFER_EQUAL) => 50,
+            _ => 100,
+        };
+        let wanted = each.max(SHARED_PER_PROCESSOR * preferred / 100);
+        let sizes = SPLITS.iter().map(|size| size << 10);
+        sizes.filter(|size| *size >= wanted).min().unwrap_or(SHARED_PER_PROCESSOR)
     }
 
     /// Sets an attribute, if it can be set to this.

@@ -59,19 +59,17 @@ impl Machine {
         Operation::Allocate(Allocation { address, size, device })
     }
 
-    /// A node that frees: memory of this graph that no other node of it frees, or of another.
+    /// A node that frees: memory of this graph or another, which no other node of any graph frees.
     pub(in crate::sim) fn check_free(&mut self, graph: usize, address: u64) -> Answer<Operation> {
         let nodes = &self.graph(graph)?.nodes;
         let own = nodes
             .iter()
             .any(|node| matches!(&node.operation, Operation::Allocate(it) if it.address == address));
-        let freed = nodes.iter().any(|node| matches!(node.operation, Operation::Free(it) if it == address));
-        let known = self
-            .graphs
-            .graphs
-            .values()
-            .flat_map(|graph| &graph.nodes)
+        let mut all = self.graphs.graphs.values().flat_map(|graph| &graph.nodes);
+        let known = all
+            .clone()
             .any(|node| matches!(node.operation, Operation::Allocate(it) if it.address == address));
+        let freed = all.any(|node| matches!(node.operation, Operation::Free(it) if it == address));
         // What is instantiated may be allocated, and is freed by other graphs or by streams.
         let made = own && self.is_made_with_memory(graph);
         if freed || made || !(known || memory::lock().is_of_graph(address)) {

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, name, put, wait_for_all_work};
+use crate::sim::abi::{c_abi, call, forbidden_to_unload, give, give_first, name, put, wait_for_all_work};
 use crate::sim::machine::*;
 use crate::sim::module::{Options, with_options};
 use std::ffi::CStr;
@@ -72,6 +72,10 @@ c_abi! {
         })
     }
     fn cuLibraryUnload(library: CUlibrary) {
+        let status = forbidden_to_unload(library.addr());
+        if status != CUDA_SUCCESS {
+            return status;
+        }
         wait_for_all_work();
         call(|m| m.unload_library(library.addr()))
     }
@@ -131,7 +135,7 @@ c_abi! {
         give_first(library, |m| m.library_of(kernel.addr()).map(|handle| handle as CUlibrary))
     }
     fn cuKernelGetAttribute(value: *mut c_int, attribute: c_uint, kernel: CUkernel, device: CUdevice) {
-        give_first(value, |m| m.kernel_attribute(kernel.addr(), attribute, device))
+        give(value, |m| m.kernel_attribute(kernel.addr(), attribute, device))
     }
     fn cuKernelSetAttribute(attribute: c_uint, value: c_int, kernel: CUkernel, device: CUdevice) {
         call(|m| m.set_kernel_attribute(kernel.addr(), attribute, value, device))

@@ -33,13 +33,22 @@ unsafe fn allocate(out: *mut CUdeviceptr, size: usize, kind: Kind, flags: u32) -
     unsafe {
         put_unless_host_function(out);
         give(out, |m| {
-            m.may_wait()?;
-            let context = m.healthy_current()?;
-            let flags_fit = if kind == Kind::Managed { (1..=2).contains(&flags) } else { flags == 0 };
-            if out.is_null() || size == 0 || !flags_fit {
-                return m
-                    .refuse(INVALID_VALUE, format_args!("{size} bytes of memory, with flags {flags:#x}"));
+            let managed = kind == Kind::Managed;
+            let flags_fit = if managed { (1..=2).contains(&flags) } else { flags == 0 };
+            let fits = !out.is_null() && size != 0 && flags_fit;
+            let check = |m: &mut Machine| match fits {
+                true => Ok(()),
+                false => {
+                    m.refuse(INVALID_VALUE, format_args!("{size} bytes of memory, with flags {flags:#x}"))
+                }
+            };
+            // The arguments are checked first for managed memory, and last for other memory.
+            if managed {
+                check(m)?;
             }
+            let context = m.healthy_current()?;
+            m.may_wait()?;
+            check(m)?;
             match lock().allocate(kind, context, size) {
                 Some(address) => Ok(address),
                 None => m.refuse(OUT_OF_MEMORY, format_args!("there are no {size} bytes left")),
@@ -66,9 +75,12 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
         }
         let owner = lock().owner(address, kinds);
         let Some(owner) = owner else {
-            m.healthy_current()?;
-            let kinds = if kinds.contains(&Kind::Locked) { "page-locked memory" } else { "memory" };
-            return m.refuse(INVALID_VALUE, format_args!("no {kinds} begins at {address:#x}"));
+            m.ready()?;
+            if kinds.contains(&Kind::Locked) {
+                m.healthy_current()?;
+                return m.refuse(INVALID_VALUE, format_args!("no page-locked memory begins at {address:#x}"));
+            }
+            return m.refuse(INVALID_VALUE, format_args!("no memory begins at {address:#x}"));
         };
         m.healthy(owner)?;
         lock().free(address);
@@ -157,7 +169,7 @@ c_abi! {
     fn cuMemAlloc_v2(address: *mut CUdeviceptr, size: usize) { allocate(address, size, Kind::Device, 0) }
     fn cuMemFree_v2(address: CUdeviceptr) {
         if address == 0 {
-            return call(|m| m.healthy_current().map(|_| ()));
+            return call(|m| m.ready());
         }
         free(address, DEVICE)
     }

@@ -1,6 +1,7 @@
 //! The calls on pools and on memory in the order of streams.
 
 use super::allocation::Kind;
+use super::pool::{Made, NO_ACCESS, Place, READ_WRITE};
 use super::{key, lock};
 use crate::driver::ffi::{CUmemAccessDesc, CUmemLocation, CUmemPoolProps};
 use crate::sim::device::TOTAL_MEMORY;
@@ -11,11 +12,10 @@ use std::sync::Arc;
 const PINNED: u32 = 1;
 const MANAGED: u32 = 2;
 const FILE_DESCRIPTOR: u32 = 1;
+const NOWHERE: u32 = 0;
 const ON_DEVICE: u32 = 1;
 const HOST: u32 = 2;
-const NO_ACCESS: u32 = 0;
 const READ: u32 = 1;
-const READ_WRITE: u32 = 3;
 
 impl Machine {
     /// Does this in the order of the stream, or now if the stream is idle.
@@ -53,13 +53,17 @@ impl Machine {
         if !has_out {
             return self.refuse(INVALID_VALUE, "an allocation needs a pointer for its address, and got NULL");
         }
-        if captures {
-            pool.map_or(Ok(()), |pool| self.check_pool(pool))?;
-            return self.captured_allocation(stream, size);
-        }
         let device = self.healthy(found.context)?.device;
         let pool = pool.unwrap_or_else(|| lock().current_pool(device));
         self.check_pool(pool)?;
+        if captures {
+            let fits = lock().pool(pool).is_some_and(|pool| pool.made.is_for_graphs());
+            if size > 0 && !fits {
+                return self
+                    .refuse(NOT_SUPPORTED, "graphs allocate memory of a device, and share it with none");
+            }
+            return self.captured_allocation(stream, size);
+        }
         if size == 0 {
             return Ok(0);
         }
@@ -108,12 +112,13 @@ impl Machine {
         self.do_in_order(stream, &found, Vec::new(), move || lock().free(address))
     }
 
-    /// The device of a location.
-    fn device_at(&mut self, location: CUmemLocation) -> Answer<usize> {
-        if location.kind != ON_DEVICE {
-            return self.refuse(INVALID_VALUE, format_args!("a location of type {}", location.kind));
+    /// Where this location is.
+    fn place_at(&mut self, location: CUmemLocation) -> Answer<Place> {
+        match location.kind {
+            ON_DEVICE => self.device(location.id).map(Place::Device).map_err(|_| INVALID_DEVICE),
+            HOST => Ok(Place::Host),
+            kind => self.refuse(INVALID_VALUE, format_args!("a location of type {kind}")),
         }
-        self.device(location.id).map_err(|_| INVALID_DEVICE)
     }
 
     pub(super) fn create_pool(&mut self, properties: &CUmemPoolProps) -> Answer<usize> {
@@ -125,19 +130,26 @@ impl Machine {
         {
             return self.refuse(INVALID_VALUE, format_args!("a pool of {properties:?}"));
         }
-        let of_host = properties.location.kind == HOST;
-        let device =
-            self.device_at(properties.location).or(if of_host { Ok(0) } else { Err(INVALID_VALUE) })?;
-        let plain = properties.maxSize == 0 && properties.handleTypes == 0;
-        if (properties.allocType == MANAGED || of_host) && !plain {
-            return self
-                .refuse(INVALID_VALUE, "only a pool of a device's own memory has a most size or handles");
+        let (managed, shared) = (properties.allocType == MANAGED, properties.handleTypes != 0);
+        let place = match properties.location.kind {
+            NOWHERE if managed => Place::Anywhere,
+            kind if managed && kind > HOST => {
+                return self
+                    .refuse(NOT_SUPPORTED, format_args!("managed memory at a location of type {kind}"));
+            }
+            _ => self.place_at(properties.location).map_err(|_| INVALID_VALUE)?,
+        };
+        if managed && properties.maxSize != 0 || shared && (managed || place == Place::Host) {
+            return self.refuse(
+                INVALID_VALUE,
+                "only a device's own memory is shared, and managed memory is not limited by a pool",
+            );
         }
         if properties.maxSize > TOTAL_MEMORY {
             let why = format!("a pool of up to {} bytes, and there are {TOTAL_MEMORY}", properties.maxSize);
             return self.refuse(OUT_OF_MEMORY, why);
         }
-        Ok(lock().create_pool(device, properties.maxSize as u64))
+        Ok(lock().create_pool(Made { place, managed, shared, most: properties.maxSize as u64 }))
     }
 
     /// Refuses what is no pool; the driver would follow the handle.
@@ -211,24 +223,30 @@ impl Machine {
 
     pub(super) fn set_pool_access(&mut self, handle: usize, access: &[CUmemAccessDesc]) -> Answer<()> {
         self.check_pool(handle)?;
+        let Some(made) = lock().pool(handle).map(|pool| pool.made) else { return Err(INVALID_VALUE) };
+        let of_device = matches!(made.own_place(), Some(Place::Device(_)));
         for grant in access {
-            if grant.location.kind != ON_DEVICE {
-                return self
-                    .refuse(NOT_SUPPORTED, format_args!("a location of type {}", grant.location.kind));
+            let kind = grant.location.kind;
+            if of_device && kind != ON_DEVICE {
+                return self.refuse(NOT_SUPPORTED, format_args!("a location of type {kind}"));
             }
-            let device = self.device(grant.location.id)?;
-            let own = lock().pool(handle).is_some_and(|pool| pool.device == device);
+            let place = self.place_at(grant.location);
+            // Only another device may be one that only reads, and only memory of a device.
+            let may_read = of_device && place.is_ok() && place.ok() != made.own_place();
+            if matches!(kind, ON_DEVICE | HOST) && grant.flags == READ && !may_read {
+                return self.refuse(NOT_SUPPORTED, "access only to read");
+            }
+            let place = place?;
             let refused = match grant.flags {
-                READ_WRITE => None,
-                READ => own.then_some(NOT_SUPPORTED),
-                NO_ACCESS => own.then_some(INVALID_DEVICE),
+                READ | READ_WRITE => None,
+                NO_ACCESS => (made.own_place() == Some(place)).then_some(INVALID_DEVICE),
                 _ => Some(INVALID_VALUE),
             };
             if let Some(status) = refused {
-                return self.refuse(status, format_args!("access {} of device {device}", grant.flags));
+                return self.refuse(status, format_args!("access {} of {place:?}", grant.flags));
             }
             if let Some(pool) = lock().pool(handle) {
-                pool.access.insert(device, grant.flags);
+                pool.grant(place, grant.flags);
             }
         }
         Ok(())
@@ -236,11 +254,7 @@ impl Machine {
 
     pub(super) fn pool_access(&mut self, handle: usize, location: CUmemLocation) -> Answer<u32> {
         self.check_pool(handle)?;
-        let device = self.device_at(location).map_err(|_| INVALID_VALUE)?;
-        let found = lock().pool(handle).map(|pool| {
-            let own = if pool.device == device { READ_WRITE } else { NO_ACCESS };
-            pool.access.get(&device).copied().unwrap_or(own)
-        });
-        found.ok_or(INVALID_VALUE)
+        let place = self.place_at(location).map_err(|_| INVALID_VALUE)?;
+        lock().pool(handle).map(|pool| pool.access_of(place)).ok_or(INVALID_VALUE)
     }
 }

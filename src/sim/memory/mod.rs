@@ -114,7 +114,9 @@ impl Memory {
 
     /// The context of the allocation that begins at this address and has one of these kinds.
     pub(super) fn owner(&self, address: u64, kinds: &[Kind]) -> Option<Handle> {
-        self.by_address.get(&address).filter(|found| kinds.contains(&found.kind)).map(|found| found.context)
+        let lives = |kind| kind != Kind::Graph || self.is_of_graph(address);
+        let found = self.by_address.get(&address)?;
+        (kinds.contains(&found.kind) && lives(found.kind)).then_some(found.context)
     }
 
     pub(super) fn free(&mut self, address: u64) {

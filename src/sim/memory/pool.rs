@@ -14,6 +14,10 @@ use std::sync::Arc;
 pub(super) const CHUNK: u64 = 32 << 20;
 /// Pieces are multiples of this.
 pub(super) const PIECE: u64 = 512;
+
+pub(super) const NO_ACCESS: u32 = 0;
+pub(super) const READ_WRITE: u32 = 3;
+
 pub(super) enum State {
     Used {
         asked: usize,
@@ -28,18 +32,54 @@ pub(super) struct Piece {
     pub(super) state: State,
 }
 
+/// Where a pool's memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Device(usize),
+    Host,
+    /// Managed memory that is at home nowhere.
+    Anywhere,
+}
+
+/// What a pool was made as.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Made {
+    pub(super) place: Place,
+    pub(super) managed: bool,
+    /// Other processes may have its memory.
+    pub(super) shared: bool,
+    pub(super) most: u64,
+}
+
+impl Made {
+    /// The pool that a device has from the beginning.
+    pub(super) fn of_device(device: usize) -> Made {
+        Made { place: Place::Device(device), managed: false, shared: false, most: 0 }
+    }
+
+    /// The place that always has access to the memory.
+    pub(super) fn own_place(&self) -> Option<Place> {
+        (!self.managed).then_some(self.place)
+    }
+
+    /// Whether a capture may allocate from it.
+    pub(super) fn is_for_graphs(&self) -> bool {
+        matches!(self.place, Place::Device(_)) && !self.shared
+    }
+}
+
 pub(super) struct Pool {
-    pub(super) device: usize,
+    pub(super) made: Made,
     /// The three kinds of reuse of memory that another stream has freed: after an event, once the free is done, or
     /// behind an inserted wait.
     pub(super) reuse: [i32; 3],
     pub(super) threshold: u64,
-    pub(super) most: u64,
     pub(super) used: u64,
     pub(super) used_high: u64,
     pub(super) reserved: u64,
     pub(super) reserved_high: u64,
-    pub(super) access: BTreeMap<usize, u32>,
+    /// What was granted, and to whom.
+    access: Vec<(Place, u32)>,
     /// The lengths, by where they begin.
     chunks: BTreeMap<u64, u64>,
     pub(super) pieces: BTreeMap<u64, Piece>,
@@ -48,21 +88,37 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(device: usize, most: u64) -> Pool {
+    pub(super) fn new(made: Made) -> Pool {
         Pool {
-            device,
+            made,
             reuse: [1; 3],
             threshold: 0,
-            most,
             used: 0,
             used_high: 0,
             reserved: 0,
             reserved_high: 0,
-            access: BTreeMap::new(),
+            access: Vec::new(),
             chunks: BTreeMap::new(),
             pieces: BTreeMap::new(),
             destroyed: false,
         }
+    }
+
+    pub(super) fn access_of(&self, place: Place) -> u32 {
+        let granted = self.access.iter().find(|(to, _)| *to == place).map(|(_, flags)| *flags);
+        let own = self.made.own_place() == Some(place);
+        granted.unwrap_or(if own { READ_WRITE } else { NO_ACCESS })
+    }
+
+    /// Whether the work of a stream may touch the memory: pools of the host grant this to devices one by one.
+    pub(super) fn is_reached(&self) -> bool {
+        let to_device = |(to, flags): &(Place, u32)| matches!(to, Place::Device(_)) && *flags != NO_ACCESS;
+        self.made.managed || self.made.place != Place::Host || self.access.iter().any(to_device)
+    }
+
+    pub(super) fn grant(&mut self, place: Place, flags: u32) {
+        self.access.retain(|(to, _)| *to != place);
+        self.access.push((place, flags));
     }
 
     /// The first piece that is large enough and may be given to this stream, and what the stream has to wait for first.
@@ -95,10 +151,12 @@ impl Pool {
         self.pieces.insert(at, Piece { size, state: State::Free(Vec::new()) });
     }
 
-    /// Takes a piece back, which is free once this has come.
-    pub(super) fn take(&mut self, at: u64, freed: Vec<Freed>) {
+    /// Takes a piece back, which is free once this has come. What is freed in no order stays counted as used.
+    pub(super) fn take(&mut self, at: u64, freed: Option<Freed>) {
         let Some(piece) = self.pieces.get_mut(&at) else { return };
-        if let State::Used { asked, .. } = std::mem::replace(&mut piece.state, State::Free(freed)) {
+        let in_order = freed.is_some();
+        let freed = State::Free(freed.into_iter().collect());
+        if let (State::Used { asked, .. }, true) = (std::mem::replace(&mut piece.state, freed), in_order) {
             self.used -= asked as u64;
         }
         self.join();

@@ -3,7 +3,7 @@
 use super::Memory;
 use super::allocation::{Allocation, Kind};
 use super::order::{Freed, StreamKey};
-use super::pool::{CHUNK, PIECE, Piece, Pool, State};
+use super::pool::{CHUNK, Made, PIECE, Piece, Place, Pool, State};
 use crate::sim::machine::Handle;
 use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
@@ -28,13 +28,13 @@ impl Memory {
     pub(super) fn pool(&mut self, handle: usize) -> Option<&mut Pool> {
         let device = handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP;
         if device < MOST_DEVICES && handle == default_pool(device) {
-            self.pools.by_handle.entry(handle).or_insert_with(|| Pool::new(device, 0));
+            self.pools.by_handle.entry(handle).or_insert_with(|| Pool::new(Made::of_device(device)));
         }
         self.pools.by_handle.get_mut(&handle).filter(|pool| !pool.destroyed)
     }
 
     pub(super) fn is_default(&mut self, handle: usize) -> bool {
-        self.pool(handle).is_some_and(|pool| handle == default_pool(pool.device))
+        self.pool(handle).is_some() && is_default(handle)
     }
 
     /// Whether this was a pool's handle; the driver remembers those, and dereferences any other value.
@@ -43,10 +43,10 @@ impl Memory {
         handle >= FIRST_HANDLE && handle % HANDLE_STEP == 0 && number <= MOST_DEVICES + self.pools.made
     }
 
-    pub(super) fn create_pool(&mut self, device: usize, most: u64) -> usize {
+    pub(super) fn create_pool(&mut self, made: Made) -> usize {
         self.pools.made += 1;
         let handle = FIRST_HANDLE + (MOST_DEVICES + self.pools.made) * HANDLE_STEP;
-        self.pools.by_handle.insert(handle, Pool::new(device, most));
+        self.pools.by_handle.insert(handle, Pool::new(made));
         handle
     }
 
@@ -63,9 +63,11 @@ impl Memory {
         self.pools.current.get(&device).copied().unwrap_or_else(|| default_pool(device))
     }
 
+    /// Accepts the pools of the device. One of managed memory is not what other memory is allocated from.
     pub(in crate::sim) fn set_current_pool(&mut self, device: usize, handle: usize) -> bool {
-        let fits = self.pool(handle).is_some_and(|pool| pool.device == device);
-        if fits {
+        let Some(made) = self.pool(handle).map(|pool| pool.made) else { return false };
+        let fits = made.place == Place::Device(device);
+        if fits && !made.managed {
             self.pools.current.insert(device, handle);
         }
         fits
@@ -73,8 +75,7 @@ impl Memory {
 
     /// Pools that the program has made and not destroyed.
     pub(in crate::sim) fn count_pools(&self) -> usize {
-        let own = |(handle, pool): (&usize, &Pool)| *handle != default_pool(pool.device) && !pool.destroyed;
-        self.pools.by_handle.iter().filter(|pool| own((pool.0, pool.1))).count()
+        self.pools.by_handle.iter().filter(|(handle, pool)| !is_default(**handle) && !pool.destroyed).count()
     }
 
     /// An address in the pool and what the stream has to wait for before it uses it, or why there is none.
@@ -112,8 +113,9 @@ impl Memory {
         let none = || Err(format!("there are no {size} bytes left"));
         let Some(chunk) = size.checked_next_multiple_of(CHUNK) else { return none() };
         let Some(pool) = self.pool(handle) else { return none() };
-        if pool.most != 0 && pool.reserved + chunk > pool.most.next_multiple_of(CHUNK) {
-            return Err(format!("{size} bytes more than the {} bytes of the pool", pool.most));
+        let most = pool.made.most;
+        if most != 0 && pool.reserved + chunk > most.next_multiple_of(CHUNK) {
+            return Err(format!("{size} bytes more than the {most} bytes of the pool"));
         }
         if chunk > self.left() {
             self.release_unused(handle);
@@ -156,7 +158,7 @@ impl Memory {
             pool.pieces.get(&at).is_some_and(|piece| matches!(piece.state, State::Used { .. }))
         };
         if let Some(pool) = pools.into_iter().find(of) {
-            pool.take(at, freed.into_iter().collect());
+            pool.take(at, freed);
         }
     }
 
@@ -208,11 +210,16 @@ impl Memory {
     pub(super) fn check_used(&self, address: u64, size: usize) -> Result<(), String> {
         let found = self.pools.by_handle.values().find_map(|pool| {
             let (at, piece) = pool.pieces.range(..=address).next_back()?;
-            (address - at < piece.size).then_some((*at, piece))
+            (address - at < piece.size).then_some((*at, piece, pool))
         });
         match found {
-            Some((at, Piece { state: State::Used { asked, .. }, .. })) => within(address, size, at, *asked),
-            Some((at, _)) => Err(format!(
+            Some((at, _, pool)) if !pool.is_reached() => Err(format!(
+                "{size} bytes at {address:#x} of a pool at {at:#x}, to which no device has access"
+            )),
+            Some((at, Piece { state: State::Used { asked, .. }, .. }, _)) => {
+                within(address, size, at, *asked)
+            }
+            Some((at, ..)) => Err(format!(
                 "{size} bytes at {address:#x}, and what a pool had at {at:#x} was freed in a stream"
             )),
             None => Err(format!("{size} bytes at {address:#x}, where nothing is allocated")),
@@ -237,6 +244,11 @@ fn within(address: u64, size: usize, at: u64, asked: usize) -> Result<(), String
         return Ok(());
     }
     Err(format!("{size} bytes at {from} of an allocation of {asked} bytes at {at:#x}"))
+}
+
+/// Whether a pool's handle is that of one that a device has from the beginning.
+fn is_default(handle: usize) -> bool {
+    handle < default_pool(MOST_DEVICES)
 }
 
 pub(in crate::sim) fn default_pool(device: usize) -> usize {

@@ -5,7 +5,9 @@
 
 use super::CompilerLog;
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, name, put, put_text, wait_for_current_work};
+use crate::sim::abi::{
+    c_abi, call, forbidden_to_unload, give, give_first, name, put, put_text, wait_for_current_work,
+};
 use crate::sim::machine::*;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
@@ -123,12 +125,14 @@ c_abi! {
         })
     }
     fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void) {
-        give_first(module, |m| {
-            if image.is_null() {
-                return m.refuse(INVALID_VALUE, "the image is NULL");
+        call(|m| {
+            m.healthy_current()?;
+            if module.is_null() || image.is_null() {
+                return m.refuse(INVALID_VALUE, "the image or the pointer for the module is NULL");
             }
             // Machine code contains its own length, and is not read; a text ends with its NUL.
-            m.load_module(CStr::from_ptr(image.cast()).to_bytes()).map(|handle| handle as CUmodule)
+            module.write(m.load_module(CStr::from_ptr(image.cast()).to_bytes())? as CUmodule);
+            Ok(())
         })
     }
     fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
@@ -142,11 +146,9 @@ c_abi! {
         })
     }
     fn cuModuleUnload(module: CUmodule) {
-        if !module.is_null() {
-            let status = call(|m| m.may_wait());
-            if status != CUDA_SUCCESS {
-                return status;
-            }
+        let status = forbidden_to_unload(module.addr());
+        if status != CUDA_SUCCESS {
+            return status;
         }
         wait_for_current_work();
         call(|m| m.unload_module(module.addr()))

@@ -41,7 +41,7 @@ c_abi! {
             |m| m.stream_of(stream.addr()).map(|_| ()),
         )
     }
-    fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give(flags, |m| m.not_captured(stream.addr()).map(|s| s.flags)) }
+    fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give_first(flags, |m| m.not_captured(stream.addr()).map(|s| s.flags)) }
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
         give_first(priority, |m| {
             m.capturing(stream.addr())?;
@@ -49,19 +49,19 @@ c_abi! {
         })
     }
     fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) {
-        give(id, |m| {
+        give_first(id, |m| {
             m.not_captured(stream.addr())?;
             m.stream_id(stream.addr())
         })
     }
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
-        give(context, |m| {
+        give_first(context, |m| {
             m.capturing(stream.addr())?;
             m.stream_of(stream.addr()).map(|s| s.context as CUcontext)
         })
     }
     fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
-        give(device, |m| {
+        give_first(device, |m| {
             let context = m.not_captured(stream.addr())?.context;
             m.context_device(context)
         })
@@ -89,10 +89,10 @@ c_abi! {
     }
     fn cuStreamAddCallback(stream: CUstream, callback: CUstreamCallback, user_data: *mut c_void, flags: c_uint) {
         call(|m| {
-            let found = m.stream_of(stream.addr())?;
             if callback.is_none() || flags != 0 {
                 return m.refuse(INVALID_VALUE, "the callback is NULL, or flags are given");
             }
+            let found = m.stream_of(stream.addr())?;
             m.no_node(stream.addr())?;
             let before = m.comes_after(stream.addr(), &found);
             let callback = Callback { function: callback, stream: stream.addr(), data: user_data.addr() };
@@ -109,9 +109,8 @@ c_abi! {
     }
     fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, user_data: *mut c_void) {
         call(|m| {
-            let operation = m.check_host(Host { function, data: user_data.addr() });
-            let found = m.stream_of(stream.addr());
-            let (operation, found) = (operation?, found?);
+            let operation = m.check_host(Host { function, data: user_data.addr() })?;
+            let found = m.stream_of(stream.addr())?;
             m.record_or_enqueue(stream.addr(), &found, operation)
         })
     }

@@ -26,7 +26,7 @@ const CAPTURE_UNMATCHED: CUresult = 903;
 const CAPTURE_UNJOINED: CUresult = 904;
 pub(super) const CAPTURE_ISOLATION: CUresult = 905;
 pub(super) const CAPTURE_IMPLICIT: CUresult = 906;
-pub(in crate::sim) const CAPTURED_EVENT: CUresult = 907;
+const CAPTURED_EVENT: CUresult = 907;
 const CAPTURE_WRONG_THREAD: CUresult = 908;
 pub(in crate::sim) const ILLEGAL_STATE: CUresult = 401;
 

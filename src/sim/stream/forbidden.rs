@@ -30,7 +30,6 @@ const MAY_WAIT: &[&str] = &[
     "cuMemPoolGetAccess",
     "cuArray3DCreate_v2",
     "cuArrayDestroy",
-    "cuLibraryUnload",
     "cuGraphExecDestroy",
 ];
 

@@ -11,7 +11,7 @@ mod forbidden;
 mod queue;
 
 pub(super) use attributes::Attributes;
-pub(super) use capture::{CAPTURED_EVENT, Captured, Captures, ILLEGAL_STATE, is_anything_captured};
+pub(super) use capture::{Captured, Captures, ILLEGAL_STATE, is_anything_captured};
 pub(super) use queue::{Moment, Queue};
 
 use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};

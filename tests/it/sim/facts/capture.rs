@@ -127,6 +127,8 @@ fn sweep(flags: u32, rows: &[Row]) {
 const FORBIDDEN: ([u32; 3], [u32; 3]) = ([900, 900, 0], [900, 0, 0]);
 const ALLOWED: ([u32; 3], [u32; 3]) = ([0; 3], [0; 3]);
 const ALWAYS: ([u32; 3], [u32; 3]) = ([900; 3], [900; 3]);
+const WRONG: ([u32; 3], [u32; 3]) = ([1; 3], [1; 3]);
+const MISSING: ([u32; 3], [u32; 3]) = ([400; 3], [400; 3]);
 const LEGACY: ([u32; 3], [u32; 3]) = ([906; 3], [906; 3]);
 
 macro_rules! row {
@@ -146,6 +148,8 @@ fn calls_that_may_wait_break_the_captures_that_forbid_them() {
             row!(FORBIDDEN, cuMemAlloc_v2(&mut 0, 64)),
             row!(FORBIDDEN, cuMemFree_v2(0)),
             row!(FORBIDDEN, cuMemAllocManaged(&mut 0, 64, 1)),
+            row!(WRONG, cuMemAllocManaged(&mut 0, 64, 0)),
+            row!(MISSING, cuLibraryUnload(null_mut())),
             row!(FORBIDDEN, cuMemAllocHost_v2(&mut null_mut(), 64)),
             row!(FORBIDDEN, cuCtxSetLimit(0, 1024)),
             row!(FORBIDDEN, cuCtxSetCacheConfig(0)),
@@ -195,6 +199,11 @@ fn what_can_be_no_node_breaks_the_capture_whatever_its_mode() {
             row!(ALWAYS, |b| cuStreamSynchronize(b.s)),
             row!(ALWAYS, |b| cuStreamGetFlags(b.s, &mut 0)),
             row!(ALWAYS, |b| cuStreamGetId(b.s, &mut 0)),
+            row!(ALWAYS, cuCtxSynchronize_v2(null_mut())),
+            row!(WRONG, |b| cuStreamGetFlags(b.s, null_mut())),
+            row!(WRONG, |b| cuStreamGetId(b.s, null_mut())),
+            row!(WRONG, |b| cuStreamGetDevice(b.s, null_mut())),
+            row!(WRONG, |b| cuStreamAddCallback(b.s, None, null_mut(), 0)),
             row!(ALLOWED, |b| cuMemsetD8_v2(b.buffer, 0, 64)),
             row!(ALLOWED, |b| cuMemsetD8Async(b.buffer, 0, 64, null_mut())),
             row!(ALLOWED, cuStreamGetFlags(null_mut(), &mut 0)),
@@ -214,6 +223,9 @@ fn the_legacy_stream_breaks_captures_of_blocking_streams() {
             row!(LEGACY, |b| cuMemsetD8Async(b.buffer, 0, 64, null_mut())),
             row!(LEGACY, |b| cuEventRecord(b.outside, null_mut())),
             row!(LEGACY, cuStreamBeginCapture_v2(null_mut(), 0)),
+            row!(WRONG, cuStreamGetFlags(null_mut(), null_mut())),
+            row!(WRONG, cuLaunchHostFunc(null_mut(), None, null_mut())),
+            row!(WRONG, cuStreamAddCallback(null_mut(), None, null_mut(), 0)),
         ],
     );
     bench(0, |b| {
@@ -221,6 +233,27 @@ fn the_legacy_stream_breaks_captures_of_blocking_streams() {
         assert_eq!(call!(cuStreamIsCapturing(null_mut(), &mut 0)), 906, "which breaks nothing");
         assert_eq!(status(b.s), ACTIVE);
         destroyed(end(b.s).unwrap());
+    });
+}
+
+#[test]
+fn an_event_of_a_capture_breaks_it_where_it_is_waited_for_from_outside() {
+    bench(0, |b| {
+        let captured = event();
+        begin(b.s, 2);
+        assert_eq!(call!(cuEventRecord(captured, b.s)), 0);
+        // The first event is checked as a whole before the second.
+        let elapsed = |from, to| call!(cuEventElapsedTime(&mut 0.0, from, to));
+        assert_eq!((elapsed(captured, null_mut()), elapsed(event(), captured)), (907, 400));
+        assert_eq!(status(b.s), ACTIVE);
+        let second = other::create();
+        assert_eq!(call!(cuCtxWaitEvent(second, captured)), 907);
+        assert_eq!((status(b.s), end(b.s).map(destroyed)), (INVALID, Err(901)));
+        begin(b.s, 2);
+        assert_eq!((call!(cuStreamWaitEvent(b.s, captured, 1)), status(b.s)), (1, INVALID));
+        assert_eq!((elapsed(captured, null_mut()), end(b.s).map(destroyed)), (1, Err(901)));
+        assert_eq!(call!(cuCtxPopCurrent_v2(null_mut())), 0);
+        other::destroy(second);
     });
 }
 

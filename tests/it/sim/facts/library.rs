@@ -222,6 +222,41 @@ fn a_kernels_attributes_reach_its_functions_unless_they_have_their_own() {
     });
 }
 
+#[test]
+fn blocks_at_once_depend_on_how_much_of_the_cache_the_kernel_prefers() {
+    run(|| {
+        let library = load();
+        let nothing = kernel(library, c"nothing").1;
+        let context = other::create();
+        let (found, mut stream) = (function(nothing).1, null_mut());
+        assert_eq!(call!(cuStreamCreate(&mut stream, 1)), 0);
+        let blocks = |shared| {
+            let mut blocks = 77;
+            let status = call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, found, 32, shared));
+            (status, blocks)
+        };
+        let both = || [blocks(0), blocks(40_000)];
+        assert_eq!(both(), [(0, 32), (0, 5)]);
+        assert_eq!((call!(cuKernelSetCacheConfig(nothing, 2, 0)), both()), (0, [(0, 8), (0, 1)]));
+        assert_eq!((call!(cuKernelSetCacheConfig(nothing, 1, 0)), both()), (0, [(0, 32), (0, 5)]));
+        assert_eq!((call!(cuKernelSetAttribute(9, 0, nothing, 0)), both()), (0, [(0, 8), (0, 1)]));
+        // A limit below the one that all kernels have changes nothing.
+        assert_eq!((call!(cuFuncSetAttribute(found, 9, -1)), call!(cuFuncSetAttribute(found, 8, 0))), (0, 0));
+        assert_eq!(both(), [(0, 32), (0, 5)]);
+        let launch =
+            |shared| call!(cuLaunchCooperativeKernel(found, 1, 1, 1, 1, 1, 1, shared, stream, null_mut()));
+        assert_eq!((launch(0), launch(49_153)), (0, 720));
+        assert_eq!(drain(), [context]);
+        assert_eq!(launch(0), 0, "with nothing current");
+        assert_eq!(call!(cuStreamSynchronize(stream)), 0);
+        let asked = call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(null_mut(), found, 32, 0));
+        assert_eq!((asked, call!(cuKernelGetAttribute(null_mut(), 0, null_mut(), 0))), (201, 400));
+        assert_eq!(call!(cuModuleLoadData(null_mut(), CODE.as_ptr().cast())), 201);
+        assert_eq!(call!(cuLibraryUnload(library)), 0);
+        other::destroy(context);
+    });
+}
+
 fn loaded_with(code: &CStr, options: &mut [u32], values: &mut [*mut c_void]) -> u32 {
     let mut module = null_mut();
     let count = options.len() as u32;

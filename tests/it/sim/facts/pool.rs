@@ -313,14 +313,134 @@ fn rows_are_copied_within_memory_and_their_distance() {
 fn a_pools_own_device_always_reads_and_writes_it() {
     run_alone(|| {
         let pool = own();
-        let (mut flags, mut location) = (7, CUmemLocation { kind: 1, id: 0 });
-        assert_eq!((call!(cuMemPoolGetAccess(&mut flags, pool, &mut location)), flags), (0, 3));
-        let grant = |flags| {
-            let access = CUmemAccessDesc { location: CUmemLocation { kind: 1, id: 0 }, flags };
-            call!(cuMemPoolSetAccess(pool, &access, 1))
-        };
-        assert_eq!((grant(3), grant(0), grant(1), grant(2)), (0, 101, 801, 1));
+        assert_eq!(access(pool, DEVICE), (0, 3));
+        assert_eq!([3, 0, 1, 2].map(|flags| grant(pool, DEVICE, flags)), [0, 101, 801, 1]);
         assert_eq!(destroy(pool), 0);
+    });
+}
+
+/// The status of granting access to a place of this kind and number.
+fn grant(pool: CUmemoryPool, (kind, id): (u32, i32), flags: u32) -> u32 {
+    let access = CUmemAccessDesc { location: CUmemLocation { kind, id }, flags };
+    call!(cuMemPoolSetAccess(pool, &access, 1))
+}
+
+fn access(pool: CUmemoryPool, (kind, id): (u32, i32)) -> (u32, u32) {
+    let (mut flags, mut location) = (7, CUmemLocation { kind, id });
+    (call!(cuMemPoolGetAccess(&mut flags, pool, &mut location)), flags)
+}
+
+const NOWHERE: (u32, i32) = (0, 0);
+const DEVICE: (u32, i32) = (1, 0);
+const NO_DEVICE: (u32, i32) = (1, 99);
+const HOST: (u32, i32) = (2, 0);
+
+#[test]
+fn pools_are_on_a_device_or_the_host_and_of_managed_memory_also_nowhere() {
+    run_alone(|| {
+        let made = |alloc_type, (kind, id), handles, most| {
+            let location = CUmemLocation { kind, id };
+            let asked = CUmemPoolProps {
+                allocType: alloc_type,
+                location,
+                handleTypes: handles,
+                maxSize: most,
+                ..properties()
+            };
+            let (status, pool) = create(&asked);
+            assert!(status != 0 || destroy(pool) == 0);
+            status
+        };
+        let pinned = |place| made(1, place, 0, 0);
+        assert_eq!([NOWHERE, DEVICE, NO_DEVICE, HOST, (2, 99), (9, 0)].map(pinned), [1, 0, 1, 0, 0, 1]);
+        let managed = |place| made(2, place, 0, 0);
+        assert_eq!([NOWHERE, DEVICE, NO_DEVICE, HOST, (2, 99), (9, 0)].map(managed), [0, 0, 1, 0, 0, 801]);
+        assert_eq!((made(1, HOST, 0, 1), made(2, DEVICE, 0, 1)), (0, 1), "with a limit");
+        assert_eq!(
+            (made(1, DEVICE, 1, 0), made(1, HOST, 1, 0), made(2, DEVICE, 1, 0)),
+            (0, 1, 1),
+            "with handles"
+        );
+    });
+}
+
+#[test]
+fn pools_of_the_host_and_of_managed_memory_grant_access() {
+    run_alone(|| {
+        let of = |alloc_type, (kind, id)| {
+            let location = CUmemLocation { kind, id };
+            let (status, pool) = create(&CUmemPoolProps { allocType: alloc_type, location, ..properties() });
+            assert_eq!(status, 0);
+            pool
+        };
+        let (device, host, managed) = (own(), of(1, HOST), of(2, DEVICE));
+        let all = [device, host, managed];
+        assert_eq!(all.map(|pool| access(pool, DEVICE)), [(0, 3), (0, 0), (0, 0)]);
+        assert_eq!(all.map(|pool| access(pool, HOST)), [(0, 0), (0, 3), (0, 0)]);
+        assert_eq!(all.map(|pool| grant(pool, DEVICE, 0)), [101, 0, 0]);
+        assert_eq!(all.map(|pool| grant(pool, NOWHERE, 3)), [801, 1, 1]);
+        assert_eq!((grant(device, NO_DEVICE, 1), grant(managed, NO_DEVICE, 1)), (801, 801), "only to read");
+        assert_eq!((grant(device, NO_DEVICE, 3), grant(host, NO_DEVICE, 3)), (101, 101));
+        assert_eq!((grant(host, HOST, 3), grant(managed, HOST, 3)), (0, 0));
+        // The device allocates from its own pools; one of managed memory it takes, and goes on with the other.
+        assert_eq!(all.map(|pool| call!(cuDeviceSetMemPool(0, pool))), [0, 1, 0]);
+        let mut current = null_mut();
+        assert_eq!((call!(cuDeviceGetMemPool(&mut current, 0)), current), (0, device));
+        assert_eq!(all.map(destroy), [0; 3]);
+    });
+}
+
+#[test]
+fn memory_of_the_host_is_not_filled_and_not_captured() {
+    run_alone(|| {
+        let (ctx, a, _) = place();
+        let host = CUmemPoolProps { location: CUmemLocation { kind: 2, id: 0 }, ..properties() };
+        let shared = CUmemPoolProps { handleTypes: 1, ..properties() };
+        let pools = [host, shared].map(|asked| create(&asked).1);
+        let memory = pools.map(|pool| got(pool, 256, a));
+        assert_eq!(memory.map(|at| call!(cuMemsetD8Async(at, 1, 16, a))), [1, 0]);
+        assert_eq!(memory.map(|at| free(at, a)), [0, 0]);
+        sync(a);
+        assert_eq!(call!(cuStreamBeginCapture_v2(a, 2)), 0);
+        assert_eq!(pools.map(|pool| alloc_from(pool, 256, a)), [(801, 0); 2]);
+        let mut graph = null_mut();
+        assert_eq!(call!(cuStreamEndCapture(a, &mut graph)), 0);
+        assert_eq!((call!(cuGraphDestroy(graph)), pools.map(destroy)), (0, [0, 0]));
+        leave(ctx);
+    });
+}
+
+#[test]
+fn what_is_freed_in_no_order_stays_counted_as_used() {
+    run_alone(|| {
+        let (ctx, a, _) = place();
+        let pool = own();
+        let used = || {
+            let mut used = 0u64;
+            assert_eq!(call!(cuMemPoolGetAttribute(pool, 7, (&raw mut used).cast())), 0);
+            used
+        };
+        let (first, second) = (got(pool, 256, a), got(pool, 64, a));
+        sync(a);
+        assert_eq!((used(), call!(cuMemFree_v2(first)), used()), (320, 0, 320));
+        assert_eq!(free(second, a), 0);
+        sync(a);
+        assert_eq!((used(), destroy(pool)), (256, 0));
+        leave(ctx);
+    });
+}
+
+#[test]
+fn memory_is_freed_without_a_context() {
+    run(|| {
+        let (ctx, a, _) = place();
+        let (_, address) = alloc(64, a);
+        sync(a);
+        drain();
+        assert_eq!((call!(cuMemFree_v2(0)), call!(cuMemFree_v2(address))), (0, 0));
+        assert_eq!((call!(cuMemAlloc_v2(&mut 0, 64)), call!(cuMemAllocManaged(&mut 0, 64, 0))), (201, 1));
+        other::push(ctx);
+        leave(ctx);
     });
 }
 

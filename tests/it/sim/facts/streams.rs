@@ -159,7 +159,13 @@ fn external_events_are_for_captures() {
         assert_eq!(call!(cuEventRecordWithFlags(null_mut(), stream, 0)), 400);
         let [_, legacy, mine] = default_streams();
         assert_eq!([legacy, mine].map(|stream| call!(cuEventRecordWithFlags(event, stream, 1))), [401; 2]);
+        // An event of another context is looked at last, and only for a plain record.
+        let b = other::create();
+        let foreign = [0, 1, 2].map(|flags| call!(cuEventRecordWithFlags(event, null_mut(), flags)));
+        assert_eq!(foreign, [400, 401, 1]);
+        assert_eq!(call!(cuEventElapsedTime(null_mut(), event, event)), 400);
         drain();
+        other::destroy(b);
         other::destroy(a);
     });
 }

@@ -232,6 +232,7 @@ impl World {
             "cuModuleUnload" | "cuLibraryUnload" if self.is_pinned(first.raw) => {
                 return Some("graphs use its kernels");
             }
+            "cuStreamGetAttribute" if step.args[2] == Arg::Null => return Some("a value of NULL crashes"),
             "cuStreamSetAttribute" | "cuStreamCopyAttributes" if first.raw == 0 => {
                 return Some("the attributes of default streams would stay for the next trace");
             }
