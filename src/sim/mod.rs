@@ -64,8 +64,8 @@
 //!   vectors, warp-wide instructions and rounding modes other than to nearest in kernels.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
 //!   are kept and shown, and the kernel waits for the end. Arguments of kernel nodes come one by one, not in one piece.
-//!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is not counted by
-//!   `cuDeviceGetGraphMemAttribute`.
+//!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
+//!   32 MiB for each graph that has some; which chunks graphs share, and when the real driver gives them back, is not known.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default

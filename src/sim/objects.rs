@@ -76,6 +76,13 @@ impl Objects {
         })
     }
 
+    pub(super) fn libraries(&self) -> impl Iterator<Item = &Library> {
+        self.by_handle.values().filter_map(|object| match object {
+            Object::Library(library) => Some(library),
+            _ => None,
+        })
+    }
+
     /// The context is destroyed; its objects stay without a context.
     pub(super) fn orphan(&mut self, context: Handle) {
         for object in self.by_handle.values_mut() {

@@ -149,7 +149,7 @@ c_abi! {
     fn cuDeviceUnregisterAsyncNotification(device: CUdevice, callback: CUasyncCallbackHandle) {
         call(|m| m.unregister_notification(callback.addr(), device))
     }
-    fn cuDeviceGraphMemTrim(device: CUdevice) { call(|m| m.graph_memory(0, device).map(|_| ())) }
+    fn cuDeviceGraphMemTrim(device: CUdevice) { call(|m| m.trim_graph_memory(device)) }
     fn cuDeviceGetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) {
         give(value.cast::<u64>(), |m| m.graph_memory(attribute, device))
     }

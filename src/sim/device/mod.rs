@@ -4,6 +4,7 @@ pub(super) mod abi;
 
 use super::context::Primary;
 use super::machine::*;
+use super::memory;
 use crate::driver::ffi::{CU_DEV_RESOURCE_TYPE_SM, CUdevResource, CUdevice};
 use std::collections::BTreeSet;
 
@@ -156,7 +157,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Graphs hold no memory.
+    /// What graphs have of the device's memory: used, and reserved, each now and at most.
     pub(super) fn graph_memory(&mut self, attribute: u32, device: CUdevice) -> Answer<u64> {
         self.ready()?;
         self.device(device)?;
@@ -164,7 +165,13 @@ impl Machine {
             return self
                 .refuse(INVALID_VALUE, format_args!("{attribute} is not an attribute of graph memory"));
         }
-        Ok(0)
+        Ok(memory::lock().count_of_graphs(attribute))
+    }
+
+    pub(super) fn trim_graph_memory(&mut self, device: CUdevice) -> Answer<()> {
+        self.graph_memory(0, device)?;
+        memory::lock().trim_of_graphs();
+        Ok(())
     }
 
     /// Only the two high-water marks can be reset to 0.
@@ -176,6 +183,7 @@ impl Machine {
                 "only the high-water marks of graph memory can be set, and only to 0",
             );
         }
+        memory::lock().forget_most_of_graphs(attribute);
         Ok(())
     }
 

@@ -52,7 +52,8 @@ unsafe fn give_list<const LISTS: usize>(
     Ok(())
 }
 
-/// Writes the edge data, beside a list of edges; without space for it, all edges must be full dependencies.
+/// Writes the edge data, beside a list of edges; without space for it, all edges must be full dependencies. Places left
+/// over are as for full dependencies if the list is `padded`, and else stay as they were.
 ///
 /// # Safety
 ///
@@ -62,7 +63,7 @@ unsafe fn give_data(
     list: bool,
     out: *mut CUgraphEdgeData,
     count: *mut usize,
-    edges: &[Edge],
+    (edges, padded): (&[Edge], bool),
 ) -> Answer<()> {
     if list && out.is_null() {
         return machine.check_lossless(edges);
@@ -78,7 +79,8 @@ unsafe fn give_data(
     }
     // SAFETY: the caller guarantees as many places as it says.
     unsafe {
-        for at in 0..count.read() {
+        let places = if padded { count.read() } else { edges.len().min(count.read()) };
+        for at in 0..places {
             out.add(at).write(edges.get(at).map_or_else(Data::default, |edge| edge.data).into());
         }
     }
@@ -163,7 +165,7 @@ c_abi! {
     fn cuGraphGetEdges_v2(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
         call(|m| {
             let found = m.edges_of(graph.addr())?;
-            give_data(m, !from.is_null() && !to.is_null(), edges, count, &found)?;
+            give_data(m, !from.is_null() && !to.is_null(), edges, count, (&found, true))?;
             give_list(m, [from, to], count, &found.iter().map(|edge| [edge.from, edge.to]).collect::<Vec<_>>())
         })
     }
@@ -173,8 +175,7 @@ c_abi! {
     fn cuGraphNodeGetDependencies_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
         call(|m| {
             let found = m.edges_to(node.addr())?;
-            let told = if found.is_empty() && !nodes.is_null() { std::ptr::null_mut() } else { edges };
-            give_data(m, !nodes.is_null(), told, count, &found)?;
+            give_data(m, !nodes.is_null(), edges, count, (&found, false))?;
             give_list(m, [nodes], count, &found.iter().map(|edge| [edge.from]).collect::<Vec<_>>())
         })
     }
@@ -184,8 +185,7 @@ c_abi! {
     fn cuGraphNodeGetDependentNodes_v2(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut CUgraphEdgeData, count: *mut usize) {
         call(|m| {
             let found = m.edges_from(node.addr())?;
-            let told = if found.is_empty() && !nodes.is_null() { std::ptr::null_mut() } else { edges };
-            give_data(m, !nodes.is_null(), told, count, &found)?;
+            give_data(m, !nodes.is_null(), edges, count, (&found, false))?;
             give_list(m, [nodes], count, &found.iter().map(|edge| [edge.to]).collect::<Vec<_>>())
         })
     }
@@ -203,6 +203,7 @@ c_abi! {
     }
     fn cuGraphRemoveDependencies_v2(graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
         call(|m| {
+            m.may_lose_edges(graph.addr())?;
             let edges = edges(m, from, to, data, count)?;
             m.remove_edges(graph.addr(), &edges)
         })

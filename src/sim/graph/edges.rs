@@ -145,14 +145,15 @@ impl Machine {
         Ok(())
     }
 
-    /// Adds edges one after the other: those before the first refused one stay.
+    /// Adds edges one after the other, if all are between nodes: those before the first one that is there already or
+    /// has wrong data stay.
     pub(in crate::sim) fn add_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
         self.graph(graph)?;
+        edges.iter().try_for_each(|edge| self.check_edge(graph, edge))?;
         edges.iter().try_for_each(|edge| self.add_edge(graph, edge))
     }
 
     fn add_edge(&mut self, graph: usize, edge: &Edge) -> Answer<()> {
-        self.check_edge(graph, edge)?;
         self.check_data(edge, Some(edge.to))?;
         if self.graph(graph)?.has_edge(edge.from, edge.to) {
             return self.refuse(INVALID_VALUE, "the graph has the edge already");
@@ -164,11 +165,14 @@ impl Machine {
         Ok(())
     }
 
-    pub(in crate::sim) fn remove_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
-        self.graph(graph)?;
+    pub(in crate::sim) fn may_lose_edges(&mut self, graph: usize) -> Answer<()> {
         if self.has_memory_nodes(graph)? {
             return self.refuse(NOT_SUPPORTED, "edges of a graph that allocates or frees stay");
         }
+        Ok(())
+    }
+
+    pub(in crate::sim) fn remove_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
         for edge in edges {
             self.check_edge(graph, edge)?;
             let graph = self.graph(graph)?;

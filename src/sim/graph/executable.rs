@@ -6,6 +6,7 @@ use crate::sim::machine::*;
 use crate::sim::stream::{Moment, Queue};
 use std::sync::Arc;
 
+use super::instantiate::{INVALID_STRUCTURE, NotMade};
 use super::update::Pairs;
 use super::users::{Destructor, run_destructors};
 use lazy_static::lazy_static;
@@ -16,25 +17,17 @@ lazy_static! {
 }
 
 pub(super) const AUTO_FREE: u64 = 1;
-const UPLOAD: u64 = 2;
-const DEVICE_LAUNCH: u64 = 4;
-/// Nodes have no priorities here, and the flag for them is not returned, as in the driver.
-const NODE_PRIORITY: u64 = 8;
-
-/// Why no executable was made, as the driver numbers it.
-pub(in crate::sim) const ERROR: u32 = 1;
-const INVALID_STRUCTURE: u32 = 2;
-const UNSUPPORTED_OPERATION: u32 = 3;
 
 /// A copy of a graph at its instantiation, and later changes.
 pub(in crate::sim) struct Executable {
+    /// The one that it was made from, or an allocating one that it was updated from since.
     pub(super) graph: usize,
     /// The context that it was instantiated in, and is destroyed with.
     pub(super) context: Handle,
     pub(super) flags: u64,
     pub(super) parts: Parts,
-    /// The graph was one that allocates, when it was made.
-    allocates: bool,
+    /// The graph was one that allocates, when it was made or updated from it.
+    pub(super) allocates: bool,
     /// When its last launch is done.
     pub(super) last: Option<Arc<Moment>>,
 }
@@ -58,19 +51,6 @@ pub(super) struct Part {
     pub(super) enabled: bool,
     /// The nodes of its child graph.
     pub(super) child: Parts,
-}
-
-/// Why no executable was made: the status, the number of the reason, and the node that it is about, or 0.
-pub(in crate::sim) struct NotMade {
-    pub(in crate::sim) status: CUresult,
-    pub(in crate::sim) reason: u32,
-    pub(in crate::sim) node: usize,
-}
-
-impl From<CUresult> for NotMade {
-    fn from(status: CUresult) -> NotMade {
-        NotMade { status, reason: ERROR, node: 0 }
-    }
 }
 
 impl Parts {
@@ -120,12 +100,16 @@ impl Machine {
             nodes.push(Part { node: *node, operation, after, enabled: true, child: Parts::default() });
         }
         for part in &mut nodes {
-            self.check_alive(&part.operation)?;
             if let Operation::Child(child) = part.operation {
                 part.child = self.parts(child)?;
             }
         }
         Ok(Parts { nodes, leaves, users })
+    }
+
+    /// Checks that what all nodes use still exists.
+    pub(super) fn check_parts(&mut self, parts: &Parts) -> Answer<()> {
+        parts.operations().into_iter().try_for_each(|operation| self.check_alive(operation))
     }
 
     /// Checks that what a node uses still exists.
@@ -159,73 +143,6 @@ impl Machine {
 
     pub(super) fn is_alive(&mut self, context: Handle) -> bool {
         self.get(context).is_some_and(|context| context.alive)
-    }
-
-    /// What is looked at before the graph is: the flags, the current context, and whether a capture forbids it.
-    pub(in crate::sim) fn may_instantiate(&mut self, flags: u64) -> Answer<Handle> {
-        let known = AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY;
-        if flags & !known != 0 || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
-            return self
-                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an executable graph"));
-        }
-        let context = self.healthy_current()?;
-        self.may_wait()?;
-        Ok(context)
-    }
-
-    pub(in crate::sim) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize, NotMade> {
-        let context = self.may_instantiate(flags)?;
-        let embedded = self.graph(graph)?.embedded_in != 0;
-        if embedded {
-            self.refuse(NOT_SUPPORTED, "a child graph is instantiated with its parent")?;
-        }
-        let parts = self.parts(graph)?;
-        if flags & DEVICE_LAUNCH != 0 {
-            self.can_be_launched_by_device(&parts)?;
-        }
-        let allocates = self.has_memory_nodes(graph)?;
-        if allocates && self.is_made_with_memory(graph) {
-            self.refuse(NOT_SUPPORTED, "a graph that allocates has one executable at a time")?;
-        }
-        let handle = self.graphs.next();
-        let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
-        self.graphs
-            .executables
-            .insert(handle, Executable { graph, context, flags, parts, allocates, last: None });
-        Ok(handle)
-    }
-
-    /// Whether the graph has an executable that allocates.
-    pub(super) fn is_made_with_memory(&self, graph: usize) -> bool {
-        self.graphs.executables.values().any(|executable| executable.graph == graph && executable.allocates)
-    }
-
-    /// The device launches kernels, copies and fills, and graphs of them.
-    fn can_be_launched_by_device(&mut self, parts: &Parts) -> Result<(), NotMade> {
-        let unfit = |part: &&Part| {
-            let kinds =
-                matches!(part.operation, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_));
-            !kinds && !matches!(part.operation, Operation::Child(_))
-        };
-        let found = parts.nodes.iter().find(unfit);
-        if found.is_none() && !parts.nodes.is_empty() {
-            let children = parts.nodes.iter().filter(|part| matches!(part.operation, Operation::Child(_)));
-            return children
-                .map(|part| &part.child)
-                .try_for_each(|child| self.can_be_launched_by_device(child));
-        }
-        let refused = self.refuse::<()>(INVALID_VALUE, "the device cannot launch what the graph has");
-        let status = refused.err().unwrap_or(INVALID_VALUE);
-        let (reason, node) = found.map_or((ERROR, 0), |part| (UNSUPPORTED_OPERATION, part.node));
-        Err(NotMade { status, reason, node })
-    }
-
-    /// With flags of the function that has no place for more.
-    pub(in crate::sim) fn instantiate_plain(&mut self, graph: usize, flags: u64) -> Answer<usize> {
-        if flags & UPLOAD != 0 {
-            return self.refuse(INVALID_VALUE, "an upload needs a stream");
-        }
-        self.instantiate(graph, flags).map_err(|not_made| not_made.status)
     }
 
     pub(super) fn executable(&mut self, handle: usize) -> Answer<&mut Executable> {
@@ -314,6 +231,7 @@ impl Machine {
         let before =
             part.filter(|part| matches!(part.operation, Operation::Child(_))).map(|it| it.child.clone());
         let parts = self.parts(child).map_err(|not_made| not_made.status)?;
+        self.check_parts(&parts)?;
         let Some(before) = before else {
             return self.refuse(INVALID_VALUE, "the executable graph has no child graph for this node");
         };

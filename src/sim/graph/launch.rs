@@ -19,9 +19,8 @@ impl Machine {
         let to = self.stream_of(stream)?;
         self.no_node(stream)?;
         let found = self.executable(executable)?;
-        let (parts, flags) = (found.parts.clone(), found.flags);
-        let order: Vec<&Operation> = parts.operations();
-        self.launch_memory(&order, to.context, flags & AUTO_FREE != 0)?;
+        let (graph, parts, flags) = (found.graph, found.parts.clone(), found.flags);
+        self.launch_memory(graph, &parts.operations(), to.context, flags & AUTO_FREE != 0)?;
         let mut moments = Moments::new();
         self.note_events(&parts, &mut moments)?;
         let done = Arc::new(Moment::default());
@@ -32,6 +31,9 @@ impl Machine {
             after.iter().chain(&before).for_each(|moment| moment.wait());
             if lock().error_of(context) == 0 {
                 run(&parts, &moments, context);
+                // A node that frees may have come before the one that allocates.
+                let freed = parts.operations().into_iter().filter_map(Operation::freed);
+                freed.for_each(|address| memory::lock().gone_of_graph(address));
             } else {
                 moments.values().for_each(|moment| moment.comes());
             }

@@ -28,6 +28,14 @@ impl Machine {
         Ok(graph.tried_memory || graph.nodes.iter().any(|node| of_memory(&node.operation)))
     }
 
+    /// A child graph allocates and frees nothing.
+    pub(in crate::sim) fn may_have_memory(&mut self, graph: usize) -> Answer<()> {
+        if self.graph(graph)?.embedded_in != 0 {
+            return self.refuse(NOT_SUPPORTED, "a child graph that allocates or frees");
+        }
+        Ok(())
+    }
+
     /// The driver takes a graph for one that allocates as soon as that was tried behind nodes of the graph.
     pub(in crate::sim) fn note_memory(&mut self, graph: usize, after: &[Edge]) {
         let mut of_graph = after.iter().map(|edge| self.graphs.nodes.get(&edge.from));
@@ -61,18 +69,22 @@ impl Machine {
 
     /// A node that frees: memory of this graph or another, which no other node of any graph frees.
     pub(in crate::sim) fn check_free(&mut self, graph: usize, address: u64) -> Answer<Operation> {
-        let nodes = &self.graph(graph)?.nodes;
-        let own = nodes
-            .iter()
-            .any(|node| matches!(&node.operation, Operation::Allocate(it) if it.address == address));
-        let mut all = self.graphs.graphs.values().flat_map(|graph| &graph.nodes);
-        let known = all
-            .clone()
-            .any(|node| matches!(node.operation, Operation::Allocate(it) if it.address == address));
-        let freed = all.any(|node| matches!(node.operation, Operation::Free(it) if it == address));
+        self.graph(graph)?;
+        let allocates = |it: &Operation| matches!(it, Operation::Allocate(it) if it.address == address);
+        let frees = |it: &Operation| matches!(it, Operation::Free(it) if *it == address);
+        let mut graphs = self.graphs.graphs.iter();
+        let owner = graphs.find(|(_, it)| it.nodes.iter().any(|node| allocates(&node.operation)));
+        let owner = owner.map(|(handle, _)| *handle);
+        let mut nodes = self.graphs.graphs.values().flat_map(|graph| &graph.nodes);
+        let freed = nodes.any(|node| frees(&node.operation));
         // What is instantiated may be allocated, and is freed by other graphs or by streams.
-        let made = own && self.is_made_with_memory(graph);
-        if freed || made || !(known || memory::lock().is_of_graph(address)) {
+        let made = owner == Some(graph)
+            && self
+                .graphs
+                .executables
+                .values()
+                .any(|it| it.graph == graph && it.parts.operations().into_iter().any(allocates));
+        if freed || made || !(owner.is_some() || memory::lock().is_of_graph(address)) {
             return self.refuse(
                 INVALID_VALUE,
                 format_args!("no graph allocates at {address:#x}, or it is freed already"),
@@ -136,48 +148,35 @@ impl Machine {
             return Ok(());
         }
         let Some(graph) = self.captured_graph(stream) else { return Err(INVALID_VALUE) };
+        self.note_memory(graph, &[]);
         let operation = self.check_free(graph, address)?;
         self.record(stream, operation)
     }
 
-    /// Allocates and frees the memory of a launch when it is submitted: all of it or nothing.
+    /// Allocates and frees the memory of a launch when it is submitted: all of it or nothing. What a graph allocates and
+    /// frees is gone afterwards, in whichever order its nodes are.
     pub(super) fn launch_memory(
         &mut self,
-        order: &[&Operation],
+        graph: usize,
+        operations: &[&Operation],
         context: Handle,
         frees_first: bool,
     ) -> Answer<()> {
-        let mut there: Vec<u64> = Vec::new();
-        let mut gone: Vec<u64> = Vec::new();
-        for operation in order {
-            match operation {
-                Operation::Allocate(it) => {
-                    let before = memory::lock().is_of_graph(it.address) && !gone.contains(&it.address);
-                    if before && !frees_first || there.contains(&it.address) {
-                        return self.refuse(INVALID_VALUE, "memory of an earlier launch is not freed yet");
-                    }
-                    there.push(it.address);
-                }
-                Operation::Free(address) => {
-                    let had = there.iter().position(|it| it == address);
-                    match had {
-                        Some(at) => {
-                            there.remove(at);
-                        }
-                        None if memory::lock().is_of_graph(*address) => gone.push(*address),
-                        None => return self.refuse(INVALID_VALUE, "a node frees what is not allocated"),
-                    }
-                }
-                _ => {}
-            }
+        let allocations: Vec<_> = operations.iter().filter_map(|it| it.allocation()).collect();
+        let freed: Vec<_> = operations.iter().filter_map(|it| it.freed()).collect();
+        let there = |address| memory::lock().is_of_graph(address);
+        if !frees_first && allocations.iter().any(|it| there(it.address)) {
+            return self.refuse(INVALID_VALUE, "memory of an earlier launch is not freed yet");
         }
-        for operation in order {
-            match operation {
-                Operation::Allocate(it) => memory::lock().insert_of_graph(it.address, it.size, context),
-                Operation::Free(address) => memory::lock().free_of_graph(*address),
-                _ => {}
-            }
+        let own = |address: u64| allocations.iter().any(|it| it.address == address);
+        if freed.iter().any(|address| !own(*address) && !there(*address)) {
+            return self.refuse(INVALID_VALUE, "a node frees what is not allocated");
         }
+        let mut memory = memory::lock();
+        for it in allocations {
+            memory.insert_of_graph(graph, it.address, it.size, context);
+        }
+        freed.into_iter().for_each(|address| memory.free_of_graph(address));
         Ok(())
     }
 }

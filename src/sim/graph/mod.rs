@@ -8,6 +8,7 @@ mod clone;
 mod dot;
 mod edges;
 mod executable;
+mod instantiate;
 mod launch;
 mod memory;
 mod nodes;
@@ -16,7 +17,8 @@ mod update;
 mod users;
 
 pub(super) use edges::Edge;
-pub(super) use executable::{ERROR, Executable};
+pub(super) use executable::Executable;
+pub(super) use instantiate::ERROR;
 pub(super) use operation::{Copy, Fill, Host, Kernel, Operation, Parameters, Side};
 pub(super) use users::run_destructors;
 
@@ -265,6 +267,9 @@ impl Machine {
         if graph == child {
             return self.misuse(INVALID_VALUE, "a graph as a child of its own");
         }
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "a node needs a pointer for its handle, and got NULL");
+        }
         if embedded || self.has_memory_nodes(child)? {
             return self.refuse(
                 NOT_SUPPORTED,
@@ -272,9 +277,6 @@ impl Machine {
             );
         }
         self.dependencies(graph, after)?;
-        if !has_out {
-            return self.refuse(INVALID_VALUE, "a node needs a pointer for its handle, and got NULL");
-        }
         let copy = self.copy_graph(child)?;
         let node = self.add_node(graph, after, Operation::Child(copy))?;
         self.graph(copy)?.embedded_in = node;

@@ -40,6 +40,14 @@ impl Machine {
         Ok(())
     }
 
+    /// The memory says in which context it is filled where none is named, and that of a pool or a graph does not.
+    pub(in crate::sim) fn check_home(&mut self, to: u64) -> Answer<()> {
+        if memory::lock().context_of(to) == 0 {
+            return self.refuse(INVALID_VALUE, "a fill of memory of no context, and no context is named");
+        }
+        Ok(())
+    }
+
     pub(in crate::sim) fn check_fill(&mut self, fill: &Fill) -> Answer<()> {
         let aligned = [1, 2, 4].contains(&fill.element) && fill.to % u64::from(fill.element.max(1)) == 0;
         let rows = fill.height == 1 || fill.pitch >= fill.width.saturating_mul(fill.element as usize);

@@ -180,10 +180,14 @@ impl Copy {
 }
 
 impl Fill {
-    /// Rows of this size each, as far apart as the first two are.
-    pub(in crate::sim) fn of_rows(context: Handle, rows: &[u64], pattern: &[u8], size: usize) -> Fill {
+    /// Rows of this size each, this far apart.
+    pub(in crate::sim) fn of_rows(
+        context: Handle,
+        (rows, pitch): (&[u64], usize),
+        pattern: &[u8],
+        size: usize,
+    ) -> Fill {
         let to = rows.first().copied().unwrap_or(0);
-        let pitch = rows.get(1).map_or(0, |second| (second - to) as usize);
         let value = pattern.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
         let (element, width) = (pattern.len() as u32, size / pattern.len());
         Fill { context, to, pitch, value, element, width, height: rows.len() }
@@ -234,6 +238,21 @@ impl Operation {
             Operation::Record(_) => 7,
             Operation::Allocate(_) => 10,
             Operation::Free(_) => 11,
+        }
+    }
+
+    pub(super) fn allocation(&self) -> Option<Allocation> {
+        match self {
+            Operation::Allocate(it) => Some(*it),
+            _ => None,
+        }
+    }
+
+    /// The address that it frees.
+    pub(super) fn freed(&self) -> Option<u64> {
+        match self {
+            Operation::Free(address) => Some(*address),
+            _ => None,
         }
     }
 

@@ -4,6 +4,7 @@ use super::executable::{Parts, UPDATE_FAILURE, take_over};
 use super::{Operation, Side};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
+use crate::sim::memory;
 
 // Why an executable was not updated, as the driver numbers it.
 const TOPOLOGY_CHANGED: u32 = 2;
@@ -43,7 +44,13 @@ impl Machine {
 
     fn try_update(&mut self, executable: usize, graph: usize) -> Answer<Option<Difference>> {
         self.executable(executable)?;
-        self.graph(graph)?;
+        if self.graph(graph)?.embedded_in != 0 {
+            return self.refuse(INVALID_VALUE, "an update from a child graph");
+        }
+        let allocates = self.has_memory_nodes(graph)?;
+        if allocates && self.is_made_with_memory(graph, executable) {
+            return self.refuse(NOT_SUPPORTED, "a graph that allocates has one executable at a time");
+        }
         let parts = match self.parts(graph) {
             Ok(parts) => parts,
             Err(not_made) if not_made.node != 0 => {
@@ -56,7 +63,12 @@ impl Machine {
             Ok(pairs) => pairs,
             Err(difference) => return Ok(Some(difference)),
         };
+        self.check_parts(&parts)?;
         let found = self.executable(executable)?;
+        // It stays the one executable of a graph that allocates after an update from one that does not.
+        if allocates {
+            (found.graph, found.allocates) = (graph, true);
+        }
         found.parts = take_over(&before, parts, &pairs);
         found.let_go(before.users);
         Ok(None)
@@ -110,8 +122,14 @@ impl Machine {
             (Operation::Kernel(old), Operation::Kernel(new)) => {
                 return Ok(if old.context == new.context { 0 } else { FUNCTION_CHANGE });
             }
-            (Operation::Copy(old), Operation::Copy(new)) => old.kinds() == new.kinds(),
-            (Operation::Fill(old), Operation::Fill(new)) => (old.height > 1) == (new.height > 1),
+            // Where a copy is to may be of another context than before.
+            (Operation::Copy(old), Operation::Copy(new)) => {
+                let same = old.from.is_host() || is_of_one_context(old.from.device, new.from.device);
+                same && old.kinds() == new.kinds()
+            }
+            (Operation::Fill(old), Operation::Fill(new)) => {
+                (old.height > 1) == (new.height > 1) && is_of_one_context(old.to, new.to)
+            }
             (Operation::Record(old), Operation::Record(new))
             | (Operation::Wait(old), Operation::Wait(new)) => {
                 self.event_of(*old)?.context == self.event_of(*new)?.context
@@ -122,6 +140,12 @@ impl Machine {
         };
         Ok(if same { 0 } else { PARAMETERS_CHANGED })
     }
+}
+
+/// Whether the context of which the memory is stays, in which the device works.
+fn is_of_one_context(before: u64, after: u64) -> bool {
+    let memory = memory::lock();
+    memory.context_of(before) == memory.context_of(after)
 }
 
 /// The name of where one side of a copy is.

@@ -197,7 +197,7 @@ impl Machine {
         self.function_of_kernel_in(kernel, context)
     }
 
-    fn function_of_kernel_in(&mut self, kernel: usize, context: Handle) -> Answer<usize> {
+    pub(in crate::sim) fn function_of_kernel_in(&mut self, kernel: usize, context: Handle) -> Answer<usize> {
         let found = self.library_kernel(kernel)?;
         let (library, entry, name) = (found.library, found.entry, Arc::clone(&found.name));
         let module = self.module_in(library, context)?;
@@ -211,6 +211,15 @@ impl Machine {
             function.settings = settings;
         }
         Ok(function)
+    }
+
+    /// The kernel of a library whose function this is, if it was asked for.
+    pub(in crate::sim) fn kernel_of_function(&self, function: usize) -> Option<usize> {
+        let Some(Object::Function(function)) = self.objects.get(function) else { return None };
+        self.objects.libraries().find_map(|library| {
+            let has = library.modules.values().any(|module| *module == function.module);
+            library.kernels.get(&function.entry).copied().filter(|_| has)
+        })
     }
 
     /// What a handle stands for that may be a function's or a kernel's: the kernel's function in the current context.

@@ -145,7 +145,7 @@ pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>)
                 format_args!("to fill elements of {} bytes at {to:#x}", pattern.len()),
             );
         }
-        m.fill_parts(vec![to], pattern, size, stream)
+        m.fill_parts((vec![to], 0), pattern, size, stream)
     })
 }
 
@@ -188,10 +188,10 @@ impl Machine {
         })
     }
 
-    /// Fills pieces of this size each.
+    /// Fills pieces of this size each, this far apart.
     pub(super) fn fill_parts(
         &mut self,
-        parts: Vec<u64>,
+        (parts, pitch): (Vec<u64>, usize),
         pattern: &[u8],
         size: usize,
         stream: Option<usize>,
@@ -204,7 +204,7 @@ impl Machine {
         }
         if let Some(stream) = captured {
             // Where it is is not looked at before the graph is launched.
-            let fill = Fill::of_rows(found.context, &parts, pattern, size);
+            let fill = Fill::of_rows(found.context, (&parts, pitch), pattern, size);
             return self.record(stream, Operation::Fill(fill)).map(|()| None);
         }
         for to in &parts {

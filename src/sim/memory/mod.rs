@@ -28,9 +28,10 @@ use super::machine::Handle;
 use addresses::{Addresses, GRANULE};
 use allocation::{Allocation, Contents};
 use lazy_static::lazy_static;
+use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const TOTAL: usize = super::device::TOTAL_MEMORY;
@@ -40,7 +41,7 @@ pub(super) struct Memory {
     pub(in crate::sim) addresses: Addresses,
     used: usize,
     /// Where the memory begins that launches of graphs have allocated.
-    of_graphs: BTreeSet<u64>,
+    of_graphs: OfGraphs,
     pools: Pools,
     pub(super) order: Order,
 }
@@ -50,7 +51,7 @@ lazy_static! {
         by_address: BTreeMap::new(),
         addresses: Addresses::new(),
         used: 0,
-        of_graphs: BTreeSet::new(),
+        of_graphs: OfGraphs::new(),
         pools: Pools::default(),
         order: Order::default(),
     });
@@ -153,6 +154,13 @@ impl Memory {
         let own =
             |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool);
         self.by_address.values().filter(own).count() + self.count_pieces()
+    }
+
+    /// The context of the memory that has this address; 0 for what is of none, as that of a pool.
+    pub(in crate::sim) fn context_of(&self, address: u64) -> Handle {
+        let below = self.by_address.range(..=address).next_back();
+        let found = below.filter(|(start, it)| address - **start < it.size as u64 && it.kind != Kind::Pool);
+        found.map_or(0, |(_, it)| it.context)
     }
 
     /// Whether the address is in what a pool has of the device's memory.

@@ -2,22 +2,82 @@
 
 use super::{Allocation, Kind, Memory};
 use crate::sim::machine::Handle;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the driver has of the device's memory for the allocations of a graph, however few bytes they are.
+const CHUNK: u64 = 32 << 20;
+
+/// The memory of graphs.
+#[derive(Default)]
+pub(super) struct OfGraphs {
+    /// The graph of what is there, and its size, by address.
+    there: BTreeMap<u64, (usize, usize)>,
+    /// The bytes that the driver has for graphs: they stay until they are trimmed.
+    reserved: u64,
+    /// The most that were used, and the most that were reserved: each can be reset.
+    most: [u64; 2],
+}
+
+impl OfGraphs {
+    pub(super) const fn new() -> OfGraphs {
+        OfGraphs { there: BTreeMap::new(), reserved: 0, most: [0; 2] }
+    }
+
+    /// Each graph has chunks of its own.
+    fn needed(&self) -> u64 {
+        let graphs: BTreeSet<usize> = self.there.values().map(|(graph, _)| *graph).collect();
+        let of = |graph: &usize| {
+            let sizes = self.there.values().filter(|(it, _)| it == graph).map(|(_, size)| *size as u64);
+            sizes.sum::<u64>().next_multiple_of(CHUNK)
+        };
+        graphs.iter().map(of).sum()
+    }
+}
 
 impl Memory {
+    /// What graphs use and have reserved, each now and at most: a chunk is used from the first launch that needs it until
+    /// it is trimmed, even if nothing is in it.
+    pub(in crate::sim) fn count_of_graphs(&self, attribute: u32) -> u64 {
+        match attribute {
+            1 => self.of_graphs.most[0],
+            3 => self.of_graphs.most[1],
+            _ => self.of_graphs.reserved,
+        }
+    }
+
+    /// The used or reserved bytes are at most what they are now.
+    pub(in crate::sim) fn forget_most_of_graphs(&mut self, attribute: u32) {
+        self.of_graphs.most[(attribute / 2) as usize] = self.of_graphs.reserved;
+    }
+
+    /// Gives back what no graph has memory in.
+    pub(in crate::sim) fn trim_of_graphs(&mut self) {
+        self.of_graphs.reserved = self.of_graphs.needed();
+    }
+
     /// Whether a launch has allocated what begins here, and nothing has freed it.
     pub(in crate::sim) fn is_of_graph(&self, address: u64) -> bool {
-        self.of_graphs.contains(&address)
+        self.of_graphs.there.contains_key(&address)
     }
 
     /// A launch is made that allocates.
-    pub(in crate::sim) fn insert_of_graph(&mut self, address: u64, size: usize, context: Handle) {
-        self.of_graphs.insert(address);
+    pub(in crate::sim) fn insert_of_graph(
+        &mut self,
+        graph: usize,
+        address: u64,
+        size: usize,
+        context: Handle,
+    ) {
+        let of_graphs = &mut self.of_graphs;
+        of_graphs.there.insert(address, (graph, size));
+        of_graphs.reserved = of_graphs.reserved.max(of_graphs.needed());
+        of_graphs.most = of_graphs.most.map(|most| most.max(of_graphs.reserved));
         self.there_of_graph(address, size, context);
     }
 
     /// A launch is made, or a call, that frees; what is under way may still use it.
     pub(in crate::sim) fn free_of_graph(&mut self, address: u64) {
-        self.of_graphs.remove(&address);
+        self.of_graphs.there.remove(&address);
     }
 
     /// A launch gets to the allocation.

@@ -67,6 +67,6 @@ pub(super) fn fill_rows(
             m.check_span(to, last)?;
         }
         let rows = (0..height).map(|row| to + (row * pitch) as u64).collect();
-        m.fill_parts(rows, pattern, width, stream)
+        m.fill_parts((rows, pitch), pattern, width, stream)
     })
 }

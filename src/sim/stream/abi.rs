@@ -136,6 +136,10 @@ c_abi! {
         give_first(status, |m| {
             let found = m.capture_status(stream.addr())?;
             let Some(info) = m.capture_info(stream.addr()) else { return Ok(found) };
+            if nodes.is_null() && !edges.is_null() {
+                put(status, found);
+                return m.refuse(INVALID_VALUE, "what edges are like is told beside a list of the nodes");
+            }
             if edges.is_null() && !nodes.is_null() {
                 m.check_lossless(&info.tips)?;
             }

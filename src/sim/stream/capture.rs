@@ -219,8 +219,8 @@ impl Machine {
         let wrong_thread = capture.mode != RELAXED && capture.thread != thread::current().id();
         let wrong = match () {
             () if capture.invalid => Some((CAPTURE_INVALIDATED, "the capture was invalidated")),
-            () if wrong_thread => Some((CAPTURE_WRONG_THREAD, "the capture was begun on another thread")),
             () if !self.is_joined(id) => Some((CAPTURE_UNJOINED, "work of another stream was not joined")),
+            () if wrong_thread => Some((CAPTURE_WRONG_THREAD, "the capture was begun on another thread")),
             () => None,
         };
         self.forget_capture(id, wrong.is_some());

@@ -2,31 +2,28 @@
 
 use super::nodes::{copy, fill, host, kernel};
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give_first};
+use crate::sim::abi::{c_abi, call, give, give_first};
 use crate::sim::graph::{ERROR, Operation};
 use crate::sim::machine::*;
 use std::os::raw::{c_uint, c_ulonglong};
 
 c_abi! {
     fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
-        if executable.is_null() {
-            return call(|m| {
-                m.may_instantiate(flags)?;
-                m.refuse(INVALID_VALUE, "an executable graph needs a pointer for its handle, and got NULL")
-            });
-        }
-        give_first(executable, |m| m.instantiate_plain(graph.addr(), flags).map(|it| it as CUgraphExec))
+        give(executable, |m| {
+            m.instantiate_plain(!executable.is_null(), graph.addr(), flags).map(|it| it as CUgraphExec)
+        })
     }
     fn cuGraphInstantiateWithParams(executable: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
         if let Some(params) = params.as_mut() {
             params.result_out = ERROR;
             params.hErrNode_out = std::ptr::null_mut();
         }
-        give_first(executable, |m| {
+        give(executable, |m| {
             let Some(params) = params.as_mut() else {
                 return m.refuse(INVALID_VALUE, "parameters are needed, and got NULL");
             };
-            let made = m.instantiate(graph.addr(), params.flags);
+            let stream = params.hUploadStream.addr();
+            let made = m.instantiate(!executable.is_null(), graph.addr(), params.flags, stream);
             let (reason, node) = made.as_ref().map_or_else(|not_made| (not_made.reason, not_made.node), |_| (0, 0));
             params.result_out = reason;
             params.hErrNode_out = node as CUgraphNode;

@@ -33,15 +33,17 @@ unsafe fn add(
     }
 }
 
-/// Notes an attempt to add a node that allocates or frees, which the graph remembers even if it fails.
+/// Notes an attempt to add a node that allocates or frees, which the graph remembers even if it fails, unless there is
+/// no place for the node's handle.
 ///
 /// # Safety
 ///
 /// `nodes` is NULL or has `count` places.
-unsafe fn note_memory(graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
+unsafe fn note_memory(out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
     call(|m| {
         // SAFETY: as the caller guarantees.
-        if let Ok(after) = unsafe { after(m, nodes, null(), count) } {
+        let after = unsafe { after(m, nodes, null(), count) };
+        if let (Ok(after), false, Ok(())) = (after, out.is_null(), m.may_have_memory(graph.addr())) {
             m.note_memory(graph.addr(), &after);
         }
         Ok(())
@@ -73,9 +75,9 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
     if m.top()? == 0 {
         return m.misuse(INVALID_CONTEXT, "a kernel node while no context is current");
     }
-    m.named_context(params.ctx.addr())?;
+    let context = m.named_context(params.ctx.addr())?;
     let function = match params.func.is_null() {
-        true => m.function_of_kernel(params.kern.addr())?,
+        true => m.function_of_kernel_in(params.kern.addr(), context)?,
         false => params.func.addr(),
     };
     if !params.extra.is_null() {
@@ -193,6 +195,9 @@ pub(super) unsafe fn fill(
 ) -> Answer<Operation> {
     // SAFETY: as the caller guarantees.
     let it = unsafe { given(m, params)? };
+    if context.is_null() {
+        m.check_home(it.dst)?;
+    }
     let context = m.named_context(context.addr())?;
     let (to, pitch, value, element) = (it.dst, it.pitch, it.value, it.elementSize);
     let fill = Fill { context, to, pitch, value, element, width: it.width, height: it.height };
@@ -230,6 +235,7 @@ c_abi! {
     fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS) {
         give_first(params, |m| {
             let it = m.node_kernel(node.addr())?;
+            let kern = m.kernel_of_function(it.function).unwrap_or(0) as CUkernel;
             let pointers = it.parameters.addresses.as_ptr().cast::<*mut c_void>().cast_mut();
             Ok(CUDA_KERNEL_NODE_PARAMS {
                 func: it.function as CUfunction,
@@ -242,7 +248,7 @@ c_abi! {
                 sharedMemBytes: it.shared as c_uint,
                 kernelParams: if it.parameters.addresses.is_empty() { null_mut() } else { pointers },
                 extra: null_mut(),
-                kern: null_mut(),
+                kern,
                 ctx: it.context as CUcontext,
             })
         })
@@ -319,12 +325,13 @@ c_abi! {
     fn cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
         let mut address = 0;
         let asked = params.as_ref().map(|it| PoolAsked::new(&it.poolProps, it.bytesize));
-        if asked.is_some_and(|asked| !node.is_null() && call(|m| m.check_allocation(&asked)) == CUDA_SUCCESS) {
-            note_memory(graph, after, count);
+        if asked.is_some_and(|asked| call(|m| m.check_allocation(&asked)) == CUDA_SUCCESS) {
+            note_memory(node, graph, after, count);
         }
         let status = add(node, graph, after, count, |m| {
             let it = given(m, params.cast_const())?;
             m.check_allocation(&PoolAsked::new(&it.poolProps, it.bytesize))?;
+            m.may_have_memory(graph.addr())?;
             let operation = m.allocation(it.bytesize, it.poolProps.location.id);
             if let Operation::Allocate(allocation) = &operation {
                 address = allocation.address;
@@ -354,8 +361,11 @@ c_abi! {
         })
     }
     fn cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, address: CUdeviceptr) {
-        note_memory(graph, after, count);
-        add(node, graph, after, count, |m| m.check_free(graph.addr(), address))
+        note_memory(node, graph, after, count);
+        add(node, graph, after, count, |m| {
+            m.may_have_memory(graph.addr())?;
+            m.check_free(graph.addr(), address)
+        })
     }
     fn cuGraphMemFreeNodeGetParams(node: CUgraphNode, address: *mut CUdeviceptr) {
         give_first(address, |m| m.node_free(node.addr()))

@@ -31,17 +31,17 @@ fn list(ask: impl Fn(*mut CUgraphNode, *mut usize) -> u32) -> Vec<CUgraphNode> {
     nodes
 }
 
-fn graph() -> CUgraph {
+pub(super) fn graph() -> CUgraph {
     let mut graph = null_mut();
     assert_eq!(call!(cuGraphCreate(&mut graph, 0)), 0);
     graph
 }
 
-fn destroy(graph: CUgraph) {
+pub(super) fn destroy(graph: CUgraph) {
     assert_eq!(call!(cuGraphDestroy(graph)), 0);
 }
 
-fn empty(graph: CUgraph, after: &[CUgraphNode]) -> CUgraphNode {
+pub(super) fn empty(graph: CUgraph, after: &[CUgraphNode]) -> CUgraphNode {
     let mut node = null_mut();
     assert_eq!(call!(cuGraphAddEmptyNode(&mut node, graph, after.as_ptr(), after.len())), 0);
     node
@@ -57,7 +57,11 @@ fn host(graph: CUgraph, after: &[CUgraphNode], params: CUDA_HOST_NODE_PARAMS) ->
     node
 }
 
-fn fill(graph: CUgraph, after: &[CUgraphNode], params: CUDA_MEMSET_NODE_PARAMS) -> (u32, CUgraphNode) {
+pub(super) fn fill(
+    graph: CUgraph,
+    after: &[CUgraphNode],
+    params: CUDA_MEMSET_NODE_PARAMS,
+) -> (u32, CUgraphNode) {
     let mut node = null_mut();
     let (list, count) = (after.as_ptr(), after.len());
     (call!(cuGraphAddMemsetNode(&mut node, graph, list, count, &params, null_mut())), node)
@@ -70,11 +74,11 @@ fn fill_here(graph: CUgraph, after: &[CUgraphNode], params: CUDA_MEMSET_NODE_PAR
     (call!(cuGraphAddMemsetNode(&mut node, graph, list, count, &params, here)), node)
 }
 
-fn bytes(dst: u64, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
+pub(super) fn bytes(dst: u64, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
     CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value, elementSize: 1, width, height: 1 }
 }
 
-fn copy(from: u64, to: u64, size: usize) -> CUDA_MEMCPY3D {
+pub(super) fn copy(from: u64, to: u64, size: usize) -> CUDA_MEMCPY3D {
     // SAFETY: a struct of numbers and pointers.
     let zero: CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
     CUDA_MEMCPY3D {
@@ -89,25 +93,25 @@ fn copy(from: u64, to: u64, size: usize) -> CUDA_MEMCPY3D {
     }
 }
 
-fn instantiate(graph: CUgraph, flags: u64) -> Result<CUgraphExec, u32> {
+pub(super) fn instantiate(graph: CUgraph, flags: u64) -> Result<CUgraphExec, u32> {
     let mut executable = 0x77 as CUgraphExec;
     let status = call!(cuGraphInstantiateWithFlags(&mut executable, graph, flags));
     assert_eq!(executable.addr() == 0x77, status != 0);
     if status == 0 { Ok(executable) } else { Err(status) }
 }
 
-fn launch(executable: CUgraphExec, stream: CUstream) -> u32 {
+pub(super) fn launch(executable: CUgraphExec, stream: CUstream) -> u32 {
     match call!(cuGraphLaunch(executable, stream)) {
         0 => call!(cuStreamSynchronize(stream)),
         status => status,
     }
 }
 
-fn edges(graph: CUgraph, from: &[CUgraphNode], to: &[CUgraphNode]) -> u32 {
+pub(super) fn edges(graph: CUgraph, from: &[CUgraphNode], to: &[CUgraphNode]) -> u32 {
     call!(cuGraphAddDependencies(graph, from.as_ptr(), to.as_ptr(), from.len()))
 }
 
-fn edges_of(graph: CUgraph, nodes: &[CUgraphNode]) -> Vec<(usize, usize)> {
+pub(super) fn edges_of(graph: CUgraph, nodes: &[CUgraphNode]) -> Vec<(usize, usize)> {
     let (mut from, mut to, mut count) = ([null_mut(); 16], [null_mut(); 16], 16);
     assert_eq!(call!(cuGraphGetEdges(graph, from.as_mut_ptr(), to.as_mut_ptr(), &mut count)), 0);
     places(nodes, &from[..count]).into_iter().zip(places(nodes, &to[..count])).collect()
@@ -664,7 +668,7 @@ fn without_a_current_context_graphs_are_built_and_launched_but_not_instantiated(
     });
 }
 
-fn allocation(bytesize: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
+pub(super) fn allocation(bytesize: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
     // SAFETY: a struct of numbers and pointers.
     let mut params: CUDA_MEM_ALLOC_NODE_PARAMS = unsafe { std::mem::zeroed() };
     (params.poolProps.allocType, params.poolProps.location.kind) = (1, 1);

@@ -16,6 +16,7 @@ mod capture;
 mod destroyed;
 mod device;
 mod graph;
+mod graph_order;
 mod library;
 mod limits;
 mod pool;

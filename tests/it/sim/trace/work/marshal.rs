@@ -328,6 +328,10 @@ pub(super) fn outs(world: &mut World, step: &Step, places: &[Place], status: u32
                 let base = base.filter(|_| pool == world.base.0).copied().unwrap_or(0);
                 (place[0].wrapping_sub(base) as i64).to_string()
             }
+            Param::Out(64) if status == 0 && function.name == "cuDeviceGetGraphMemAttribute" => {
+                let base = world.base_of_graphs.get(step.args[1].number() as usize);
+                (place[0].wrapping_sub(base.copied().unwrap_or(0)) as i64).to_string()
+            }
             Param::Out(bits) | Param::InOut(bits, _) => plain(*bits, place[0]),
             Param::Length => plain(64, place[0]),
             Param::Id if place[0] == UNTOUCHED => "-".to_owned(),
@@ -433,6 +437,7 @@ fn found(
             held.owner = captured;
             let stream = owner(step.args.len() - 1);
             if stream < 3 {
+                world.free_in_the_end(raw);
                 return "captured".to_owned();
             }
             world.see_capture(captured, stream);
@@ -443,6 +448,7 @@ fn found(
         "cuKernelGetFunction" => held.owner = world.held(&step.args[1]).owner,
         "cuDeviceGetMemPool" | "cuDeviceGetDefaultMemPool" => held.borrowed = true,
         _ if kind == Kind::Node => held.owner = owner(1),
+        _ if kind == Kind::Exec => world.see_executable(raw, owner(1)),
         _ => {}
     }
     if name == "cuStreamEndCapture" {

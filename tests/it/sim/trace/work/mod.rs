@@ -17,8 +17,16 @@
 //! * a graph as its own child, a child graph as a child, destroying a child graph by itself;
 //! * destroying a node of a graph that a capture extends, an event that a node records or waits for, a module or library
 //!   whose kernel is in a graph, memory that a graph uses, before the end;
+//! * making an executable for launches from the device after a fill of NULL was captured;
+//! * launching what frees memory that another graph has allocated: such a launch did not return;
 //! * releasing a user object more often than it is held;
 //! * lists shorter than the count beside them, kernels without their arguments.
+//!
+//! What leaves the H200 in a state that is not modelled: launching an executable while an event that some graph waits for
+//! was last recorded in a capture, which lets the stream of the launch take part in the capture.
+//!
+//! What graphs use and have reserved is told relative to what it was before the trace. After the last step the player
+//! waits longer for user objects, which a thread of the driver's lets go at its leisure.
 //!
 //! What is not the same twice, or outlives the trace: work that is pending (the player waits for a stream after each step
 //! that names it), times, the order of branches that write one place (all fills write one value, kernels add, copies copy

@@ -113,6 +113,7 @@ impl<'a> Player<'a> {
         }
         self.fill();
         turn.world.base = self.base();
+        turn.world.base_of_graphs = self.base_of_graphs();
         turn.seen.memory = self.sum();
         let mut outcomes = Vec::new();
         std::thread::scope(|scope| {
@@ -206,7 +207,7 @@ impl<'a> Player<'a> {
             status = 0;
         }
         // What goes must go before what comes takes a slot.
-        turn.world.apply(step, status, capturing);
+        turn.world.apply(step, status, capturing.then_some(owner));
         let out = outs(&mut turn.world, step, &places, status, owner);
         let mut text = format!("{status}{out} |");
         let mut current = null_mut();
@@ -227,16 +228,15 @@ impl<'a> Player<'a> {
                 turn.world.clear_graph(graph);
             }
         }
-        self.settle(
-            turn,
-            matches!(step.function().name, "cuGraphExecDestroy" | "cuGraphExecUpdate_v2" | "cuGraphLaunch"),
-        );
+        let lets_go =
+            matches!(step.function().name, "cuGraphExecDestroy" | "cuGraphExecUpdate_v2" | "cuGraphLaunch");
+        self.settle(turn, if lets_go { 2 } else { 0 });
         self.see(turn, &mut text);
         text
     }
 
-    /// Waits until what was let go is let go.
-    fn settle(&self, turn: &Turn, may_let_go: bool) {
+    /// Waits until what was let go is let go; where it is not known what that is, for some milliseconds.
+    fn settle(&self, turn: &Turn, milliseconds: u64) {
         use std::time::{Duration, Instant};
         match &turn.drops {
             Some(drops) if drops.is_empty() => {}
@@ -248,7 +248,7 @@ impl<'a> Player<'a> {
                     std::thread::sleep(Duration::from_micros(50));
                 }
             }
-            None if may_let_go && turn.world.has_objects() => std::thread::sleep(Duration::from_millis(2)),
+            None if turn.world.has_objects() => std::thread::sleep(Duration::from_millis(milliseconds)),
             None => {}
         }
     }
@@ -437,7 +437,7 @@ impl<'a> Player<'a> {
         if !whole {
             text.push_str(" BROKEN");
         }
-        self.settle(turn, true);
+        self.settle(turn, 20);
         self.see(turn, &mut text);
         // SAFETY: takes the context that was pushed above.
         unsafe { (self.table.cuCtxPopCurrent_v2)(null_mut()) };
@@ -576,6 +576,15 @@ impl<'a> Player<'a> {
             value
         });
         (pool, counts)
+    }
+
+    /// What graphs have of the device's memory already: used and reserved, each with its peak.
+    fn base_of_graphs(&self) -> [u64; 4] {
+        [0, 1, 2, 3].map(|attribute| {
+            let mut value = 0u64;
+            self.named("cuDeviceGetGraphMemAttribute", &[0, attribute, (&raw mut value).addr() as u64]);
+            value
+        })
     }
 
     /// The device's pools as every trace finds them.

@@ -39,6 +39,16 @@ pub(super) struct World {
     pub(super) current_pool: u64,
     /// The device's own pool, and what it counted at first: reserved and used, each with its peak.
     pub(super) base: (u64, [u64; 4]),
+    /// What graphs had at first: used and reserved, each with its peak.
+    pub(super) base_of_graphs: [u64; 4],
+    /// The events that graphs wait for, and those that were last recorded in a capture.
+    waited: HashSet<u64>,
+    recorded: HashSet<u64>,
+    /// A fill of NULL was captured.
+    fills_null: bool,
+    /// The graphs, and then the executables, that free what another graph allocates.
+    frees_others: HashSet<u64>,
+    launches_others: HashSet<u64>,
 }
 
 impl World {
@@ -53,6 +63,12 @@ impl World {
             objects: false,
             current_pool: 0,
             base: (0, [0; 4]),
+            base_of_graphs: [0; 4],
+            waited: HashSet::new(),
+            recorded: HashSet::new(),
+            fills_null: false,
+            frees_others: HashSet::new(),
+            launches_others: HashSet::new(),
         }
     }
 
@@ -152,12 +168,27 @@ impl World {
         for memory in self.owned_by(Kind::Memory, raw) {
             // An executable may have allocated it: it is freed in the end.
             self.clear(Kind::Memory, memory);
-            self.leftover.push((Kind::Memory, Held { raw: memory, owner: 1, ..Held::default() }));
+            self.free_in_the_end(memory);
         }
         for child in self.owned_by(Kind::Graph, raw) {
             self.clear_graph(child);
         }
         self.holds.retain(|(graph, ..)| *graph != raw);
+        self.frees_others.remove(&raw);
+    }
+
+    /// An executable is like this graph from now on.
+    pub(super) fn see_executable(&mut self, raw: u64, graph: u64) {
+        if self.frees_others.contains(&graph) {
+            self.launches_others.insert(raw);
+        } else {
+            self.launches_others.remove(&raw);
+        }
+    }
+
+    /// Memory that is in no slot is freed in the end.
+    pub(super) fn free_in_the_end(&mut self, raw: u64) {
+        self.leftover.push((Kind::Memory, Held { raw, owner: 1, ..Held::default() }));
     }
 
     fn clear_module(&mut self, raw: u64) {
@@ -241,6 +272,21 @@ impl World {
             {
                 return Some("memory of the pool lives");
             }
+            "cuGraphLaunch" if self.launches_others.contains(&first.raw) => {
+                return Some("a launch that frees what another graph's has allocated may hang");
+            }
+            "cuGraphLaunch" if first.raw != 0 && !self.waited.is_disjoint(&self.recorded) => {
+                return Some("the stream would be captured by a graph that waits for a captured event");
+            }
+            "cuGraphInstantiateWithFlags" if self.fills_null && step.args[2].number() & 4 != 0 => {
+                return Some("a fill of NULL for the device crashes");
+            }
+            "cuGraphInstantiateWithParams"
+                if self.fills_null
+                    && step.args[2].list().first().is_some_and(|flags| flags.number() & 4 != 0) =>
+            {
+                return Some("a fill of NULL for the device crashes");
+            }
             "cuGraphDestroy" if first.borrowed => return Some("the graph is another's"),
             "cuGraphDestroyNode" if captured(first.owner) => return Some("a capture may depend on the node"),
             "cuStreamBeginCaptureToGraph" if handle_stream => {
@@ -293,15 +339,28 @@ impl World {
         None
     }
 
-    /// What the step did, which the driver answered with this status.
-    pub(super) fn apply(&mut self, step: &Step, status: u32, capturing: bool) {
+    /// What the step did, which the driver answered with this status, and the graph that its stream captures into.
+    pub(super) fn apply(&mut self, step: &Step, status: u32, captured: Option<u64>) {
+        let capturing = captured.is_some();
         let function = step.function();
         let first = step.args.first().map(|arg| self.held(arg)).unwrap_or_default();
         self.pin(step, capturing);
         if status != 0 {
             return;
         }
+        self.note_events(step, capturing);
         match function.name {
+            name if capturing && name.starts_with("cuMemset") => self.fills_null |= first.raw == 0,
+            "cuMemFreeAsync" if captured.is_some_and(|graph| first.owner != 0 && first.owner != graph) => {
+                self.frees_others.extend(captured);
+            }
+            "cuGraphAddMemFreeNode" => {
+                let graph = self.held(&step.args[1]).raw;
+                if self.held(&step.args[4]).owner != graph {
+                    self.frees_others.insert(graph);
+                }
+            }
+            "cuGraphExecUpdate_v2" => self.see_executable(first.raw, self.held(&step.args[1]).raw),
             "cuStreamDestroy_v2" => {
                 self.clear(Kind::Stream, first.raw);
                 for (graph, _) in self.captured().into_iter().filter(|(_, origin)| *origin == first.raw) {
@@ -348,6 +407,34 @@ impl World {
             "cuGraphReleaseUserObject" => {
                 let (object, count) = (self.held(&step.args[1]).raw, step.args[2].number());
                 *self.holds(first.raw, object) -= count;
+            }
+            _ => {}
+        }
+    }
+
+    /// Which events graphs wait for, and which were recorded in a capture.
+    fn note_events(&mut self, step: &Step, capturing: bool) {
+        let event = |arg: Option<&Arg>| arg.map(|arg| self.held(arg).raw).unwrap_or_default();
+        let (first, last) = (event(step.args.first()), event(step.args.last()));
+        let external = step.args.last() == Some(&Arg::Number(1));
+        match step.function().name {
+            "cuGraphAddEventWaitNode"
+            | "cuGraphEventWaitNodeSetEvent"
+            | "cuGraphExecEventWaitNodeSetEvent" => {
+                self.waited.insert(last);
+            }
+            "cuStreamWaitEvent" if capturing && external => {
+                self.waited.insert(event(step.args.get(1)));
+            }
+            "cuEventRecordWithFlags" if external => {}
+            "cuEventRecord" | "cuEventRecordWithFlags" if capturing => {
+                self.recorded.insert(first);
+            }
+            "cuEventRecord" | "cuEventRecordWithFlags" => {
+                self.recorded.remove(&first);
+            }
+            "cuCtxRecordEvent" => {
+                self.recorded.remove(&last);
             }
             _ => {}
         }

@@ -1,0 +1,121 @@
+//! Making executables from graphs.
+
+use super::Operation;
+use super::executable::{AUTO_FREE, Executable, Part, Parts};
+use crate::driver::ffi::CUresult;
+use crate::sim::machine::*;
+
+const UPLOAD: u64 = 2;
+const DEVICE_LAUNCH: u64 = 4;
+/// Nodes have no priorities here, and the flag for them is not returned, as in the driver.
+const NODE_PRIORITY: u64 = 8;
+
+/// Why no executable was made, as the driver numbers it.
+pub(in crate::sim) const ERROR: u32 = 1;
+pub(super) const INVALID_STRUCTURE: u32 = 2;
+const UNSUPPORTED_OPERATION: u32 = 3;
+
+/// Why no executable was made: the status, the number of the reason, and the node that it is about, or 0.
+pub(in crate::sim) struct NotMade {
+    pub(in crate::sim) status: CUresult,
+    pub(in crate::sim) reason: u32,
+    pub(in crate::sim) node: usize,
+}
+
+impl From<CUresult> for NotMade {
+    fn from(status: CUresult) -> NotMade {
+        NotMade { status, reason: ERROR, node: 0 }
+    }
+}
+
+impl Machine {
+    fn known_flags(&mut self, flags: u64) -> Answer<()> {
+        let known = AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY;
+        if flags & !known != 0 || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
+            return self
+                .refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of an executable graph"));
+        }
+        Ok(())
+    }
+
+    /// With flags of the function that has no place for more.
+    pub(in crate::sim) fn instantiate_plain(
+        &mut self,
+        has_out: bool,
+        graph: usize,
+        flags: u64,
+    ) -> Answer<usize> {
+        if flags & UPLOAD != 0 {
+            return self.refuse(INVALID_VALUE, "an upload needs a stream");
+        }
+        self.instantiate(has_out, graph, flags, 0).map_err(|not_made| not_made.status)
+    }
+
+    /// Makes an executable in the current context; with an upload, in the stream's, and then only what the stream captures
+    /// forbids it.
+    pub(in crate::sim) fn instantiate(
+        &mut self,
+        has_out: bool,
+        graph: usize,
+        flags: u64,
+        stream: usize,
+    ) -> Result<usize, NotMade> {
+        self.known_flags(flags)?;
+        let context = if flags & UPLOAD == 0 {
+            let context = self.healthy_current()?;
+            self.may_wait()?;
+            context
+        } else {
+            let found = self.stream_of(stream)?;
+            self.no_node(stream)?;
+            found.context
+        };
+        if self.graph(graph)?.embedded_in != 0 {
+            self.refuse(NOT_SUPPORTED, "a child graph is instantiated with its parent")?;
+        }
+        if !has_out {
+            self.refuse(INVALID_VALUE, "an executable graph needs a pointer for its handle, and got NULL")?;
+        }
+        if flags & DEVICE_LAUNCH != 0 {
+            let parts = self.parts(graph)?;
+            self.can_be_launched_by_device(&parts)?;
+        }
+        let allocates = self.has_memory_nodes(graph)?;
+        if allocates && self.is_made_with_memory(graph, 0) {
+            self.refuse(NOT_SUPPORTED, "a graph that allocates has one executable at a time")?;
+        }
+        let parts = self.parts(graph)?;
+        self.check_parts(&parts)?;
+        let handle = self.graphs.next();
+        let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
+        let made = Executable { graph, context, flags, parts, allocates, last: None };
+        self.graphs.executables.insert(handle, made);
+        Ok(handle)
+    }
+
+    /// Whether the graph has an executable that allocates, beside this one.
+    pub(super) fn is_made_with_memory(&self, graph: usize, beside: usize) -> bool {
+        let mut others = self.graphs.executables.iter().filter(|(handle, _)| **handle != beside);
+        others.any(|(_, executable)| executable.graph == graph && executable.allocates)
+    }
+
+    /// The device launches kernels, fills, copies of its own memory, and graphs of them.
+    fn can_be_launched_by_device(&mut self, parts: &Parts) -> Result<(), NotMade> {
+        let unfit = |part: &&Part| match &part.operation {
+            Operation::Kernel(_) | Operation::Fill(_) | Operation::Child(_) => false,
+            Operation::Copy(copy) => copy.from.is_host() || copy.to.is_host(),
+            _ => true,
+        };
+        let found = parts.nodes.iter().find(unfit);
+        if found.is_none() && !parts.nodes.is_empty() {
+            let children = parts.nodes.iter().filter(|part| matches!(part.operation, Operation::Child(_)));
+            return children
+                .map(|part| &part.child)
+                .try_for_each(|child| self.can_be_launched_by_device(child));
+        }
+        let refused = self.refuse::<()>(INVALID_VALUE, "the device cannot launch what the graph has");
+        let status = refused.err().unwrap_or(INVALID_VALUE);
+        let (reason, node) = found.map_or((ERROR, 0), |part| (UNSUPPORTED_OPERATION, part.node));
+        Err(NotMade { status, reason, node })
+    }
+}
