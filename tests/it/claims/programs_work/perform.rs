@@ -21,10 +21,19 @@ use std::time::Duration;
 /// How many contexts a program has at once.
 const CONTEXTS: usize = 3;
 
+/// Whether each act is shown before it is done, for a driver that ends the process.
+fn shows() -> bool {
+    static SHOWS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *SHOWS.get_or_init(|| std::env::var_os("CUSTACK_PROGRAM_SHOW").is_some())
+}
+
 type Things = Vec<Box<dyn Any + Send>>;
 
 impl Actor {
     pub(super) fn perform(&mut self, act: &Act, within: Within<'_>) {
+        if shows() {
+            eprintln!("{:?}: {act:?}", std::thread::current().id());
+        }
         match act {
             Act::CreateContext => self.create_context(),
             Act::DropContext(n) => {
