@@ -82,9 +82,13 @@ impl Graph {
         stream: &Stream,
     ) -> CudaResult<GraphExec> {
         stream.refuse_in_capture("upload a graph in a stream")?;
-        self.instantiated(|driver, graph| {
+        // The executable belongs to the stream's context, whatever the contexts of its nodes are.
+        let pin = stream.present_context()?.pin()?;
+        let mut executable = self.instantiated(|driver, graph| {
             stream.inner().with(|_, stream| driver.graph_instantiate_and_upload(graph, flags.bits(), stream))
-        })
+        })?;
+        executable.owned.add_pins([pin]);
+        Ok(executable)
     }
 
     fn instantiated(

@@ -5,7 +5,7 @@
 //! values itself. It learns when the last launch that may use them is over from an event, which it records after each
 //! launch from then on. One event is enough, because the launches of an executable run one after the other.
 
-use crate::context::{Pin, UnownedContext, must_retire, relax};
+use crate::context::{Pin, must_retire, relax};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
@@ -62,13 +62,7 @@ impl Later {
 
     /// Takes the mark of the stream's context from the list, or makes it.
     fn mark(&mut self, stream: &Stream) -> CudaResult<Mark> {
-        let of_default;
-        let context = if stream.context().is_null() {
-            of_default = UnownedContext::of_this_thread()?;
-            &of_default
-        } else {
-            stream.context()
-        };
+        let context = &stream.present_context()?;
         if let Some(at) = self.marks.iter().position(|mark| mark.pin.context() == context) {
             return Ok(self.marks.remove(at));
         }

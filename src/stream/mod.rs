@@ -311,6 +311,12 @@ impl Stream {
         }
     }
 
+    /// Its context; of a default stream that is bound to none, the current one.
+    #[cfg(feature = "graph")]
+    pub(crate) fn present_context(&self) -> CudaResult<UnownedContext> {
+        if self.context().is_null() { UnownedContext::of_this_thread() } else { Ok(self.context().clone()) }
+    }
+
     /// The same stream; it is destroyed when both are dropped.
     fn share(&self) -> Stream {
         Stream { raw: self.raw, inner: Arc::clone(&self.inner) }

@@ -14,6 +14,7 @@ use custack::stream::{CaptureMode, Stream};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 // Graphs are used by one thread at a time; nodes are keys; a capture is of its thread.
 assert_impl_all!(Graph: Send, Debug);
@@ -82,6 +83,31 @@ fn events_of_another_context_are_kept_with_it() {
         assert_eq!(graph.nodes(), Err(CudaError::ContextIsDestroyed));
         drop((graph, exec));
         wait_until_retired().unwrap();
+    });
+}
+
+#[test]
+fn an_executable_keeps_the_context_of_the_stream_in_which_it_was_uploaded() {
+    run_alone(|| {
+        let (ctx, there) = (pushed(), parked());
+        let (here, upload) = (stream(), there.scoped(|_| Ok(stream())).unwrap());
+        let (count, counts) = counter();
+        let mut graph = Graph::new(&ctx).unwrap();
+        graph.add_host_func(&[], counts).unwrap();
+        let flags = InstantiateFlags::empty();
+        let mut exec = graph.instantiate_and_upload(flags, &upload).unwrap();
+        exec.launch(&here).unwrap();
+        here.synchronize().unwrap();
+        drop((there, upload));
+        assert_eq!(exec.launch(&here), Err(CudaError::ContextIsDestroyed));
+        assert_eq!(exec.update(&mut graph).map_err(|it| it.error), Err(CudaError::ContextIsDestroyed));
+        // The graph has no part in that context.
+        graph.instantiate(flags).unwrap().launch(&here).unwrap();
+        here.synchronize().unwrap();
+        drop((graph, exec, here));
+        wait_until_retired().unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 2);
+        owned_by(&count, 1);
     });
 }
 

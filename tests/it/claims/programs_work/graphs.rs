@@ -234,7 +234,7 @@ impl Actor {
                 None => built.graph.instantiate(flags),
             };
             this.judge_plan("instantiate", &result, &plan, &[]);
-            let (plan, id) = (built.plan.clone(), built.id);
+            let id = built.id;
             result.into_iter().for_each(|exec| this.new_exec(exec, plan.clone(), id));
         });
     }
