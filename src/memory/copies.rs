@@ -5,7 +5,7 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, unbroken};
+use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, relax, unbroken};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -15,7 +15,7 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
-/// Copies between the host and the device that are done when the call returns.
+/// Copies between the host and the device that are done when the call returns, for every stream.
 ///
 /// A copy from device memory to device memory of the same context may continue after the call has returned. Later work
 /// of the context without a stream, or in a stream that is not
@@ -89,6 +89,15 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     /// Makes the stream wait for the streams in whose order the memory on both sides is.
     #[doc(hidden)]
     fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
+}
+
+/// Waits for a copy from the host's memory without a stream. From memory that is not page-locked the driver returns
+/// before the device has the values, and streams that do not wait for the default stream would still find the old ones.
+pub(crate) fn wait_for_copy(driver: &Driver) -> CudaResult<()> {
+    // The copy breaks no capture, so neither may this.
+    let _relaxed = relax(driver);
+    // SAFETY: null is the default stream of the context, which is current.
+    driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
 }
 
 /// A part of device memory: its address, the number of values, and its context.
@@ -195,7 +204,8 @@ impl<T> DeviceSpan<T> {
     pub(super) unsafe fn write(self, from: &[T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(from.len(), stream, |driver, order| {
             // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
-            unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) }
+            unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) }?;
+            if order.is_none() { wait_for_copy(driver) } else { Ok(()) }
         })
     }
 
@@ -266,10 +276,7 @@ impl<T> DeviceSpan<T> {
             (None, _) => {
                 refuse_unsafe("copy and wait for it")?;
                 refuse_by_default(&self.context, "wait for the default stream")?;
-                self.context.inside(|driver| {
-                    // SAFETY: null is the default stream of the context, which is current.
-                    driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
-                })
+                self.context.inside(wait_for_copy)
             }
         }
     }

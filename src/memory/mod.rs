@@ -60,6 +60,7 @@ mod scope;
 mod unified;
 mod unified_buffer;
 
+pub(crate) use copies::wait_for_copy;
 pub use copies::{AsyncCopyDestination, CopyDestination};
 pub use device_box::DeviceBox;
 pub use device_buffer::DeviceBuffer;

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
+use super::copies::wait_for_copy;
 use super::malloc::size_of;
 use super::rows::{self, Rows};
 use super::{DeviceCopy, DevicePointer, DeviceSlice};
@@ -171,10 +172,7 @@ impl<T> PitchedBuffer<T> {
         stream: Option<&Stream>,
         f: impl FnOnce(&Driver, Order<'_>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        if self.is_nothing() {
-            return Ok(());
-        }
-        self.row(0).span().in_stream(stream, f)
+        if self.is_nothing() { Ok(()) } else { self.row(0).span().in_stream(stream, f) }
     }
 
     /// Fills all rows; a value has `each` elements.
@@ -208,16 +206,18 @@ impl<T> PitchedBuffer<T> {
         self.ordered(stream, |driver, order| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.copy_rows(&copy, order) }?;
-            if waits { driver.ctx_synchronize() } else { Ok(()) }
+            match from {
+                _ if waits => driver.ctx_synchronize(),
+                Rows::Host(..) if order.is_none() => wait_for_copy(driver),
+                _ => Ok(()),
+            }
         })
     }
 
     fn check(&self, count: usize) {
         let (width, height) = (self.width, self.height);
-        assert!(
-            Some(count) == width.checked_mul(height),
-            "{count} values are copied to or from {height} rows of {width}"
-        );
+        let fits = Some(count) == width.checked_mul(height);
+        assert!(fits, "{count} values are copied to or from {height} rows of {width}");
     }
 }
 

@@ -33,7 +33,7 @@ use crate::context::{Resource, UnownedContext, refuse_by_default};
 use crate::driver::Driver;
 use crate::driver::ffi::CUmodule;
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::memory::{CopyDestination, DeviceCopy, DevicePointer};
+use crate::memory::{CopyDestination, DeviceCopy, DevicePointer, wait_for_copy};
 use crate::sealed::Sealed;
 use kernels::Kernels;
 use std::ffi::CStr;
@@ -297,8 +297,11 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
         refuse_by_default(&self.context, "copy without a stream")?;
-        // SAFETY: the variable has the size of the value, as `of` checked.
-        self.context.inside(|driver| unsafe { driver.copy_to_device(to, from, size, None) })
+        self.context.inside(|driver| {
+            // SAFETY: the variable has the size of the value, as `of` checked.
+            unsafe { driver.copy_to_device(to, from, size, None) }?;
+            wait_for_copy(driver)
+        })
     }
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {

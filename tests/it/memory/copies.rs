@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use crate::harness::{current, is_simulated, parked, pushed, run};
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::memory::*;
 use custack::sim;
@@ -52,6 +53,28 @@ fn copies_in_a_stream_come_in_its_order() {
         let mut back = 0;
         two.copy_to(&mut back).unwrap();
         assert_eq!(back, 1);
+    });
+}
+
+/// The NVIDIA driver returns from a copy of so much pageable memory before the device has all of it.
+#[test]
+fn a_copy_from_the_host_is_done_for_every_stream_when_it_returns() {
+    run(|| {
+        let _ctx = pushed();
+        let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut back = LockedBuffer::new(&0u32, 1).unwrap();
+        for words in [4, 1 << 14, 1 << 18] {
+            let mut buffer = DeviceBuffer::from_slice(&vec![0u32; words]).unwrap();
+            for round in 1..40 {
+                let values = vec![round; words];
+                let (copied, calls) = instrument::during(|| buffer.copy_from(&values[..]));
+                copied.unwrap();
+                let waits = calls.of("cuStreamSynchronize");
+                assert_eq!((calls.of("cuMemcpyHtoD_v2"), waits), (1, 1), "{calls}");
+                stream.sync_scope(|scope| scope.copy_to(&buffer[words - 1..], &mut back[..])).unwrap();
+                assert_eq!(back[0], round, "the last of {words} values");
+            }
+        }
     });
 }
 
