@@ -10,7 +10,7 @@ use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::event::{Event, EventFlags};
-use crate::liveness::retire;
+use crate::liveness::{promised, retire};
 use crate::report;
 use crate::stream::{Stream, StreamFlags};
 use std::any::Any;
@@ -101,11 +101,22 @@ impl Mark {
         // If the driver never calls it, it is dropped, and what it owns with it, when the context is destroyed.
         let key = self.pin.context().promise(Box::new(f));
         let ask = || self.ask_to_call(key);
-        if let Err(error) = ask().or_else(|_| ask()) {
-            report::warn(format_args!(
-                "what an executable graph kept is kept until {} is destroyed: {error}",
-                self.pin.context()
-            ));
+        if ask().or_else(|_| ask()).is_err() {
+            retire(move || self.call_when_all_is_over(key));
+        }
+    }
+
+    /// For a mark that tells nothing, because it was not recorded, or in a capture that another thread had begun after
+    /// the launch: waits for all work of the context.
+    fn call_when_all_is_over(self, key: u64) {
+        let context = self.pin.context();
+        match context.synchronize() {
+            Ok(()) => promised::take(key).into_iter().for_each(|function| function()),
+            // It is about to be destroyed, and the function is dropped with it.
+            Err(CudaError::ContextIsDestroyed) => {}
+            Err(error) => report::warn(format_args!(
+                "what an executable graph kept is kept until {context} is destroyed: {error}"
+            )),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A thread of a program, and how threads ask each other.
 
 use super::act::{Act, On};
-use super::world::{Plan, Shared, World, lock};
+use super::world::{Plan, Shared, Token, World, lock};
 use crate::harness::{current, is_simulated};
 use custack::context::{ContextStack, UnownedContext};
 use custack::error::{CudaError, CudaResult};
@@ -9,6 +9,7 @@ use custack::graph::Capture;
 use custack::sim;
 use custack::stream::{LegacyStream, PerThreadStream, Stream};
 use std::ops::Deref;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -122,6 +123,12 @@ impl Actor {
 
     pub(super) fn problem(&self, text: String) {
         self.world(|world| world.problems.push(format!("thread {}: {text}", self.me)));
+    }
+
+    #[track_caller]
+    pub(super) fn token(&self) -> Token {
+        let (at, me) = (Location::caller().line(), self.me);
+        self.world(|world| world.token(format!("line {at}, thread {me}, act {}", world.steps)))
     }
 
     /// The stream, and its context.

@@ -122,7 +122,10 @@ impl Crew {
             if dropped != 1 {
                 // Work of a destroyed context is dropped with it.
                 if dropped > 1 || certain {
-                    return Err(format!("a value was dropped {dropped} times"));
+                    return Err(format!(
+                        "a value was dropped {dropped} times, called {ran} times of {expected}: {}",
+                        counter.made
+                    ));
                 }
             }
             if ran > expected || certain && ran != expected {

@@ -113,7 +113,7 @@ impl Actor {
                 made.into_iter().for_each(|graph| self.new_graph(graph, Plan::of(at)));
             }
             Act::AddHost(n) => self.with_graph(n, |this, built| {
-                let token = this.world(|world| world.token());
+                let token = this.token();
                 let effect = Effect::Call(Arc::clone(&token.0));
                 this.add(built, &[], effect, |graph, after| graph.add_host_func(after, move || token.ran()));
             }),
@@ -185,7 +185,7 @@ impl Actor {
                 }
             }),
             Act::Keep(n) => {
-                let token = self.world(|world| world.token());
+                let token = self.token();
                 self.with_graph(n, |this, built| {
                     let result = built.graph.keep(token);
                     this.judge_plan("keep a value", &result, &built.plan, &[]);
@@ -209,7 +209,7 @@ impl Actor {
 
     /// Gives the first node that calls something another function.
     fn set_host(&mut self, n: usize) {
-        let token = self.world(|world| world.token());
+        let token = self.token();
         self.with_graph(n, |this, built| {
             let Some((at, node)) = first_call(&built.plan) else { return };
             let counter = Arc::clone(&token.0);
@@ -312,7 +312,7 @@ impl Actor {
     }
 
     fn exec_set_host(&mut self, n: usize, m: usize) {
-        let token = self.world(|world| world.token());
+        let token = self.token();
         let Some((at, mut exec)) = self.world(|world| world.execs.take(n)) else { return };
         self.with_graph(m, |this, built| {
             let Some((_, node)) = first_call(&built.plan) else { return };

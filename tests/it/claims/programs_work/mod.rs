@@ -32,7 +32,8 @@ fn asked(name: &str, default: u32) -> u32 {
 
 fn run_programs(cases: u32, length: usize) {
     static STEPS: AtomicUsize = AtomicUsize::new(0);
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 3_000, ..Config::default() };
+    let max_shrink_iters = asked("CUSTACK_PROGRAM_SHRINK", 3_000);
+    let config = Config { cases, failure_persistence: None, max_shrink_iters, ..Config::default() };
     // Threads that work at the same time may fail once and never again, so they do where a seed is given.
     let act = match asked("CUSTACK_PROGRAM_SEED", 0) {
         0 => act::acts(2).boxed(),

@@ -192,7 +192,7 @@ impl Actor {
 
     /// In a capture the function is called at every launch, and is in the plan of the graph.
     fn work(&mut self, on: On, sleeps: bool, within: Within<'_>) {
-        let token = self.world(|world| world.token());
+        let token = self.token();
         let counter = Arc::clone(&token.0);
         let call = move || {
             if sleeps {

@@ -90,6 +90,8 @@ impl<T> Slots<T> {
 /// A value that must be dropped once, and a function that must be called as often as the oracle says.
 #[derive(Default)]
 pub(super) struct Counter {
+    /// What it was made for.
+    pub(super) made: String,
     pub(super) ran: AtomicUsize,
     pub(super) dropped: AtomicUsize,
     pub(super) expected: AtomicUsize,
@@ -255,8 +257,8 @@ impl World {
         self.next
     }
 
-    pub(super) fn token(&mut self) -> Token {
-        let counter = Arc::new(Counter::default());
+    pub(super) fn token(&mut self, made: String) -> Token {
+        let counter = Arc::new(Counter { made, ..Counter::default() });
         self.counters.push(Arc::clone(&counter));
         Token(counter)
     }
