@@ -356,6 +356,7 @@ fn pools_are_on_a_device_or_the_host_and_of_managed_memory_also_nowhere() {
         let managed = |place| made(2, place, 0, 0);
         assert_eq!([NOWHERE, DEVICE, NO_DEVICE, HOST, (2, 99), (9, 0)].map(managed), [0, 0, 1, 0, 0, 801]);
         assert_eq!((made(1, HOST, 0, 1), made(2, DEVICE, 0, 1)), (0, 1), "with a limit");
+        assert_eq!((made(2, (9, 0), 0, 1), made(2, (9, 0), 1, 0)), (1, 1), "said before the place");
         assert_eq!(
             (made(1, DEVICE, 1, 0), made(1, HOST, 1, 0), made(2, DEVICE, 1, 0)),
             (0, 1, 1),
