@@ -234,7 +234,7 @@ impl Machine {
             let place = self.place_at(grant.location);
             // Only another device may be one that only reads, and only memory of a device.
             let may_read = of_device && place.is_ok() && place.ok() != made.own_place();
-            if matches!(kind, ON_DEVICE | HOST) && grant.flags == READ && !may_read {
+            if grant.flags == READ && !may_read {
                 return self.refuse(NOT_SUPPORTED, "access only to read");
             }
             let place = place?;
