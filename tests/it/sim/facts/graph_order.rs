@@ -51,6 +51,19 @@ fn edges_are_added_only_if_all_are_between_two_nodes() {
 }
 
 #[test]
+fn edges_are_removed_only_if_all_are_between_two_nodes() {
+    run(|| {
+        let g = graph();
+        let before = empty(g, &[]);
+        let after = empty(g, &[before]);
+        let (from, to) = ([before, null_mut()], [after, after]);
+        assert_eq!(call!(cuGraphRemoveDependencies(g, from.as_ptr(), to.as_ptr(), 2)), 1);
+        assert_eq!(edges_of(g, &[before, after]), vec![(0, 1)]);
+        destroy(g);
+    });
+}
+
+#[test]
 fn edge_data_is_written_for_as_many_edges_as_there_are() {
     run(|| {
         let g = graph();
