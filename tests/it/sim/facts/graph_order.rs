@@ -64,6 +64,53 @@ fn edges_are_removed_only_if_all_are_between_two_nodes() {
 }
 
 #[test]
+fn the_device_launches_what_works_in_one_context() {
+    run(|| {
+        let first = other::create();
+        let near = memory(64);
+        let second = other::create();
+        let far = memory(64);
+        assert_eq!(other::pop(), Ok(second));
+        let g = graph();
+        let (_, before) = fill(g, &[], bytes(near, 1, 4));
+        let executable = instantiate(g, 4).unwrap();
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        fill(g, &[before], bytes(far, 1, 4));
+        assert_eq!(instantiate(g, 4), Err(1));
+        destroy(g);
+        other::destroy(first);
+        other::destroy(second);
+    });
+}
+
+#[test]
+fn a_fill_that_was_captured_is_of_the_context_of_its_stream() {
+    run(|| {
+        let first = other::create();
+        let near = memory(64);
+        let second = other::create();
+        let far = memory(64);
+        assert_eq!(other::pop(), Ok(second));
+        let s = stream(1);
+        assert_eq!(call!(cuStreamBeginCapture_v2(s, 2)), 0);
+        assert_eq!(call!(cuMemsetD8Async(near, 1, 4, s)), 0);
+        assert_eq!(call!(cuMemsetD8Async(far, 1, 4, s)), 0);
+        let (mut g, mut nodes, mut count) = (null_mut(), [null_mut(); 2], 2);
+        assert_eq!(call!(cuStreamEndCapture(s, &mut g)), 0);
+        assert_eq!(call!(cuGraphGetNodes(g, nodes.as_mut_ptr(), &mut count)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(instantiate(g, 4).unwrap())), 0);
+        let executable = instantiate(g, 0).unwrap();
+        let set =
+            |to| call!(cuGraphExecMemsetNodeSetParams(executable, nodes[1], &bytes(to, 1, 4), current()));
+        assert_eq!((set(near), set(far)), (0, 1), "whatever the memory was of");
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+        other::destroy(first);
+        other::destroy(second);
+    });
+}
+
+#[test]
 fn edge_data_is_written_for_as_many_edges_as_there_are() {
     run(|| {
         let g = graph();
