@@ -88,6 +88,7 @@ impl Machine {
         }
         let parts = self.parts(graph)?;
         self.check_parts(&parts)?;
+        self.note_made(graph);
         let handle = self.graphs.next();
         let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
         let made = Executable { graph, context, flags, parts, allocates, last: None };

@@ -63,6 +63,7 @@ impl Machine {
             Err(difference) => return Ok(Some(difference)),
         };
         self.check_parts(&parts)?;
+        self.note_made(graph);
         let found = self.executable(executable)?;
         // It stays the one executable of a graph that allocates after an update from one that does not.
         if allocates {

@@ -64,6 +64,36 @@ fn edges_are_removed_only_if_all_are_between_two_nodes() {
 }
 
 #[test]
+fn what_an_executable_was_made_of_no_longer_frees_its_own() {
+    run(|| {
+        let _context = other::create();
+        let g = graph();
+        let (status, at) = allocate(g);
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        assert_eq!((status, free(g, at)), (0, 1));
+        destroy(g);
+        other::pop().map(other::destroy).unwrap();
+    });
+}
+
+#[test]
+fn more_than_one_other_graph_may_free_what_a_graph_allocates() {
+    run(|| {
+        let _context = other::create();
+        let (g, second, s) = (graph(), graph(), stream(0));
+        let (status, at) = allocate(g);
+        assert_eq!((status, free(second, at)), (0, 0));
+        assert_eq!(call!(cuStreamBeginCapture_v2(s, 2)), 0);
+        assert_eq!(call!(cuMemFreeAsync(at, s)), 0);
+        let mut third = null_mut();
+        assert_eq!(call!(cuStreamEndCapture(s, &mut third)), 0);
+        [third, second, g].into_iter().for_each(destroy);
+        other::pop().map(other::destroy).unwrap();
+    });
+}
+
+#[test]
 fn the_device_launches_what_works_in_one_context() {
     run(|| {
         let first = other::create();
