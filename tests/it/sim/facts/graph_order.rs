@@ -94,6 +94,20 @@ fn more_than_one_other_graph_may_free_what_a_graph_allocates() {
 }
 
 #[test]
+fn memory_that_a_graph_allocates_is_of_any_address_in_an_update() {
+    run(|| {
+        let _context = other::create();
+        let graphs = [graph(), graph()];
+        assert_eq!(graphs.map(|it| allocate(it).0), [0, 0]);
+        let executable = instantiate(graphs[0], 0).unwrap();
+        assert_eq!(update(executable, graphs[1]), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        graphs.into_iter().for_each(destroy);
+        other::pop().map(other::destroy).unwrap();
+    });
+}
+
+#[test]
 fn the_device_launches_what_works_in_one_context() {
     run(|| {
         let first = other::create();
