@@ -59,7 +59,9 @@ impl Machine {
         if self.function(asked.function)?.context != to.context {
             return self.refuse(INVALID_HANDLE, "the function and the stream are of one context");
         }
-        let kernel = self.kernel(asked, parameters);
+        // Too much shared memory is its own fault in a capture, and elsewhere one of too many blocks at once.
+        let fits = if self.capturing(stream)? { self.check_shared(asked) } else { Ok(()) };
+        let kernel = fits.and_then(|()| self.kernel(asked, parameters));
         let kernel = self.breaks_capture(stream, kernel)?;
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
     }
@@ -91,7 +93,6 @@ impl Machine {
     }
 
     fn check_size(&mut self, asked: &Asked, entry: &Entry) -> Answer<()> {
-        let fixed = entry.body.shared;
         // The product of three 32-bit sizes may overflow 64 bits.
         let count = |sizes: [u32; 3]| sizes.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let (grid, block) = (asked.grid, asked.block);
@@ -113,9 +114,13 @@ impl Machine {
                 return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
             }
         }
-        let limit = self.function(asked.function)?.settings.dynamic_limit;
-        if asked.shared > limit {
-            let shared = asked.shared;
+        self.check_shared(asked)
+    }
+
+    fn check_shared(&mut self, asked: &Asked) -> Answer<()> {
+        let (program, _, entry) = self.program_of(asked.function)?;
+        let (shared, fixed) = (asked.shared, program.entries[entry].body.shared);
+        if shared > self.function(asked.function)?.settings.dynamic_limit {
             return self
                 .refuse(INVALID_VALUE, format_args!("{shared} bytes of shared memory, beside {fixed}"));
         }

@@ -26,13 +26,15 @@ const SHARED_UNIT: usize = 128;
 const THREADS_PER_PROCESSOR: usize = 2048;
 const MOST_BLOCKS: usize = 32;
 const WARP: usize = 32;
+/// What the function prefers of the cache was set on it: no attribute has this number.
+pub(super) const OWN_CACHE: u32 = 1 << 31;
 
 pub(super) struct Function {
     pub(super) context: Handle,
     pub(super) module: usize,
     pub(super) entry: usize,
     pub(super) settings: Settings,
-    /// Which attributes were set here, as bits: a kernel's are not taken over any more.
+    /// Which attributes were set here, as bits, and [`OWN_CACHE`]: a kernel's are not taken over any more.
     pub(super) own: u32,
     /// Its name with a NUL, which the driver gives out.
     pub(super) name: Arc<CString>,
@@ -133,7 +135,9 @@ impl Machine {
         if config > 3 {
             return self.refuse(INVALID_VALUE, format_args!("{config} is not a cache configuration"));
         }
-        self.function(function)?.settings.cache_config = config;
+        let found = self.function(function)?;
+        found.settings.cache_config = config;
+        found.own |= OWN_CACHE;
         Ok(())
     }
 

@@ -172,9 +172,10 @@ impl Machine {
         Ok(())
     }
 
+    /// Removes edges one after the other, if all are between nodes: those before the first one that is not there go.
     pub(in crate::sim) fn remove_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
+        edges.iter().try_for_each(|edge| self.check_edge(graph, edge))?;
         for edge in edges {
-            self.check_edge(graph, edge)?;
             let graph = self.graph(graph)?;
             // The edge data is not checked.
             let Some(at) = graph.edges.iter().position(|it| (it.from, it.to) == (edge.from, edge.to)) else {

@@ -14,6 +14,7 @@ const NODE_PRIORITY: u64 = 8;
 pub(in crate::sim) const ERROR: u32 = 1;
 pub(super) const INVALID_STRUCTURE: u32 = 2;
 const UNSUPPORTED_OPERATION: u32 = 3;
+const MORE_CONTEXTS: u32 = 4;
 
 /// Why no executable was made: the status, the number of the reason, and the node that it is about, or 0.
 pub(in crate::sim) struct NotMade {
@@ -79,6 +80,7 @@ impl Machine {
         if flags & DEVICE_LAUNCH != 0 {
             let parts = self.parts(graph)?;
             self.can_be_launched_by_device(&parts)?;
+            self.is_of_one_context(&parts)?;
         }
         let allocates = self.has_memory_nodes(graph)?;
         if allocates && self.is_made_with_memory(graph, 0) {
@@ -86,6 +88,7 @@ impl Machine {
         }
         let parts = self.parts(graph)?;
         self.check_parts(&parts)?;
+        self.note_made(graph);
         let handle = self.graphs.next();
         let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
         let made = Executable { graph, context, flags, parts, allocates, last: None };
@@ -97,6 +100,17 @@ impl Machine {
     pub(super) fn is_made_with_memory(&self, graph: usize, beside: usize) -> bool {
         let mut others = self.graphs.executables.iter().filter(|(handle, _)| **handle != beside);
         others.any(|(_, executable)| executable.graph == graph && executable.allocates)
+    }
+
+    /// The device launches what works in one context.
+    fn is_of_one_context(&mut self, parts: &Parts) -> Result<(), NotMade> {
+        let mut homes = parts.operations().into_iter().map(Operation::home).filter(|home| *home != 0);
+        let first = homes.next();
+        if homes.all(|home| Some(home) == first) {
+            return Ok(());
+        }
+        let refused = self.refuse::<()>(INVALID_VALUE, "the device cannot launch what works in two contexts");
+        Err(NotMade { status: refused.err().unwrap_or(INVALID_VALUE), reason: MORE_CONTEXTS, node: 0 })
     }
 
     /// The device launches kernels, fills, copies of its own memory, and graphs of them.

@@ -67,23 +67,28 @@ impl Machine {
         Operation::Allocate(Allocation { address, size, device })
     }
 
-    /// A node that frees: memory of this graph or another, which no other node of any graph frees.
+    /// An executable is made of the graph: what it may allocate is freed by other graphs or by streams from now on, even
+    /// when it is gone.
+    pub(super) fn note_made(&mut self, graph: usize) {
+        if let Some(graph) = self.graphs.graphs.get_mut(&graph) {
+            let allocations = graph.nodes.iter().filter_map(|node| node.operation.allocation());
+            graph.made.extend(allocations.map(|it| it.address));
+        }
+    }
+
+    /// A node that frees: memory of this graph, which no other node of any graph frees, or of another, which no node of
+    /// either frees.
     pub(in crate::sim) fn check_free(&mut self, graph: usize, address: u64) -> Answer<Operation> {
-        self.graph(graph)?;
+        let made = self.graph(graph)?.made.contains(&address);
         let allocates = |it: &Operation| matches!(it, Operation::Allocate(it) if it.address == address);
         let frees = |it: &Operation| matches!(it, Operation::Free(it) if *it == address);
         let mut graphs = self.graphs.graphs.iter();
         let owner = graphs.find(|(_, it)| it.nodes.iter().any(|node| allocates(&node.operation)));
         let owner = owner.map(|(handle, _)| *handle);
-        let mut nodes = self.graphs.graphs.values().flat_map(|graph| &graph.nodes);
-        let freed = nodes.any(|node| frees(&node.operation));
-        // What is instantiated may be allocated, and is freed by other graphs or by streams.
-        let made = owner == Some(graph)
-            && self
-                .graphs
-                .executables
-                .values()
-                .any(|it| it.graph == graph && it.parts.operations().into_iter().any(allocates));
+        let own = owner == Some(graph);
+        let concerns = |it: usize| own || it == graph || Some(it) == owner;
+        let mut concerned = self.graphs.graphs.iter().filter(|(it, _)| concerns(**it));
+        let freed = concerned.any(|(_, it)| it.nodes.iter().any(|node| frees(&node.operation)));
         if freed || made || !(owner.is_some() || memory::lock().is_of_graph(address)) {
             return self.refuse(
                 INVALID_VALUE,

@@ -24,7 +24,7 @@ pub(super) use users::run_destructors;
 
 use super::machine::*;
 use super::stream::ILLEGAL_STATE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use users::{Held, UserObject};
 
 /// Outside the range of the handles of contexts and their objects.
@@ -59,6 +59,8 @@ struct Graph {
     leaves: Vec<usize>,
     /// It was asked to allocate, whether a node came of it or not.
     tried_memory: bool,
+    /// Where an executable allocates that was made of it: whoever uses that frees it.
+    made: BTreeSet<u64>,
     /// A stream captures into it.
     captured_into: bool,
     /// Its number in the driver's texts.

@@ -73,6 +73,9 @@ pub(in crate::sim) struct Side {
 #[derive(Clone, Copy)]
 pub(in crate::sim) struct Copy {
     pub(in crate::sim) context: Handle,
+    /// The context in which the device works, which stays when an executable is changed: that of the stream which was
+    /// captured, or of the memory; 0 where neither says it.
+    pub(in crate::sim) home: Handle,
     pub(in crate::sim) from: Side,
     pub(in crate::sim) to: Side,
     /// Bytes, rows, slices.
@@ -82,6 +85,8 @@ pub(in crate::sim) struct Copy {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::sim) struct Fill {
     pub(in crate::sim) context: Handle,
+    /// As for a copy.
+    pub(in crate::sim) home: Handle,
     pub(in crate::sim) to: u64,
     pub(in crate::sim) pitch: usize,
     pub(in crate::sim) value: u32,
@@ -157,7 +162,8 @@ impl Copy {
                 (first, ..) => first.into(),
             }
         };
-        Copy { context, to: side(|row| row.0), from: side(|row| row.1), extent: [size, rows.len(), 1] }
+        let (to, from) = (side(|row| row.0), side(|row| row.1));
+        Copy { context, home: context, to, from, extent: [size, rows.len(), 1] }
     }
 
     fn run(&self) -> Done {
@@ -170,6 +176,16 @@ impl Copy {
             }
         }
         Ok(())
+    }
+
+    /// In the context of the memory that it reads from, or if that is the host's, of what it writes to.
+    pub(super) fn at_home(self) -> Copy {
+        let at = match (self.from.is_host(), self.to.is_host()) {
+            (false, _) => self.from.device,
+            (true, false) => self.to.device,
+            (true, true) => 0,
+        };
+        Copy { home: memory::lock().context_of(at), ..self }
     }
 
     /// What counts as the kind of a copy: it stays as it is when an executable is changed.
@@ -190,7 +206,7 @@ impl Fill {
         let to = rows.first().copied().unwrap_or(0);
         let value = pattern.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
         let (element, width) = (pattern.len() as u32, size / pattern.len());
-        Fill { context, to, pitch, value, element, width, height: rows.len() }
+        Fill { context, home: context, to, pitch, value, element, width, height: rows.len() }
     }
 
     fn run(&self) -> Done {
@@ -263,6 +279,15 @@ impl Operation {
             Operation::Copy(copy) => copy.context,
             Operation::Fill(fill) => fill.context,
             _ => 0,
+        }
+    }
+
+    /// The context in which the device does it; 0 for what works in none.
+    pub(super) fn home(&self) -> Handle {
+        match self {
+            Operation::Copy(copy) => copy.home,
+            Operation::Fill(fill) => fill.home,
+            other => other.context(),
         }
     }
 

@@ -4,7 +4,6 @@ use super::executable::{Parts, UPDATE_FAILURE, take_over};
 use super::{Operation, Side};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
-use crate::sim::memory;
 
 // Why an executable was not updated, as the driver numbers it.
 const TOPOLOGY_CHANGED: u32 = 2;
@@ -64,6 +63,7 @@ impl Machine {
             Err(difference) => return Ok(Some(difference)),
         };
         self.check_parts(&parts)?;
+        self.note_made(graph);
         let found = self.executable(executable)?;
         // It stays the one executable of a graph that allocates after an update from one that does not.
         if allocates {
@@ -122,30 +122,25 @@ impl Machine {
             (Operation::Kernel(old), Operation::Kernel(new)) => {
                 return Ok(if old.context == new.context { 0 } else { FUNCTION_CHANGE });
             }
-            // Where a copy is to may be of another context than before.
             (Operation::Copy(old), Operation::Copy(new)) => {
-                let same = old.from.is_host() || is_of_one_context(old.from.device, new.from.device);
-                same && old.kinds() == new.kinds()
+                old.kinds() == new.kinds() && old.home == new.home
             }
             (Operation::Fill(old), Operation::Fill(new)) => {
-                (old.height > 1) == (new.height > 1) && is_of_one_context(old.to, new.to)
+                (old.height > 1) == (new.height > 1) && old.home == new.home
             }
             (Operation::Record(old), Operation::Record(new))
             | (Operation::Wait(old), Operation::Wait(new)) => {
                 self.event_of(*old)?.context == self.event_of(*new)?.context
             }
-            (Operation::Allocate(old), Operation::Allocate(new)) => old == new,
+            // Each graph has an address of its own, at which the executable allocates from then on.
+            (Operation::Allocate(old), Operation::Allocate(new)) => {
+                (old.size, old.device) == (new.size, new.device)
+            }
             (Operation::Free(old), Operation::Free(new)) => old == new,
             _ => true,
         };
         Ok(if same { 0 } else { PARAMETERS_CHANGED })
     }
-}
-
-/// Whether the context of which the memory is stays, in which the device works.
-fn is_of_one_context(before: u64, after: u64) -> bool {
-    let memory = memory::lock();
-    memory.context_of(before) == memory.context_of(after)
 }
 
 /// The name of where one side of a copy is.

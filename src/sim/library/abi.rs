@@ -135,7 +135,14 @@ c_abi! {
         give_first(library, |m| m.library_of(kernel.addr()).map(|handle| handle as CUlibrary))
     }
     fn cuKernelGetAttribute(value: *mut c_int, attribute: c_uint, kernel: CUkernel, device: CUdevice) {
-        give(value, |m| m.kernel_attribute(kernel.addr(), attribute, device))
+        call(|m| {
+            m.library_of(kernel.addr())?;
+            if value.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
+            }
+            value.write(m.kernel_attribute(kernel.addr(), attribute, device)?);
+            Ok(())
+        })
     }
     fn cuKernelSetAttribute(attribute: c_uint, value: c_int, kernel: CUkernel, device: CUdevice) {
         call(|m| m.set_kernel_attribute(kernel.addr(), attribute, value, device))

@@ -2,7 +2,7 @@
 
 pub(super) mod abi;
 
-use super::function::{Function, Settings};
+use super::function::{Function, OWN_CACHE, Settings};
 use super::machine::*;
 use super::memory;
 use super::module::{FILE_NOT_FOUND, Module, NOT_FOUND};
@@ -308,7 +308,11 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("{config} is not a cache configuration"));
         }
         settings.cache_config = config;
-        self.keep_settings(kernel, device, settings, |function| function.settings.cache_config = config)
+        self.keep_settings(kernel, device, settings, |function| {
+            if function.own & OWN_CACHE == 0 {
+                function.settings.cache_config = config;
+            }
+        })
     }
 
     fn keep_settings(

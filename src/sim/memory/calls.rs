@@ -131,6 +131,10 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("a pool of {properties:?}"));
         }
         let (managed, shared) = (properties.allocType == MANAGED, properties.handleTypes != 0);
+        // This is said before that a location is of no type at all.
+        if managed && (properties.maxSize != 0 || shared) {
+            return self.refuse(INVALID_VALUE, "managed memory is not shared, and not limited by a pool");
+        }
         let place = match properties.location.kind {
             NOWHERE if managed => Place::Anywhere,
             kind if managed && kind > HOST => {
@@ -139,11 +143,8 @@ impl Machine {
             }
             _ => self.place_at(properties.location).map_err(|_| INVALID_VALUE)?,
         };
-        if managed && properties.maxSize != 0 || shared && (managed || place == Place::Host) {
-            return self.refuse(
-                INVALID_VALUE,
-                "only a device's own memory is shared, and managed memory is not limited by a pool",
-            );
+        if shared && place == Place::Host {
+            return self.refuse(INVALID_VALUE, "only a device's own memory is shared");
         }
         if properties.maxSize > TOTAL_MEMORY {
             let why = format!("a pool of up to {} bytes, and there are {TOTAL_MEMORY}", properties.maxSize);
@@ -233,7 +234,7 @@ impl Machine {
             let place = self.place_at(grant.location);
             // Only another device may be one that only reads, and only memory of a device.
             let may_read = of_device && place.is_ok() && place.ok() != made.own_place();
-            if matches!(kind, ON_DEVICE | HOST) && grant.flags == READ && !may_read {
+            if grant.flags == READ && !may_read {
                 return self.refuse(NOT_SUPPORTED, "access only to read");
             }
             let place = place?;

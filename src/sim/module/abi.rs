@@ -170,6 +170,9 @@ c_abi! {
             put(address, 0);
             put(size, 0);
             m.module(module.addr())?;
+            if address.is_null() && size.is_null() {
+                return m.refuse(INVALID_VALUE, "both pointers for the result are NULL");
+            }
             let wanted = name(m, wanted)?;
             let found = m.variable_named(module.addr(), &wanted)?;
             put(address, found.0);

@@ -8,7 +8,7 @@ use crate::sim::function::abi::gather;
 use crate::sim::graph::memory::PoolAsked;
 use crate::sim::graph::{Copy, Fill, Host, Operation, Parameters, Side};
 use crate::sim::machine::*;
-use crate::sim::memory::HostMemory;
+use crate::sim::memory::{self, HostMemory};
 use std::os::raw::{c_uint, c_void};
 use std::ptr::{null, null_mut};
 
@@ -149,9 +149,9 @@ pub(super) unsafe fn copy(
         it.dstPitch,
         it.dstHeight,
     );
-    let copy = Copy { context, from, to, extent };
+    let copy = Copy { context, home: 0, from, to, extent };
     m.check_copy(&copy)?;
-    Ok(Operation::Copy(copy))
+    Ok(Operation::Copy(copy.at_home()))
 }
 
 fn params_of(copy: &Copy) -> CUDA_MEMCPY3D {
@@ -200,7 +200,8 @@ pub(super) unsafe fn fill(
     }
     let context = m.named_context(context.addr())?;
     let (to, pitch, value, element) = (it.dst, it.pitch, it.value, it.elementSize);
-    let fill = Fill { context, to, pitch, value, element, width: it.width, height: it.height };
+    let home = memory::lock().context_of(to);
+    let fill = Fill { context, home, to, pitch, value, element, width: it.width, height: it.height };
     m.check_fill(&fill)?;
     Ok(Operation::Fill(fill))
 }

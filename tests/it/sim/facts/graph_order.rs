@@ -51,6 +51,110 @@ fn edges_are_added_only_if_all_are_between_two_nodes() {
 }
 
 #[test]
+fn edges_are_removed_only_if_all_are_between_two_nodes() {
+    run(|| {
+        let g = graph();
+        let before = empty(g, &[]);
+        let after = empty(g, &[before]);
+        let (from, to) = ([before, null_mut()], [after, after]);
+        assert_eq!(call!(cuGraphRemoveDependencies(g, from.as_ptr(), to.as_ptr(), 2)), 1);
+        assert_eq!(edges_of(g, &[before, after]), vec![(0, 1)]);
+        destroy(g);
+    });
+}
+
+#[test]
+fn what_an_executable_was_made_of_no_longer_frees_its_own() {
+    run(|| {
+        let _context = other::create();
+        let g = graph();
+        let (status, at) = allocate(g);
+        let executable = instantiate(g, 0).unwrap();
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        assert_eq!((status, free(g, at)), (0, 1));
+        destroy(g);
+        other::pop().map(other::destroy).unwrap();
+    });
+}
+
+#[test]
+fn more_than_one_other_graph_may_free_what_a_graph_allocates() {
+    run(|| {
+        let _context = other::create();
+        let (g, second, s) = (graph(), graph(), stream(0));
+        let (status, at) = allocate(g);
+        assert_eq!((status, free(second, at)), (0, 0));
+        assert_eq!(call!(cuStreamBeginCapture_v2(s, 2)), 0);
+        assert_eq!(call!(cuMemFreeAsync(at, s)), 0);
+        let mut third = null_mut();
+        assert_eq!(call!(cuStreamEndCapture(s, &mut third)), 0);
+        [third, second, g].into_iter().for_each(destroy);
+        other::pop().map(other::destroy).unwrap();
+    });
+}
+
+#[test]
+fn memory_that_a_graph_allocates_is_of_any_address_in_an_update() {
+    run(|| {
+        let _context = other::create();
+        let graphs = [graph(), graph()];
+        assert_eq!(graphs.map(|it| allocate(it).0), [0, 0]);
+        let executable = instantiate(graphs[0], 0).unwrap();
+        assert_eq!(update(executable, graphs[1]), 0);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        graphs.into_iter().for_each(destroy);
+        other::pop().map(other::destroy).unwrap();
+    });
+}
+
+#[test]
+fn the_device_launches_what_works_in_one_context() {
+    run(|| {
+        let first = other::create();
+        let near = memory(64);
+        let second = other::create();
+        let far = memory(64);
+        assert_eq!(other::pop(), Ok(second));
+        let g = graph();
+        let (_, before) = fill(g, &[], bytes(near, 1, 4));
+        let executable = instantiate(g, 4).unwrap();
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        fill(g, &[before], bytes(far, 1, 4));
+        assert_eq!(instantiate(g, 4), Err(1));
+        destroy(g);
+        other::destroy(first);
+        other::destroy(second);
+    });
+}
+
+#[test]
+fn a_fill_that_was_captured_is_of_the_context_of_its_stream() {
+    run(|| {
+        let first = other::create();
+        let near = memory(64);
+        let second = other::create();
+        let far = memory(64);
+        assert_eq!(other::pop(), Ok(second));
+        let s = stream(1);
+        assert_eq!(call!(cuStreamBeginCapture_v2(s, 2)), 0);
+        assert_eq!(call!(cuMemsetD8Async(near, 1, 4, s)), 0);
+        assert_eq!(call!(cuMemsetD8Async(far, 1, 4, s)), 0);
+        let (mut g, mut nodes, mut count) = (null_mut(), [null_mut(); 2], 2);
+        assert_eq!(call!(cuStreamEndCapture(s, &mut g)), 0);
+        assert_eq!(call!(cuGraphGetNodes(g, nodes.as_mut_ptr(), &mut count)), 0);
+        assert_eq!(call!(cuGraphExecDestroy(instantiate(g, 4).unwrap())), 0);
+        let executable = instantiate(g, 0).unwrap();
+        let set =
+            |to| call!(cuGraphExecMemsetNodeSetParams(executable, nodes[1], &bytes(to, 1, 4), current()));
+        assert_eq!((set(near), set(far)), (0, 1), "whatever the memory was of");
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(g);
+        other::destroy(first);
+        other::destroy(second);
+    });
+}
+
+#[test]
 fn edge_data_is_written_for_as_many_edges_as_there_are() {
     run(|| {
         let g = graph();

@@ -222,6 +222,8 @@ impl<'a> Player<'a> {
             }
         } else if status == 0 && step.function().name.starts_with("cuMem") {
             self.wait(0);
+        } else if status == 0 && step.function().name == "cuCtxRecordEvent" {
+            self.wait_for_event(turn.world.raw(&step.args[1]));
         }
         for (graph, origin) in turn.world.captured() {
             if self.capturing(origin) != (0, 1) {
@@ -286,6 +288,17 @@ impl<'a> Player<'a> {
         unsafe {
             (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
             (self.table.cuStreamSynchronize)(without_provenance_mut(stream as usize));
+            (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
+        }
+    }
+
+    /// Waits for an event, whatever captures.
+    fn wait_for_event(&self, event: u64) {
+        let mut mode = 2;
+        // SAFETY: the event lives, and the place is a local.
+        unsafe {
+            (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
+            (self.table.cuEventSynchronize)(without_provenance_mut(event as usize));
             (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
         }
     }
