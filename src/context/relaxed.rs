@@ -42,7 +42,7 @@ impl Drop for Mode<'_> {
 /// Sets this thread's mode to what it was, in a destructor.
 pub(crate) fn restore_mode(driver: &Driver, mode: u32) {
     let _note = keep_note();
-    let restore = || driver.thread_exchange_stream_capture_mode(mode);
+    let restore = || driver.thread_restore_stream_capture_mode(mode);
     if let Err(error) = restore().or_else(|_| restore()) {
         report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
     }

@@ -5,7 +5,7 @@ use crate::context::captures::{self, Member};
 use crate::context::{Pin, restore_mode};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -125,9 +125,17 @@ impl Stream {
             Err(CudaError::IllegalState) => return wait(),
             member => member?,
         };
-        wait()?;
-        captures::joined(member.0, event, member.1);
-        Ok(())
+        let waited = wait();
+        // A driver that fails may have made the stream part of the capture all the same.
+        if waited.is_ok() || self.captures_after_all() {
+            captures::joined(member.0, event, member.1);
+        }
+        waited
+    }
+
+    fn captures_after_all(&self) -> bool {
+        let _note = keep_note();
+        matches!(self.inner.with(Driver::stream_is_capturing), Ok(1..))
     }
 }
 

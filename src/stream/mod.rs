@@ -49,7 +49,7 @@ use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refu
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
-use crate::error::{CudaError, CudaResult, DropResult};
+use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use bitflags::bitflags;
 use capture::destroy;
 use std::ptr;
@@ -296,12 +296,12 @@ impl Stream {
     /// ```
     #[doc(alias("cuStreamSynchronize", "cuStreamDestroy", "cuStreamDestroy_v2"))]
     pub fn shutdown(self) -> DropResult<Stream> {
-        let waited = match self.inner.with(host_function::refuse_while_capturing) {
-            Err(CudaError::StreamCaptureUnsupported) => {
-                return Err((CudaError::StreamCaptureUnsupported, self));
-            }
-            _ => self.synchronize(),
-        };
+        let asked = self.inner.with(host_function::refuse_while_capturing);
+        if asked == Err(CudaError::StreamCaptureUnsupported) {
+            return Err((CudaError::StreamCaptureUnsupported, self));
+        }
+        let _note = asked.is_err().then(keep_note);
+        let waited = asked.and(self.synchronize());
         let raw = self.raw;
         match Arc::try_unwrap(self.inner) {
             Ok(shared) => {

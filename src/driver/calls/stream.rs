@@ -6,7 +6,7 @@
 use super::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held};
-use crate::error::CudaResult;
+use crate::error::{CudaResult, keep_note};
 use std::os::raw::c_void;
 use std::ptr;
 
@@ -142,9 +142,21 @@ impl Driver {
 
     /// Sets which calls a stream capture forbids on this thread, and returns the previous mode: 0 those that no thread
     /// may make during any capture, 1 those during a capture of this thread, 2 none. The driver accepts any number.
+    ///
+    /// A driver that fails after it has set the mode has written the previous one, which is set again.
     pub(crate) fn thread_exchange_stream_capture_mode(&self, mode: u32) -> CudaResult<u32> {
+        let mut previous = mode;
+        let asked = ask!(self.cuThreadExchangeStreamCaptureMode(&mut previous));
+        if asked.is_err() && previous != mode {
+            let _note = keep_note();
+            let _ = self.thread_restore_stream_capture_mode(previous);
+        }
+        asked.map(|()| previous)
+    }
+
+    /// Sets the mode again that an exchange returned. If this fails, it may have been set all the same.
+    pub(crate) fn thread_restore_stream_capture_mode(&self, mode: u32) -> CudaResult<()> {
         let mut mode = mode;
-        ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))?;
-        Ok(mode)
+        ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))
     }
 }

@@ -84,9 +84,14 @@ impl Capture<'_> {
         // Both events are made before anything is captured, so that nothing can prevent the join.
         let (forks, joins) = (mark(self.context())?, mark(other.context())?);
         forks.record(self)?;
-        other.wait_event(&forks, StreamWaitEventFlags::DEFAULT)?;
+        let waited = other.wait_event(&forks, StreamWaitEventFlags::DEFAULT);
+        if waited.is_err() && !other.inner().captures() {
+            return waited;
+        }
+        // Also if waiting has failed: without the join the whole capture would be lost.
         let mut joining = Joining { origin: self.stream, fork: other, joins, joined: false };
-        let result = f(&Capture { stream: joining.fork, nodes: self.nodes, not_send: PhantomData });
+        let forked = Capture { stream: joining.fork, nodes: self.nodes, not_send: PhantomData };
+        let result = waited.and_then(|()| f(&forked));
         let _note = result.is_err().then(keep_note);
         let joined = joining.join();
         result.and(joined)

@@ -7,6 +7,7 @@ use custack::context::{
     SharedMemoryConfig, UnownedContext, wait_until_retired,
 };
 use custack::device::{Device, DeviceAttribute};
+use custack::driver::FUNCTIONS;
 use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::DeviceBuffer;
@@ -15,17 +16,18 @@ use std::cell::Cell;
 const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 
 /// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls `check`
-/// after each run with the result and the injected error.
+/// after each run with the result, the injected error, and a text that begins with the name of the failing function.
 pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
     let (clean, calls) = instrument::during(&mut operation);
     drop(clean);
+    let of = |function| (1..=calls.of(function)).map(move |nth| (function, nth));
     let mut runs = 0;
-    for nth in 1..=calls.total() {
+    for (function, nth) in FUNCTIONS.iter().flat_map(|function| of(*function)) {
         for code in CODES {
             for when in [When::Before, When::After] {
-                assert!(instrument::fail(None, nth, code, when));
+                assert!(instrument::fail(Some(function), nth, code, when));
                 let result = operation();
-                let name = format!("call {nth} of {calls}: {code} {when:?}");
+                let name = format!("{function}, call {nth} of {}: {code} {when:?}", calls.of(function));
                 assert!(!instrument::disarm(), "{name}: the fault did not happen");
                 check(result, CudaError::from_code(code).unwrap(), &name);
                 runs += 1;

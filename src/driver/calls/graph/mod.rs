@@ -77,6 +77,7 @@ macro_rules! added {
             Ok(()) => Ok($node),
             Err(error) => {
                 if !$node.is_null() {
+                    let _note = crate::error::keep_note();
                     // SAFETY: added a moment ago, and given to no one.
                     let _ = $driver.graph_destroy_node(unsafe { Held::new($node) });
                 }
