@@ -174,7 +174,8 @@ impl From<CudaError> for UpdateRefused {
 impl GraphExec {
     /// Submits one launch of the graph to the stream, with one driver call; with two once a node was set for which
     /// something is kept ([`set_kernel`](Self::set_kernel) and the others), because custack then records an event. The
-    /// stream may belong to another context than the nodes, if the driver allows it.
+    /// stream may belong to another context than the nodes, if the driver allows it; that context is then kept at the
+    /// driver as long as the executable.
     ///
     /// # Errors
     ///
@@ -186,7 +187,7 @@ impl GraphExec {
     #[inline]
     pub fn launch(&mut self, stream: &Stream) -> CudaResult<()> {
         let GraphExec { owned, later, .. } = self;
-        let launch = || in_stream(owned, "launch a graph in a stream", stream, Driver::graph_launch);
+        let mut launch = || in_stream(owned, "launch a graph in a stream", stream, Driver::graph_launch);
         match later {
             None => launch(),
             Some(later) => later.launched(stream, launch),
@@ -200,7 +201,7 @@ impl GraphExec {
     /// Like [`launch`](Self::launch).
     #[doc(alias = "cuGraphUpload")]
     pub fn upload(&mut self, stream: &Stream) -> CudaResult<()> {
-        in_stream(&self.owned, "upload a graph in a stream", stream, Driver::graph_upload)
+        in_stream(&mut self.owned, "upload a graph in a stream", stream, Driver::graph_upload)
     }
 
     /// Gives the executable the parameters of this graph, which may differ in parameters only. Earlier launches are not
@@ -277,13 +278,14 @@ impl GraphExec {
 
 #[inline]
 fn in_stream(
-    exec: &Owned<CUgraphExec>,
+    exec: &mut Owned<CUgraphExec>,
     what: &'static str,
     stream: &Stream,
     f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
 ) -> CudaResult<()> {
-    let exec = exec.held()?;
     stream.refuse_in_capture(what)?;
+    exec.launched_in(stream)?;
+    let exec = exec.held()?;
     stream.inner().with(|driver, stream| f(driver, exec, stream))
 }
 

@@ -8,6 +8,7 @@ use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
+use crate::stream::Stream;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
@@ -17,6 +18,8 @@ pub(super) struct Owned<H: Copy + 'static> {
     raw: H,
     /// The contexts of the nodes; the first is that of copies, fills and allocations.
     pins: Vec<Pin>,
+    /// Other contexts in which it was launched. They may be gone for the program, but not for the driver.
+    launched_in: Vec<Pin>,
     kind: Kind<H>,
     /// Destroying failed, and may have taken effect.
     spent: bool,
@@ -36,7 +39,7 @@ unsafe impl<H: Copy> Send for Owned<H> {}
 impl<H: Copy + 'static> Owned<H> {
     /// Takes over a handle that nothing else uses or destroys.
     pub(super) fn new(raw: H, pins: Vec<Pin>, kind: Kind<H>) -> Owned<H> {
-        Owned { raw, pins, kind, spent: false, not_sync: PhantomData }
+        Owned { raw, pins, launched_in: Vec::new(), kind, spent: false, not_sync: PhantomData }
     }
 
     pub(super) fn raw(&self) -> H {
@@ -46,7 +49,7 @@ impl<H: Copy + 'static> Owned<H> {
     /// Gives the handle away.
     pub(super) fn into_raw(self) -> H {
         let mut given = ManuallyDrop::new(self);
-        drop(mem::take(&mut given.pins));
+        drop((mem::take(&mut given.pins), mem::take(&mut given.launched_in)));
         given.raw
     }
 
@@ -120,6 +123,23 @@ impl<H: Copy + 'static> Owned<H> {
         }
     }
 
+    /// Keeps the context of the stream at the driver, which crashes if an executable is destroyed after a context in
+    /// which it was launched.
+    #[inline]
+    pub(super) fn launched_in(&mut self, stream: &Stream) -> CudaResult<()> {
+        let is_kept = |pin: &Pin| pin.context() == stream.context();
+        if self.pins.iter().chain(&self.launched_in).any(is_kept) { Ok(()) } else { self.also_in(stream) }
+    }
+
+    #[cold]
+    fn also_in(&mut self, stream: &Stream) -> CudaResult<()> {
+        let context = stream.present_context()?;
+        if !self.pins.iter().chain(&self.launched_in).any(|pin| *pin.context() == context) {
+            self.launched_in.push(context.pin()?);
+        }
+        Ok(())
+    }
+
     /// The handle may no longer be given to the driver.
     pub(super) fn spend(&mut self) {
         self.spent = true;
@@ -162,7 +182,8 @@ impl<H: Copy + 'static> Drop for Owned<H> {
         match if must_retire() { Err(CudaError::NotPermitted) } else { self.destroy() } {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {
-                let other = Owned::new(self.raw, mem::take(&mut self.pins), self.kind);
+                let mut other = Owned::new(self.raw, mem::take(&mut self.pins), self.kind);
+                other.launched_in = mem::take(&mut self.launched_in);
                 retire(move || other.destroy_at_last());
             }
             Err(error) => self.report(error),

@@ -230,3 +230,27 @@ fn a_captured_graph_outlives_its_stream() {
         owned_by(&count, 1);
     });
 }
+
+/// An H200 crashed when an executable was destroyed after a context in which it had been launched.
+#[test]
+fn an_executable_keeps_the_contexts_in_which_it_was_launched_at_the_driver() {
+    run_alone(|| {
+        let (ctx, there) = (pushed(), parked());
+        let (here, other) = (stream(), there.scoped(|_| Ok(stream())).unwrap());
+        let mut graph = Graph::new(&ctx).unwrap();
+        graph.add_host_func(&[], || {}).unwrap();
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        for stream in [&here, &other, &other] {
+            exec.launch(stream).unwrap();
+            exec.upload(stream).unwrap();
+        }
+        let ((), calls) = instrument::during(|| drop((there, other)));
+        assert_eq!(calls.of("cuCtxDestroy_v2"), 0, "{calls}");
+        // For the program that context is gone, and the executable goes on without it.
+        exec.launch(&here).unwrap();
+        here.synchronize().unwrap();
+        let ((), calls) = instrument::during(|| drop(exec));
+        assert_eq!((calls.of("cuGraphExecDestroy"), calls.of("cuCtxDestroy_v2")), (1, 1), "{calls}");
+        wait_until_retired().unwrap();
+    });
+}
