@@ -3,13 +3,22 @@
 
 use super::allocation::{Allocation, Kind};
 use crate::context::UnownedContext;
-use lazy_static::lazy_static;
-use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{PoisonError, RwLock};
 
-lazy_static! {
-    /// By address, with the size of each.
-    static ref GIVEN: RwLock<BTreeMap<u64, (usize, Allocation)>> = RwLock::new(BTreeMap::new());
+struct Given {
+    address: u64,
+    size: usize,
+    allocation: Allocation,
+}
+
+/// In the order of the addresses. Of a `BTreeMap` the code alone would be a twentieth of this crate's, and programs give
+/// few pieces away.
+static GIVEN: RwLock<Vec<Given>> = RwLock::new(Vec::new());
+
+/// The index of what begins at this address, or where it would be inserted.
+fn find(all: &[Given], address: u64) -> Result<usize, usize> {
+    all.binary_search_by_key(&address, |given| given.address)
 }
 
 /// Gives the memory away and returns its address.
@@ -18,17 +27,21 @@ pub(super) fn give(allocation: Allocation, size: usize) -> u64 {
     if allocation.is_spent() {
         return address;
     }
+    let given = Given { address, size, allocation };
     let mut all = GIVEN.write().unwrap_or_else(PoisonError::into_inner);
-    let before = all.insert(address, (size, allocation));
-    drop(all);
-    // An earlier allocation at this address was freed by other code: the driver has reused the address.
-    before.into_iter().for_each(|(_, gone)| std::mem::forget(gone));
+    match find(&all, address) {
+        // That was freed by other code: the driver has reused the address.
+        Ok(at) => mem::forget(mem::replace(&mut all[at], given)),
+        Err(at) => all.insert(at, given),
+    }
     address
 }
 
 /// Takes the memory back, with its size; `None` if custack did not give it away.
 pub(super) fn take(address: u64) -> Option<(usize, Allocation)> {
-    GIVEN.write().unwrap_or_else(PoisonError::into_inner).remove(&address)
+    let mut all = GIVEN.write().unwrap_or_else(PoisonError::into_inner);
+    let given = find(&all, address).ok().map(|at| all.remove(at))?;
+    Some((given.size, given.allocation))
 }
 
 /// The owner of the memory at this address: taken back if it was given away, else foreign.
@@ -39,7 +52,7 @@ pub(super) fn owned(kind: Kind, address: u64) -> Allocation {
 /// The context of the memory that was given away and contains this address; a null handle if there is none.
 pub(super) fn context_at(address: u64) -> UnownedContext {
     let all = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
-    let below = all.range(..=address).next_back();
-    let found = below.filter(|(start, (size, _))| address - **start < *size as u64);
-    found.map_or_else(UnownedContext::none, |(_, (_, allocation))| allocation.context().clone())
+    let below = find(&all, address).or_else(|at| at.checked_sub(1).ok_or(at));
+    let found = below.ok().map(|at| &all[at]).filter(|given| address - given.address < given.size as u64);
+    found.map_or_else(UnownedContext::none, |given| given.allocation.context().clone())
 }
