@@ -79,5 +79,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "A buffer of 4 KiB is made and dropped in {plain} ns, in the order of a stream in {ordered} ns."
     );
+    if custack::driver::current()?.is_simulated() {
+        println!("These are times of the simulation, not of a GPU.");
+    }
     Ok(())
 }

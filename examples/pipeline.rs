@@ -69,6 +69,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let right = y.iter().enumerate().all(|(i, y)| *y == 3.0f32.mul_add(i as f32, 1.0));
     println!("{} numbers: {}.\n", y.len(), if right { "all right" } else { "some are wrong" });
     draw(&start, &all_marks)?;
+    if custack::driver::current()?.is_simulated() {
+        println!("These are times of the simulation, not of a GPU.");
+    }
     Ok(())
 }
 
@@ -94,6 +97,7 @@ fn draw(start: &Event, all_marks: &[Marks]) -> Result<(), CudaError> {
         println!("stream {}, part {part} |{}|", part % 2, line.iter().collect::<String>());
     }
     let busy: f32 = times.iter().map(|at| at[3] - at[0]).sum();
-    println!("\n{end:.3} ms in all; the parts by themselves {busy:.3} ms.");
+    println!("\n> is the copy to the device, # the kernel, < the copy back.");
+    println!("{end:.3} ms in all; the parts by themselves {busy:.3} ms.");
     Ok(())
 }

@@ -25,6 +25,7 @@ use std::panic::Location;
 ///
 /// An owner may be sent to other threads and shared between them. It derefs to the handle, which has the methods.
 #[derive(Debug, PartialEq, Eq)]
+#[must_use = "dropping the owner destroys the context: bind it, as in `let _context = ...`"]
 pub struct Context {
     handle: UnownedContext,
 }

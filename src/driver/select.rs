@@ -104,8 +104,11 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
             Ok(driver) if driver.init(0).and_then(|()| driver.device_get_count()).is_ok_and(|n| n > 0) => {
                 driver
             }
-            Ok(driver) => simulated_driver().unwrap_or(driver),
-            Err(reason) => simulated_driver().map_err(|_| reason)?,
+            native => match simulated_driver() {
+                // Then the other reason is the one that the user can do something about.
+                Err(DriverError::SimulatorNotBuilt) => native?,
+                simulated => simulated?,
+            },
         },
     };
     // Early, because registering is slow once the program has many threads.

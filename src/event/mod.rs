@@ -179,7 +179,7 @@ impl Event {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias = "cuEventQuery")]
     pub fn query(&self) -> CudaResult<EventStatus> {
-        self.refuse_while_captured("ask for an event")?;
+        self.refuse_while_captured("query an event")?;
         match self.0.with(Driver::event_query) {
             Ok(()) => Ok(EventStatus::Ready),
             Err(CudaError::NotReady) => Ok(EventStatus::NotReady),

@@ -229,8 +229,11 @@ fn shape(grid: &GridSize, block: &BlockSize, shared: u32) -> Shape {
 /// The result is a [`CudaResult`](crate::error::CudaResult): too few, too many and wrong-sized arguments are
 /// [`InvalidValue`](crate::error::CudaError::InvalidValue), if the driver says what the parameters are (CUDA 12.4 and
 /// later). The call is unsafe: the arguments must have the types of the kernel's parameters, of which only the size is
-/// checked, and the kernel's accesses to memory must be valid and free of data races. Arguments are values that can be
-/// copied to the device (`DeviceCopy`).
+/// checked, and the kernel's accesses to memory must be valid and free of data races. An integer that is wider than its
+/// parameter is passed if its value fits. Arguments are values that can be copied to the device (`DeviceCopy`); a buffer
+/// is passed as its `as_device_ptr()`.
+///
+/// The module, the function and the stream are names: bind a field first (`let stream = &self.stream;`).
 #[macro_export]
 macro_rules! launch {
     ($function:ident <<<$config:expr, $stream:ident>>>( $( $arg:expr),* $(,)? )) => {

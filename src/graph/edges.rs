@@ -205,7 +205,7 @@ impl Graph {
         let kind = self.kind(node)?;
         if kind != wanted {
             return Err(crate::error::CudaError::InvalidValue
-                .note(format_args!("to ask a node of {kind:?} for what a node of {wanted:?} has")));
+                .note(format_args!("to use a node of {kind:?} as one of {wanted:?}")));
         }
         self.ask(node, ask)
     }

@@ -18,13 +18,16 @@ pub(super) struct Owned<H: Copy + 'static> {
     raw: H,
     /// The contexts of the nodes; the first is that of copies, fills and allocations.
     pins: Vec<Pin>,
-    /// Other contexts in which it was launched. They may be gone for the program, but not for the driver.
-    launched_in: Vec<Pin>,
+    launched_in: Option<Box<LaunchedIn>>,
     kind: Kind<H>,
     /// Destroying failed, and may have taken effect.
     spent: bool,
     not_sync: PhantomData<Cell<()>>,
 }
+
+/// The other contexts in which an executable was launched. They may be gone for the program, but not for the driver.
+#[derive(Default)]
+struct LaunchedIn(Vec<Pin>);
 
 /// What is destroyed, as reports name it, and how.
 #[derive(Clone, Copy)]
@@ -39,7 +42,7 @@ unsafe impl<H: Copy> Send for Owned<H> {}
 impl<H: Copy + 'static> Owned<H> {
     /// Takes over a handle that nothing else uses or destroys.
     pub(super) fn new(raw: H, pins: Vec<Pin>, kind: Kind<H>) -> Owned<H> {
-        Owned { raw, pins, launched_in: Vec::new(), kind, spent: false, not_sync: PhantomData }
+        Owned { raw, pins, launched_in: None, kind, spent: false, not_sync: PhantomData }
     }
 
     pub(super) fn raw(&self) -> H {
@@ -49,7 +52,7 @@ impl<H: Copy + 'static> Owned<H> {
     /// Gives the handle away.
     pub(super) fn into_raw(self) -> H {
         let mut given = ManuallyDrop::new(self);
-        drop((mem::take(&mut given.pins), mem::take(&mut given.launched_in)));
+        drop((mem::take(&mut given.pins), given.launched_in.take()));
         given.raw
     }
 
@@ -127,15 +130,21 @@ impl<H: Copy + 'static> Owned<H> {
     /// which it was launched.
     #[inline]
     pub(super) fn launched_in(&mut self, stream: &Stream) -> CudaResult<()> {
-        let is_kept = |pin: &Pin| pin.context() == stream.context();
-        if self.pins.iter().chain(&self.launched_in).any(is_kept) { Ok(()) } else { self.also_in(stream) }
+        if self.keeps(stream.context()) { Ok(()) } else { self.also_in(stream) }
+    }
+
+    #[inline]
+    fn keeps(&self, context: &UnownedContext) -> bool {
+        let launched_in = self.launched_in.iter().flat_map(|others| &others.0);
+        self.pins.iter().chain(launched_in).any(|pin| pin.context() == context)
     }
 
     #[cold]
     fn also_in(&mut self, stream: &Stream) -> CudaResult<()> {
         let context = stream.present_context()?;
-        if !self.pins.iter().chain(&self.launched_in).any(|pin| *pin.context() == context) {
-            self.launched_in.push(context.pin()?);
+        if !self.keeps(&context) {
+            let pin = context.pin()?;
+            self.launched_in.get_or_insert_default().0.push(pin);
         }
         Ok(())
     }
@@ -183,7 +192,7 @@ impl<H: Copy + 'static> Drop for Owned<H> {
             Ok(()) => {}
             Err(CudaError::NotPermitted) => {
                 let mut other = Owned::new(self.raw, mem::take(&mut self.pins), self.kind);
-                other.launched_in = mem::take(&mut self.launched_in);
+                other.launched_in = self.launched_in.take();
                 retire(move || other.destroy_at_last());
             }
             Err(error) => self.report(error),

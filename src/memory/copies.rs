@@ -153,10 +153,10 @@ impl<T> DeviceSpan<T> {
         stream: Option<&Stream>,
         f: impl FnOnce(&Driver, Order<'_>) -> CudaResult<()>,
     ) -> CudaResult<()> {
+        let count = self.count;
         assert!(
-            self.count == other,
-            "destination and source slices have different lengths: {} and {other}",
-            self.count
+            count == other,
+            "the numbers of values differ: {count} in the device's memory, {other} on the other side"
         );
         if self.bytes() == 0 {
             return Ok(());

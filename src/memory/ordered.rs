@@ -73,7 +73,7 @@ fn must_be_home(stream: &Shared) -> CudaResult<()> {
         return Ok(());
     }
     Err(CudaError::InvalidHandle.note(format_args!(
-        "to free memory in the order of a stream that has another owner, or of a default stream"
+        "to have memory in the order of a stream that has another owner, or of a default stream"
     )))
 }
 

@@ -200,7 +200,7 @@ impl JitLog {
 
 /// The error of compiling or linking, and the compiler's output. `.map_err(|refused| refused.error)?` returns the error
 /// alone.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct JitError {
     /// The error; its text contains the compiler's message.
@@ -218,6 +218,15 @@ impl From<CudaError> for JitError {
 impl fmt::Display for JitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.error, f)
+    }
+}
+
+/// The text of `Display`, for a `main` that returns the error, and all that the compiler said.
+impl fmt::Debug for JitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.error, f)?;
+        let said = self.log.error.trim_end();
+        if said.is_empty() { Ok(()) } else { write!(f, "\n{said}") }
     }
 }
 

@@ -202,7 +202,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias("cuStreamQuery", "query"))]
     pub fn is_done(&self) -> CudaResult<bool> {
-        self.refuse_while_captured("ask whether a stream is done")?;
+        self.refuse_while_captured("query a stream")?;
         match self.inner.with(Driver::stream_query) {
             Ok(()) => Ok(true),
             Err(CudaError::NotReady) => Ok(false),

@@ -351,6 +351,11 @@ fn auto_falls_back_to_the_simulated_driver() {
         &[("CUSTACK_DRIVER", "auto"), ("CUSTACK_LIBCUDA", "/no/such/libcuda.so")],
     );
     assert!(text.contains("driver: the simulated driver, CUDA 13.0"), "{text}");
+    // Where that fails too, its reason is said.
+    let settings =
+        [("CUSTACK_DRIVER", "auto"), ("CUSTACK_LIBCUDA", "/no/such"), ("CUSTACK_SIM_DEVICES", "x")];
+    let text = child_succeeds("say why", &settings);
+    assert!(text.contains("CUSTACK_SIM_DEVICES=x"), "{text}");
 }
 
 #[test]

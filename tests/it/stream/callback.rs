@@ -32,7 +32,7 @@ fn callbacks_run_once_in_their_order_with_the_status() {
 }
 
 #[test]
-fn the_program_goes_on_while_a_callback_waits() {
+fn a_stream_is_done_when_its_work_is_and_the_program_goes_on_meanwhile() {
     run(|| {
         let _ctx = pushed();
         let stream = stream();
