@@ -170,6 +170,20 @@ pub(crate) fn joined(member: Member, event: usize, pin: Pin) {
     capture.pins.push(pin);
 }
 
+/// The graph of the capture that the stream is in uses something of the context that is pinned.
+#[cfg(feature = "graph")]
+pub(crate) fn also_in(stream: usize, pin: Pin) {
+    let mut captures = list();
+    match captures.iter_mut().find(|capture| capture.has(stream)) {
+        Some(capture) => capture.pins.push(pin),
+        None => {
+            // As in `joined`.
+            drop(captures);
+            drop(pin);
+        }
+    }
+}
+
 /// The stream, which did not begin the capture that it is in, is destroyed.
 #[cold]
 pub(crate) fn forget_stream(stream: usize) {

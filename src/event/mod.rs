@@ -52,7 +52,8 @@ bitflags! {
     pub struct EventRecordFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
-        /// In a capture: at each launch the graph records the event for waits outside the graph.
+        /// In a capture: at each launch the graph records the event for waits outside the graph. Only
+        /// `Capture::record_external` does that, because the graph has to keep the event.
         const EXTERNAL = 0x1;
     }
 }
@@ -139,19 +140,18 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL` if the stream is not
-    /// capturing.
+    /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL`.
     #[doc(alias = "cuEventRecordWithFlags")]
     pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
+        if flags.contains(EventRecordFlags::EXTERNAL) {
+            return Err(refuse_external("record"));
+        }
         self.is_of_the_context_of(stream)?;
         stream.refuse_by_default("record an event in a legacy stream")?;
         self.0.with_both(stream.inner(), |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
         })?;
-        // An external record is a node of the capture, and does not order its work.
-        if !flags.contains(EventRecordFlags::EXTERNAL) {
-            self.note_recorded(stream);
-        }
+        self.note_recorded(stream);
         Ok(())
     }
 
@@ -277,6 +277,14 @@ impl Event {
     pub(crate) fn inner(&self) -> &Resource<CUevent> {
         &self.0
     }
+}
+
+/// Refuses what would become a node of a graph that does not keep the event; `what` is what was asked.
+#[cold]
+fn refuse_external(what: &'static str) -> CudaError {
+    CudaError::IllegalState.note(format_args!(
+        "to {what} an event for what is outside of a graph, which has to keep the event: Capture::{what}_external does that"
+    ))
 }
 
 /// Destroys an event, and removes it from the list of captures, because the driver may reuse its handle.

@@ -1,6 +1,6 @@
 //! Streams that wait for events.
 
-use super::Event;
+use super::{Event, refuse_external};
 use crate::error::CudaResult;
 use crate::stream::{Stream, StreamWaitEventFlags};
 use std::borrow::Borrow;
@@ -12,21 +12,19 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), for either;
-    /// [`IllegalState`](crate::error::CudaError::IllegalState) for `EXTERNAL` if the stream is not capturing;
+    /// [`IllegalState`](crate::error::CudaError::IllegalState) for `EXTERNAL`;
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias = "cuStreamWaitEvent")]
     pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {
+        if flags.contains(StreamWaitEventFlags::EXTERNAL) {
+            return Err(refuse_external("wait"));
+        }
         let event = event.borrow();
         let wait = || {
             event.0.with_both(self.inner(), |driver, event, stream| {
                 driver.stream_wait_event(stream, event, flags.bits())
             })
         };
-        // An external wait is a node of the capture, and joins no stream.
-        if flags.contains(StreamWaitEventFlags::EXTERNAL) {
-            wait()
-        } else {
-            self.waiting(event.as_raw().addr(), wait)
-        }
+        self.waiting(event.as_raw().addr(), wait)
     }
 }

@@ -174,8 +174,8 @@ impl From<CudaError> for UpdateRefused {
 impl GraphExec {
     /// Submits one launch of the graph to the stream, with one driver call; with two once a node was set for which
     /// something is kept ([`set_kernel`](Self::set_kernel) and the others), because custack then records an event. The
-    /// stream may belong to another context than the nodes, if the driver allows it; that context is then kept at the
-    /// driver as long as the executable.
+    /// stream may belong to another context than the nodes, if the driver allows it; then too an event is recorded, that
+    /// context is kept at the driver as long as the executable, and those of the nodes until the launch is over.
     ///
     /// # Errors
     ///
@@ -186,12 +186,7 @@ impl GraphExec {
     #[doc(alias = "cuGraphLaunch")]
     #[inline]
     pub fn launch(&mut self, stream: &Stream) -> CudaResult<()> {
-        let GraphExec { owned, later, .. } = self;
-        let mut launch = || in_stream(owned, "launch a graph in a stream", stream, Driver::graph_launch);
-        match later {
-            None => launch(),
-            Some(later) => later.launched(stream, launch),
-        }
+        self.submit("launch a graph in a stream", stream, Driver::graph_launch)
     }
 
     /// Prepares the next launch in the stream, for instance by copying the graph to the device.
@@ -201,7 +196,32 @@ impl GraphExec {
     /// Like [`launch`](Self::launch).
     #[doc(alias = "cuGraphUpload")]
     pub fn upload(&mut self, stream: &Stream) -> CudaResult<()> {
-        in_stream(&mut self.owned, "upload a graph in a stream", stream, Driver::graph_upload)
+        self.submit("upload a graph in a stream", stream, Driver::graph_upload)
+    }
+
+    #[inline]
+    fn submit(
+        &mut self,
+        what: &'static str,
+        stream: &Stream,
+        f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        // Asked first: otherwise the event that is recorded after the call would become part of the capture.
+        stream.refuse_in_capture(what)?;
+        let GraphExec { owned, later, .. } = self;
+        owned.launched_in(stream)?;
+        owned.usable()?;
+        if owned.reaches_beyond(stream) {
+            Later::keep_contexts(later, owned.pins())?;
+        }
+        let submit = || {
+            let exec = owned.held()?;
+            stream.inner().with(|driver, stream| f(driver, exec, stream))
+        };
+        match later {
+            None => submit(),
+            Some(later) => later.launched(stream, submit),
+        }
     }
 
     /// Gives the executable the parameters of this graph, which may differ in parameters only. Earlier launches are not
@@ -274,19 +294,6 @@ impl GraphExec {
     pub fn drop(mut executable: GraphExec) -> DropResult<GraphExec> {
         executable.owned.destroy().map_err(|error| (error, executable))
     }
-}
-
-#[inline]
-fn in_stream(
-    exec: &mut Owned<CUgraphExec>,
-    what: &'static str,
-    stream: &Stream,
-    f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
-) -> CudaResult<()> {
-    stream.refuse_in_capture(what)?;
-    exec.launched_in(stream)?;
-    let exec = exec.held()?;
-    stream.inner().with(|driver, stream| f(driver, exec, stream))
 }
 
 impl fmt::Debug for GraphExec {

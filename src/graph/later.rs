@@ -20,6 +20,8 @@ use std::mem;
 #[derive(Default)]
 pub(super) struct Later {
     values: Vec<Box<dyn Any + Send>>,
+    /// The contexts of the nodes, once it was launched in a stream of another one.
+    contexts: Vec<Pin>,
     /// One for each context that it was launched in since then; that of the last launch is the last.
     marks: Vec<Mark>,
 }
@@ -41,6 +43,16 @@ impl Later {
         if mem::needs_drop::<T>() {
             later.get_or_insert_default().values.push(Box::new(value));
         }
+    }
+
+    /// Keeps the contexts of the nodes at the driver, as they are listed in `pins`, to which some may have been added
+    /// since the last call.
+    pub(super) fn keep_contexts(later: &mut Option<Box<Later>>, pins: &[Pin]) -> CudaResult<()> {
+        let contexts = &mut later.get_or_insert_default().contexts;
+        for pin in &pins[contexts.len()..] {
+            contexts.push(pin.another().ok_or(CudaError::ContextIsDestroyed)?);
+        }
+        Ok(())
     }
 
     /// Launches in the stream, and notes after what the launch is over.
@@ -76,13 +88,22 @@ impl Later {
 impl Drop for Later {
     fn drop(&mut self) {
         let _note = keep_note();
+        let last = self.marks.pop();
         let values = mem::take(&mut self.values);
+        let mut contexts = mem::take(&mut self.contexts);
+        if let Some(mark) = &last {
+            // Destroying this one waits for the launch; and if the function below is never called, it is dropped only
+            // when this one is destroyed.
+            contexts.retain(|pin| pin.context() != mark.pin.context());
+        }
         let drop_all = move || {
+            // The contexts go after the values, which may be in them.
+            let _contexts = contexts;
             if !report::contained(|| drop(values)) {
                 report::warn(format_args!("what an executable graph kept panicked when it was dropped"));
             }
         };
-        match self.marks.pop() {
+        match last {
             None => drop_all(),
             Some(mark) if must_retire() => retire(move || mark.call_when_over(drop_all)),
             Some(mark) => mark.call_when_over(drop_all),

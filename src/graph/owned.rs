@@ -126,6 +126,18 @@ impl<H: Copy + 'static> Owned<H> {
         }
     }
 
+    /// The contexts of the nodes. None is ever removed, and new ones come last.
+    pub(super) fn pins(&self) -> &[Pin] {
+        &self.pins
+    }
+
+    /// Whether a node is of another context than the stream, which does not wait for the stream's work when it is
+    /// destroyed.
+    #[inline]
+    pub(super) fn reaches_beyond(&self, stream: &Stream) -> bool {
+        self.contexts().any(|context| context != stream.context())
+    }
+
     /// Keeps the context of the stream at the driver, which crashes if an executable is destroyed after a context in
     /// which it was launched.
     #[inline]

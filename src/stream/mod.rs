@@ -71,7 +71,8 @@ bitflags! {
     pub struct StreamWaitEventFlags: u32 {
         /// No flag.
         const DEFAULT = 0x0;
-        /// In a capture: at each launch the graph waits for the event's last record outside the graph.
+        /// In a capture: at each launch the graph waits for the event's last record outside the graph. Only
+        /// `Capture::wait_external` does that, because the graph has to keep the event.
         const EXTERNAL = 0x1;
     }
 }

@@ -5,15 +5,16 @@
 
 use super::running::refuse_captured;
 use super::{Capture, Dependencies, Recordable};
-use crate::context::UnownedContext;
-use crate::driver::ffi::{CUgraph, CUstream};
+use crate::context::{UnownedContext, captures};
+use crate::driver::ffi::{CUevent, CUgraph, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::event::{Event, EventFlags};
+use crate::event::{Event, EventFlags, EventRecordFlags};
 use crate::graph::kept::Kept;
 use crate::graph::{EdgeData, Node};
 use crate::stream::{Stream, StreamWaitEventFlags};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 impl Capture<'_> {
     /// Makes the graph, and all that is made from it, keep the value; see the [module](crate::graph).
@@ -42,6 +43,60 @@ impl Capture<'_> {
             let launched = unsafe { driver.launch_host_func(stream, node.fn_, node.userData) };
             // If this failed, the node may exist all the same: it finds an empty place and calls nothing.
             launched.inspect_err(|_| kept.empty())
+        })
+    }
+
+    /// Captures a record of the event, so that each launch records it for waits outside the graph, which keeps it.
+    ///
+    /// # Errors
+    ///
+    /// Like [`keep`](Self::keep); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's context.
+    ///
+    /// ```
+    /// use custack::event::{Event, EventFlags};
+    /// use custack::graph::InstantiateFlags;
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    /// use std::sync::Arc;
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let launched = Arc::new(Event::new(EventFlags::DEFAULT)?);
+    /// stream
+    ///     .capture_executable(CaptureMode::ThreadLocal, InstantiateFlags::empty(), |capture| {
+    ///         capture.record_external(&launched)
+    ///     })?
+    ///     .launch(&stream)?;
+    /// launched.synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuEventRecordWithFlags")]
+    pub fn record_external(&self, event: &Arc<Event>) -> CudaResult<()> {
+        let flags = EventRecordFlags::EXTERNAL.bits();
+        self.external(event, |driver, event, stream| driver.event_record_with_flags(event, stream, flags))
+    }
+
+    /// Captures a wait for the event, so that each launch waits for its last record outside the graph, which keeps it.
+    ///
+    /// # Errors
+    ///
+    /// Like [`record_external`](Self::record_external).
+    #[doc(alias = "cuStreamWaitEvent")]
+    pub fn wait_external(&self, event: &Arc<Event>) -> CudaResult<()> {
+        let flags = StreamWaitEventFlags::EXTERNAL.bits();
+        self.external(event, |driver, event, stream| driver.stream_wait_event(stream, event, flags))
+    }
+
+    /// Makes a node that uses the event, which the graph keeps together with its context.
+    fn external(
+        &self,
+        event: &Arc<Event>,
+        add: impl FnOnce(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        captures::also_in(self.stream.key(), event.context().pin()?);
+        self.with_graph(|driver, stream, graph| {
+            // Also kept if the call fails, because the node may exist all the same.
+            Kept::by(driver, graph, Arc::clone(event))?;
+            event.inner().with(|driver, event| add(driver, event, stream))
         })
     }
 

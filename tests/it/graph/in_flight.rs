@@ -125,3 +125,23 @@ fn whatever_is_dropped_first_while_a_launch_is_in_flight_nothing_is_used_too_lat
         });
     });
 }
+
+#[test]
+fn the_contexts_of_the_nodes_are_kept_until_a_launch_in_a_stream_of_another_context_is_over() {
+    run_alone(|| {
+        let (_ctx, there) = (pushed(), parked());
+        let here = stream();
+        let before = left();
+        let mut graph = Graph::new(&there).unwrap();
+        let (node, go) = waiting(&mut graph);
+        let event = Arc::new(there.create_event(EventFlags::DEFAULT).unwrap());
+        graph.add_event_record(&[node], &event).unwrap();
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        exec.launch(&here).unwrap();
+        let ((), calls) = instrument::during(|| drop((graph, exec, event, there)));
+        assert_eq!((calls.of("cuGraphExecDestroy"), calls.of("cuCtxDestroy_v2")), (1, 0), "{calls}");
+        drop(go);
+        here.synchronize().unwrap();
+        becomes((before.0, before.1, before.2 - 1), "after the launch");
+    });
+}

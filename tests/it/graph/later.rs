@@ -297,3 +297,26 @@ fn what_is_kept_later_may_panic_when_dropped() {
         drop(exec);
     });
 }
+
+#[test]
+fn a_launch_that_is_refused_in_a_capture_leaves_nothing_in_the_capture() {
+    run_alone(|| {
+        let ctx = pushed();
+        let (here, mut capturing) = (stream(), stream());
+        let mut graph = Graph::new(&ctx).unwrap();
+        let node = graph.add_host_func(&[], || {}).unwrap();
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        let (count, counts) = counter();
+        exec.set_host_func(&mut graph, node, counts).unwrap();
+        exec.launch(&here).unwrap();
+        let captured = capturing.capture(CaptureMode::ThreadLocal, |capture| {
+            assert_eq!(exec.launch(capture), Err(CudaError::StreamCaptureUnsupported));
+            drop(exec);
+            Ok(())
+        });
+        assert_eq!(captured.unwrap().nodes().unwrap(), []);
+        here.synchronize().unwrap();
+        owned_by(&count, 1);
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    });
+}

@@ -7,10 +7,10 @@ use crate::harness::{is_simulated, owned_by, parked, pushed, run, run_alone};
 use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
-use custack::event::{Event, EventFlags};
+use custack::event::{Event, EventFlags, EventRecordFlags};
 use custack::graph::*;
 use custack::sim;
-use custack::stream::{CaptureMode, Stream};
+use custack::stream::{CaptureMode, Stream, StreamWaitEventFlags};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -81,6 +81,36 @@ fn events_of_another_context_are_kept_with_it() {
         drop((there, event));
         assert_eq!(exec.launch(&stream), Err(CudaError::ContextIsDestroyed));
         assert_eq!(graph.nodes(), Err(CudaError::ContextIsDestroyed));
+        drop((graph, exec));
+        wait_until_retired().unwrap();
+    });
+}
+
+#[test]
+fn a_captured_graph_keeps_the_events_that_it_records_or_waits_for_outside_and_their_contexts() {
+    run_alone(|| {
+        let (_ctx, there) = (pushed(), parked());
+        let mut stream = stream();
+        let recorded = Arc::new(Event::new(EventFlags::DEFAULT).unwrap());
+        let waited = Arc::new(there.create_event(EventFlags::DEFAULT).unwrap());
+        let captured = stream.capture(CaptureMode::ThreadLocal, |capture| {
+            // What passes no `Arc` is refused.
+            let (record, wait) = (EventRecordFlags::EXTERNAL, StreamWaitEventFlags::EXTERNAL);
+            assert_eq!(recorded.record_with_flags(capture, record), Err(CudaError::IllegalState));
+            assert_eq!(capture.wait_event(&*recorded, wait), Err(CudaError::IllegalState));
+            capture.record_external(&recorded)?;
+            capture.wait_external(&waited)
+        });
+        let counts = [Arc::downgrade(&recorded), Arc::downgrade(&waited)];
+        drop((recorded, waited));
+        let mut graph = captured.unwrap();
+        assert_eq!(graph.nodes().unwrap().len(), 2);
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        exec.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(counts.each_ref().map(std::sync::Weak::strong_count), [1, 1]);
+        drop(there);
+        assert_eq!(exec.launch(&stream), Err(CudaError::ContextIsDestroyed));
         drop((graph, exec));
         wait_until_retired().unwrap();
     });

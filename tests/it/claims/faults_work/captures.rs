@@ -4,12 +4,13 @@
 
 use super::{Operation, SMALL, stream};
 use custack::error::{CudaError, CudaResult};
-use custack::event::{Event, EventFlags, EventRecordFlags};
+use custack::event::{Event, EventFlags};
 use custack::graph::{Capture, Dependencies, EdgeData, Graph, InstantiateFlags};
 use custack::launch;
 use custack::memory::{AsyncCopyDestination, DeviceBuffer};
 use custack::module::Module;
 use custack::stream::{CaptureMode, Stream, StreamWaitEventFlags};
+use std::sync::Arc;
 
 /// Captures the work. If some of it fails, the rest of the capture still becomes a graph.
 fn captured(work: impl FnOnce(&Capture<'_>) -> CudaResult<()>) -> CudaResult<()> {
@@ -97,12 +98,12 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         })
     }),
     ("events in a capture", || {
-        let (inside, outside) = (event()?, event()?);
+        let (inside, outside) = (event()?, Arc::new(event()?));
         captured(|capture| {
             inside.record(capture)?;
             capture.wait_event(&inside, StreamWaitEventFlags::DEFAULT)?;
-            outside.record_with_flags(capture, EventRecordFlags::EXTERNAL)?;
-            capture.wait_event(&outside, StreamWaitEventFlags::EXTERNAL)
+            capture.record_external(&outside)?;
+            capture.wait_external(&outside)
         })
     }),
     ("a fork in a capture", || {
