@@ -98,8 +98,8 @@ impl InProgress {
     }
 }
 
-/// Adds a capture of the stream, which has just begun on this thread.
-pub(crate) fn began(member: Member, pin: Pin, forbids: Forbids, since: &'static Location<'static>) -> u64 {
+/// Adds a capture of the stream, which is about to begin on this thread: what is asked in between finds it.
+pub(crate) fn begins(member: Member, pin: Pin, forbids: Forbids, since: &'static Location<'static>) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let which = Which { stream: member.stream, context: member.context, since };
@@ -109,28 +109,45 @@ pub(crate) fn began(member: Member, pin: Pin, forbids: Forbids, since: &'static 
     number
 }
 
-/// A capture that is over.
-pub(crate) struct Over {
+/// A capture that is about to end. It is in the list until this is dropped, because what is submitted to its streams
+/// before the driver has ended it would become part of it.
+pub(crate) struct Ending {
+    number: u64,
     pub(crate) which: Which,
     pub(crate) pins: Vec<Pin>,
 }
 
-/// Removes a capture that is over.
-pub(crate) fn ended(number: u64) -> Option<Over> {
+/// The capture of this number, to be ended by this thread alone.
+pub(crate) fn end(number: u64) -> Option<Ending> {
     take(|capture| capture.number == number)
 }
 
-/// Removes the capture that began in this stream and is over.
-pub(crate) fn ended_in(stream: usize) -> Option<Over> {
+/// Like [`end`], for the capture that began in this stream.
+pub(crate) fn end_in(stream: usize) -> Option<Ending> {
     take(|capture| capture.which.stream == stream)
 }
 
-fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Over> {
+fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
     let mut captures = list();
-    let at = captures.iter().position(is_it)?;
-    let InProgress { which, pins, .. } = captures.swap_remove(at);
+    let capture = captures.iter_mut().find(|capture| is_it(capture) && !capture.pins.is_empty())?;
+    Some(Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) })
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        remove(self.number);
+    }
+}
+
+/// Removes a capture that is over, or has not begun.
+pub(crate) fn remove(number: u64) {
+    let mut captures = list();
+    let Some(at) = captures.iter().position(|capture| capture.number == number) else { return };
+    let removed = captures.swap_remove(at);
     IN_PROGRESS.0.fetch_sub(1, Ordering::SeqCst);
-    Some(Over { which, pins })
+    mem::drop(captures);
+    // Dropping a pin may destroy its context, which must not happen under the lock.
+    mem::drop(removed);
 }
 
 /// The capture that the stream is in.

@@ -152,7 +152,7 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
 #[cfg(feature = "graph")]
 fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
     let at = stream.address();
-    if let Some(lost) = captures::ended_in(at) {
+    if let Some(lost) = captures::end_in(at) {
         let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
         let which = lost.which;
         crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));

@@ -203,8 +203,8 @@ impl Stream {
     #[doc(alias = "cuStreamEndCapture")]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
         let at = self.key();
-        let ended = match captures::ended_in(at) {
-            Some(over) => end(self, over, false)?,
+        let ended = match captures::end_in(at) {
+            Some(ending) => end(self, ending, false)?,
             None => {
                 if let Some(which) = captures::of_stream(at) {
                     return Err(CudaError::StreamCaptureUnmatched

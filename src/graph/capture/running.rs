@@ -10,6 +10,7 @@ use crate::graph::node::Nodes;
 use crate::report;
 use crate::stream::{CaptureMode, Stream};
 use std::cell::RefCell;
+use std::mem;
 use std::panic::Location;
 use std::ptr;
 
@@ -40,24 +41,28 @@ impl<'a> Running<'a> {
         let (member, pin) = stream.member()?;
         take_what_broke();
         let is_into = into.is_some();
-        stream.inner().with(|driver, stream| match into {
+        let number = captures::begins(member, pin, forbids(mode), since);
+        let begun = stream.inner().with(|driver, stream| match into {
             None => driver.stream_begin_capture(stream, mode as u32),
             Some((graph, after)) => {
                 graph.with(|_, graph| driver.stream_begin_capture_to_graph(stream, graph, after, mode as u32))
             }
-        })?;
-        let number = captures::began(member, pin, forbids(mode), since);
+        });
+        if let Err(error) = begun {
+            captures::remove(number);
+            return Err(error);
+        }
         Ok(Running { stream, number, into: is_into, ended: false })
     }
 
     /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile.
     pub(super) fn end(&mut self) -> CudaResult<Ended> {
         self.ended = true;
-        let Some(over) = captures::ended(self.number) else {
+        let Some(ending) = captures::end(self.number) else {
             return Err(CudaError::StreamCaptureUnmatched
                 .note(format_args!("to end a capture that other code has ended")));
         };
-        end(self.stream, over, self.into)
+        end(self.stream, ending, self.into)
     }
 }
 
@@ -75,9 +80,9 @@ impl Drop for Running<'_> {
     }
 }
 
-pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResult<Ended> {
-    let captures::Over { which, pins } = over;
-    let Some(pin) = pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
+pub(super) fn end(stream: &Stream, mut ending: captures::Ending, into: bool) -> CudaResult<Ended> {
+    let which = ending.which;
+    let Some(pin) = ending.pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
         false => driver.end_capture(stream),
         true => driver.end_capture_into(stream).map(|()| ptr::null_mut()),
@@ -86,7 +91,7 @@ pub(super) fn end(stream: &Stream, over: captures::Over, into: bool) -> CudaResu
     let broke = take_what_broke();
     let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     match result {
-        Ok(graph) => Ok(Ended { graph, pins }),
+        Ok(graph) => Ok(Ended { graph, pins: mem::take(&mut ending.pins) }),
         Err(CudaError::StreamCaptureInvalidated) => Err(match broke {
             Some((function, status)) if status != CudaError::StreamCaptureInvalidated.code() => {
                 CudaError::StreamCaptureInvalidated.note(format_args!(
