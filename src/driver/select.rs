@@ -105,7 +105,7 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
                 driver
             }
             native => match simulated_driver() {
-                // Then the other reason is the one that the user can do something about.
+                // Without a simulated driver it is the NVIDIA driver's state that the program has to know.
                 Err(DriverError::SimulatorNotBuilt) => native?,
                 simulated => simulated?,
             },

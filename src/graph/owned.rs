@@ -138,8 +138,8 @@ impl<H: Copy + 'static> Owned<H> {
         self.contexts().any(|context| context != stream.context())
     }
 
-    /// Keeps the context of the stream at the driver, which crashes if an executable is destroyed after a context in
-    /// which it was launched.
+    /// Keeps the context of the stream at the driver: on an H200 destroying an executable crashed after a context was
+    /// gone in which it had been launched. Simple programs do that without a crash, so it may not be the whole cause.
     #[inline]
     pub(super) fn launched_in(&mut self, stream: &Stream) -> CudaResult<()> {
         if self.keeps(stream.context()) { Ok(()) } else { self.also_in(stream) }

@@ -261,7 +261,7 @@ fn a_captured_graph_outlives_its_stream() {
     });
 }
 
-/// An H200 crashed when an executable was destroyed after a context in which it had been launched.
+/// An H200 crashed when an executable was destroyed after a context in which it had been launched, though not always.
 #[test]
 fn an_executable_keeps_the_contexts_in_which_it_was_launched_at_the_driver() {
     run_alone(|| {

@@ -114,7 +114,7 @@ fn a_pool_begins_empty_and_with_all_reuse_allowed() {
 
 #[test]
 fn a_pool_needs_good_properties_and_pointers() {
-    // It asks for more than there is. On an H200 such tests once hung side by side, none of them in a call that waits.
+    // It asks for more than there is, which may be why eight tests of pools once hung side by side on an H200.
     run_alone(|| {
         let with = |change: fn(&mut CUmemPoolProps)| {
             let mut changed = properties();
@@ -219,7 +219,7 @@ fn memory_is_freed_by_any_way_and_in_any_stream_once() {
 
 #[test]
 fn an_allocation_needs_a_size_and_a_pointer() {
-    // It asks for more than there is. On an H200 such tests once hung side by side, none of them in a call that waits.
+    // It asks for more than there is, which may be why eight tests of pools once hung side by side on an H200.
     run_alone(|| {
         let (ctx, a, _) = place();
         assert_eq!((alloc(0, a), free(0, a)), ((0, 0), 0), "nothing is allocated and freed for nothing");

@@ -281,26 +281,28 @@ impl<'a> Player<'a> {
         graph.addr() as u64
     }
 
-    /// Waits for a stream, whatever captures.
-    fn wait(&self, stream: u64) {
+    /// Makes the call, whatever captures.
+    fn relaxed(&self, call: impl FnOnce()) {
         let mut mode = 2;
-        // SAFETY: the stream lives, and the place is a local.
-        unsafe {
-            (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
-            (self.table.cuStreamSynchronize)(without_provenance_mut(stream as usize));
-            (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
-        }
+        // SAFETY: the place is a local.
+        let mut exchange = || unsafe { (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode) };
+        exchange();
+        call();
+        exchange();
     }
 
-    /// Waits for an event, whatever captures.
+    fn wait(&self, stream: u64) {
+        self.relaxed(|| {
+            // SAFETY: the stream lives.
+            unsafe { (self.table.cuStreamSynchronize)(without_provenance_mut(stream as usize)) };
+        });
+    }
+
     fn wait_for_event(&self, event: u64) {
-        let mut mode = 2;
-        // SAFETY: the event lives, and the place is a local.
-        unsafe {
-            (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
-            (self.table.cuEventSynchronize)(without_provenance_mut(event as usize));
-            (self.table.cuThreadExchangeStreamCaptureMode)(&mut mode);
-        }
+        self.relaxed(|| {
+            // SAFETY: the event lives.
+            unsafe { (self.table.cuEventSynchronize)(without_provenance_mut(event as usize)) };
+        });
     }
 
     /// Appends what has changed.
