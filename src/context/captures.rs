@@ -133,21 +133,29 @@ fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
     Some(Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) })
 }
 
-impl Drop for Ending {
-    fn drop(&mut self) {
-        remove(self.number);
+impl Ending {
+    /// The contexts of the graph, once the driver has ended the capture: also those that have joined it meanwhile.
+    #[cfg(feature = "graph")]
+    pub(crate) fn into_pins(mut self) -> Vec<Pin> {
+        let mut pins = mem::take(&mut self.pins);
+        pins.extend(remove(self.number));
+        pins
     }
 }
 
-/// Removes a capture that is over, or has not begun.
-pub(crate) fn remove(number: u64) {
+impl Drop for Ending {
+    fn drop(&mut self) {
+        drop(remove(self.number));
+    }
+}
+
+/// Removes a capture that is over, or has not begun. Its pins are returned, because dropping one may destroy its
+/// context, which must not happen under the lock.
+pub(crate) fn remove(number: u64) -> Vec<Pin> {
     let mut captures = list();
-    let Some(at) = captures.iter().position(|capture| capture.number == number) else { return };
-    let removed = captures.swap_remove(at);
+    let Some(at) = captures.iter().position(|capture| capture.number == number) else { return Vec::new() };
     IN_PROGRESS.0.fetch_sub(1, Ordering::SeqCst);
-    mem::drop(captures);
-    // Dropping a pin may destroy its context, which must not happen under the lock.
-    mem::drop(removed);
+    captures.swap_remove(at).pins
 }
 
 /// The capture that the stream is in.

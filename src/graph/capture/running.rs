@@ -10,7 +10,6 @@ use crate::graph::node::Nodes;
 use crate::report;
 use crate::stream::{CaptureMode, Stream};
 use std::cell::RefCell;
-use std::mem;
 use std::panic::Location;
 use std::ptr;
 
@@ -49,7 +48,7 @@ impl<'a> Running<'a> {
             }
         });
         if let Err(error) = begun {
-            captures::remove(number);
+            drop(captures::remove(number));
             return Err(error);
         }
         Ok(Running { stream, number, into: is_into, ended: false })
@@ -80,7 +79,7 @@ impl Drop for Running<'_> {
     }
 }
 
-pub(super) fn end(stream: &Stream, mut ending: captures::Ending, into: bool) -> CudaResult<Ended> {
+pub(super) fn end(stream: &Stream, ending: captures::Ending, into: bool) -> CudaResult<Ended> {
     let which = ending.which;
     let Some(pin) = ending.pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
@@ -91,7 +90,7 @@ pub(super) fn end(stream: &Stream, mut ending: captures::Ending, into: bool) -> 
     let broke = take_what_broke();
     let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     match result {
-        Ok(graph) => Ok(Ended { graph, pins: mem::take(&mut ending.pins) }),
+        Ok(graph) => Ok(Ended { graph, pins: ending.into_pins() }),
         Err(CudaError::StreamCaptureInvalidated) => Err(match broke {
             Some((function, status)) if status != CudaError::StreamCaptureInvalidated.code() => {
                 CudaError::StreamCaptureInvalidated.note(format_args!(
