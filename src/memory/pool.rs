@@ -68,10 +68,20 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
+    /// [`OutOfMemory`](CudaError::OutOfMemory) for a limit beyond the memory of the device;
     /// [`NotSupported`](CudaError::NotSupported) on a device without pools; any error of the driver.
     #[doc(alias = "cuMemPoolCreate")]
     pub fn new(device: Device, properties: &PoolProperties) -> CudaResult<MemoryPool> {
         refuse_unsafe("make a memory pool")?;
+        if properties.max_size != 0 {
+            // In a process without a context the driver (CUDA 13.0) never returns from a limit of `usize::MAX`.
+            let total = device.total_memory()?;
+            if properties.max_size > total {
+                let most = properties.max_size;
+                return Err(CudaError::OutOfMemory
+                    .note(format_args!("to make a pool of up to {most} bytes on a device of {total}")));
+            }
+        }
         let raw = driver()?.mem_pool_create(device.as_raw(), properties.max_size)?;
         Ok(MemoryPool { raw, device, is_own: true })
     }

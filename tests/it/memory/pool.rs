@@ -100,6 +100,19 @@ fn most_of_the_memory_can_be_allocated_again_and_again() {
 }
 
 #[test]
+fn a_pool_beyond_the_memory_of_its_device_is_refused_with_nothing_current() {
+    run(|| {
+        let total = device().total_memory().unwrap();
+        for most in [total + 1, usize::MAX] {
+            let refused = MemoryPool::new(device(), &PoolProperties::new().max_size(most)).unwrap_err();
+            assert_eq!(refused, CudaError::OutOfMemory);
+            let said = refused.to_string();
+            assert!(said.contains(&most.to_string()) && said.contains(&total.to_string()), "{said}");
+        }
+    });
+}
+
+#[test]
 fn a_pool_that_is_full_says_so() {
     run(|| {
         let _ctx = pushed();
