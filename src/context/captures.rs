@@ -4,6 +4,10 @@
 //! A capture is listed here from its beginning to its end, with its stream, its source location, and the streams and
 //! events that it has spread to. Calls read one number first, on a cache line that is written only when a capture
 //! begins or ends. Captures of other code are not listed.
+//!
+//! Between a look at the list and the driver call another thread may begin a capture. A call that would break it then
+//! fails; one that would become part of it does not, so those that must not ([`Uncaptured`](crate::liveness::Uncaptured))
+//! are waited for.
 
 use super::destroy::Pin;
 use crate::error::{CudaError, CudaResult};
@@ -181,18 +185,17 @@ pub(crate) fn recorded(event: usize, stream: usize) {
     }
 }
 
-/// The stream, whose context is pinned, waits for the event, and so joins the event's capture.
+/// The stream, whose context is pinned, is about to wait for the event, and so to join the event's capture. The pin is
+/// returned if that capture has ended meanwhile.
 #[cold]
-pub(crate) fn joined(member: Member, event: usize, pin: Pin) {
+pub(crate) fn joins(member: Member, event: usize, pin: Pin) -> Result<(), Pin> {
     let mut captures = list();
-    let capture = captures.iter_mut().find(|capture| capture.events.contains(&event));
-    let Some(capture) = capture.filter(|capture| !capture.has(member.stream)) else {
-        // Dropping the pin may destroy its context, which must not happen under the lock.
-        drop(captures);
-        return drop(pin);
+    let Some(capture) = captures.iter_mut().find(|capture| capture.events.contains(&event)) else {
+        return Err(pin);
     };
     capture.streams.push(member);
     capture.pins.push(pin);
+    Ok(())
 }
 
 /// The graph of the capture that the stream is in uses something of the context that is pinned.
@@ -202,14 +205,14 @@ pub(crate) fn also_in(stream: usize, pin: Pin) {
     match captures.iter_mut().find(|capture| capture.has(stream)) {
         Some(capture) => capture.pins.push(pin),
         None => {
-            // As in `joined`.
+            // Dropping the pin may destroy its context, which must not happen under the lock.
             drop(captures);
             drop(pin);
         }
     }
 }
 
-/// The stream, which did not begin the capture that it is in, is destroyed.
+/// The stream, which did not begin the capture that it is in, has not joined it, or is destroyed.
 #[cold]
 pub(crate) fn forget_stream(stream: usize) {
     list().iter_mut().for_each(|capture| capture.streams.retain(|member| member.stream != stream));

@@ -1,12 +1,13 @@
-//! Hazards: protection for short calls on a context's handle.
+//! Hazards: protection for short calls on a context's handle, and for short calls that a stream must not capture.
 
 // Vouches for a handle while a hazard is published.
 #![allow(unsafe_code)]
 
 use super::participant::Participant;
 use super::record::Handle;
-use super::thread::publish;
+use super::thread::{PARTICIPANTS, Publication, publish};
 use crate::driver::Live;
+use crate::fence;
 
 impl Handle {
     /// Calls `f` with the driver's handle while no thread can destroy the context; `None`, without a call, if it is not
@@ -18,4 +19,23 @@ impl Handle {
         // returned and the hazard is withdrawn.
         self.is_alive().then(|| f(unsafe { Live::new(self.raw()) }))
     }
+}
+
+/// Keeps captures from beginning in a stream, for a short call, until it is dropped.
+pub(crate) struct Uncaptured(#[expect(dead_code, reason = "it is there to be dropped")] Publication);
+
+impl Uncaptured {
+    /// The stream is known by the address of its handle. The caller checks afterwards whether it is capturing, and so
+    /// does not meet a thread that lists a capture before it calls [`wait_for_uncaptured`].
+    #[inline]
+    pub(crate) fn publish(stream: usize) -> Option<Uncaptured> {
+        publish(Participant::hazard, stream).map(Uncaptured)
+    }
+}
+
+/// Waits until no thread makes a call in the stream that must not be captured, which all begin with a look at the list
+/// of captures.
+pub(crate) fn wait_for_uncaptured(stream: usize) {
+    fence::heavy();
+    PARTICIPANTS.wait_for_hazards(stream);
 }

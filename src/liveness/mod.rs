@@ -31,6 +31,10 @@
 //! the context, waits for hazards, and calls the driver ([`destroy`]). Otherwise whoever gives back the last lease or
 //! pin claims it. No destructor waits for another thread's blocking call.
 //!
+//! Hazards have a second use. What is allocated and freed in the order of a stream must not become part of a capture, so
+//! a thread that does so publishes the stream's handle, then checks that the stream is not capturing; a thread that
+//! begins a capture lists it, then waits until the handle is withdrawn.
+//!
 //! A function that a stream was asked to call, and never will because its context is in error, is dropped when the
 //! context is destroyed ([`promised`]).
 //!
@@ -66,6 +70,7 @@ mod sync {
 }
 
 pub(crate) use destroy::{Claimed, Hold};
+pub(crate) use hazard::{Uncaptured, wait_for_uncaptured};
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
 pub(crate) use record::{Handle, NUMBERS, deaths};

@@ -165,12 +165,9 @@ impl Allocation {
     /// Frees the memory; on failure returns the error and the value. The value is spent then, because the call may have
     /// done its work, except where the driver refuses every call.
     pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
-        if let Err(error) = self.home.as_ref().map_or(Ok(()), Home::refuse_to_free) {
-            return Err((error, self));
-        }
         let result = self.free_now();
         match result {
-            Err(error @ CudaError::NotPermitted) => Err((error, self)),
+            Err(error) if is_refusal(error) => Err((error, self)),
             Err(error) => {
                 self.spend();
                 Err((error, self))
@@ -197,11 +194,15 @@ impl Allocation {
 
     /// The last attempt of a destructor.
     fn free_at_last(mut self) {
-        // In the order of a stream that captures the free would go into the graph.
-        if let Some(home) = self.home.take_if(|home| home.captures()) {
-            home.wait_outside_captures();
+        let mut freed = self.free_now();
+        if freed == Err(CudaError::StreamCaptureUnsupported) {
+            // In the order of a stream that captures the free would go into the graph.
+            if self.home.as_ref().is_some_and(Home::wait_outside_captures) {
+                self.home = None;
+                freed = self.free_now();
+            }
         }
-        if let Err(error) = self.free_now() {
+        if let Err(error) = freed {
             self.report(error);
         }
         self.spend();
@@ -217,17 +218,21 @@ impl Allocation {
     }
 }
 
+/// Whether nothing was freed: the driver allows no call now, or a stream is capturing.
+fn is_refusal(error: CudaError) -> bool {
+    matches!(error, CudaError::NotPermitted | CudaError::StreamCaptureUnsupported)
+}
+
 impl Drop for Allocation {
     fn drop(&mut self) {
         if self.spent {
             return;
         }
         let _note = keep_note();
-        // On the other thread the free breaks no capture.
-        let retires = must_retire() || self.home.as_ref().is_some_and(Home::captures);
-        match if retires { Err(CudaError::NotPermitted) } else { self.free_now() } {
+        match if must_retire() { Err(CudaError::NotPermitted) } else { self.free_now() } {
             Ok(()) => {}
-            Err(CudaError::NotPermitted) => {
+            // During a capture the other thread waits for the streams, and breaks none.
+            Err(error) if is_refusal(error) => {
                 let other = self.take();
                 retire(move || other.free_at_last());
             }

@@ -56,10 +56,11 @@ impl StreamOrder<'_> {
     #[inline]
     pub(super) fn allocate(&self, size: usize) -> CudaResult<Allocation> {
         let shared = self.stream.inner();
+        let what = "allocate memory in the order of a stream";
         must_be_home(shared)?;
-        shared.refuse_in_capture("allocate memory in the order of a stream")?;
-        refuse_unsafe("allocate memory in the order of a stream")?;
+        refuse_unsafe(what)?;
         shared.number()?;
+        let _uncaptured = shared.uncaptured(what)?;
         let pool = self.pool.map(MemoryPool::held).transpose()?;
         let (address, pin) = shared.pinned(|driver, stream| driver.mem_alloc_async(size, pool, stream))?;
         Ok(Allocation::ordered(address, pin, Home::new(shared)))
@@ -98,25 +99,12 @@ impl Home {
         self.stream.number().unwrap_or(0)
     }
 
-    /// Whether a stream that the free has to wait for is capturing.
-    pub(super) fn captures(&self) -> bool {
-        self.stream.captures() || self.others.all().iter().any(|other| other.captures())
-    }
-
     /// Waits for the work of all these streams, up to the beginning of their captures for those that capture. Nothing
-    /// can use the memory afterwards: a capture does not run it, and custack captures no use of the memory.
-    pub(super) fn wait_outside_captures(&self) {
-        self.stream.wait_outside_capture();
-        self.others.all().iter().for_each(|other| other.wait_outside_capture());
-    }
-
-    /// Refuses to free the memory while a stream that the free has to wait for is capturing: the free would become part
-    /// of that capture.
-    #[inline]
-    pub(super) fn refuse_to_free(&self) -> CudaResult<()> {
-        let what = "free memory in the order of a stream";
-        self.stream.refuse_in_capture(what)?;
-        self.others.all().iter().try_for_each(|other| other.refuse_in_capture(what))
+    /// can use the memory afterwards: a capture does not run it, and custack captures no use of the memory. False if one
+    /// is in a capture of other code, which a wait would break.
+    pub(super) fn wait_outside_captures(&self) -> bool {
+        self.stream.wait_outside_capture()
+            && self.others.all().iter().all(|other| other.wait_outside_capture())
     }
 
     /// Makes the other stream wait for the home's present work, and the free wait for the other stream's work.
@@ -126,11 +114,10 @@ impl Home {
             return Ok(());
         }
         must_be_home(other)?;
-        let what = "use memory in a second stream";
-        self.stream.refuse_in_capture(what)?;
-        other.refuse_in_capture(what)?;
         // Made now, because that may fail when the memory is freed.
         other.prepare()?;
+        let what = "use memory in a second stream";
+        let _uncaptured = (self.stream.uncaptured(what)?, other.uncaptured(what)?);
         self.stream.before(other)?;
         self.others.add(other);
         Ok(())
@@ -148,16 +135,18 @@ impl Home {
                 .note(format_args!("to move memory of {here} to a stream of {there}")));
         }
         must_be_home(home)?;
-        let what = "move memory to another stream";
-        before.refuse_in_capture(what)?;
-        home.refuse_in_capture(what)?;
         home.number()?;
+        let what = "move memory to another stream";
+        let uncaptured = (before.uncaptured(what)?, home.uncaptured(what)?);
         before.before(home)?;
+        drop(uncaptured);
         self.stream = Arc::clone(home);
         Ok(())
     }
 
-    /// Frees the memory after the present work of the home and of the other streams.
+    /// Frees the memory after the present work of the home and of the other streams. Refused with
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while one of them is capturing: the free would
+    /// become part of that capture.
     ///
     /// # Safety
     ///
@@ -165,6 +154,13 @@ impl Home {
     #[inline]
     pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
         let others = self.others.all();
+        let what = "free memory in the order of a stream";
+        let uncaptured = |stream: &Arc<Shared>| stream.uncaptured(what);
+        let _uncaptured =
+            match (uncaptured(&self.stream), others.iter().map(uncaptured).collect::<CudaResult<Vec<_>>>()) {
+                (Ok(home), Ok(others)) => (home, others),
+                (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+            };
         self.stream.with_pinned(pin, |driver, stream| {
             others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
             // SAFETY: as the caller guarantees.

@@ -98,7 +98,6 @@ impl Stream {
                 _ => Err(CudaError::IllegalState
                     .note(format_args!("to begin a capture in a stream that other code captures"))),
             })?;
-        self.inner.will_capture()?;
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();
         Ok((Member { stream, context: self.context().id(), blocking }, pin))
@@ -121,14 +120,24 @@ impl Stream {
             return wait();
         }
         // Queried now, because that is forbidden during the capture. Captures of other code are not known here.
-        let member = match self.member() {
+        let (member, pin) = match self.member() {
             Err(CudaError::IllegalState) => return wait(),
             member => member?,
         };
-        let waited = wait();
+        let beginning = self.inner.beginning();
+        if captures::of_stream(stream).is_some() {
+            return wait();
+        }
+        if let Err(pin) = captures::joins(member, event, pin) {
+            // Dropping the pin may destroy its context.
+            drop(beginning);
+            drop(pin);
+            return wait();
+        }
+        let waited = self.inner.will_capture(&beginning).and_then(|()| wait());
         // A driver that fails may have made the stream part of the capture all the same.
-        if waited.is_ok() || self.captures_after_all() {
-            captures::joined(member.0, event, member.1);
+        if waited.is_err() && !self.captures_after_all() {
+            captures::forget_stream(stream);
         }
         waited
     }

@@ -8,12 +8,12 @@ use crate::context::{Resource, captures, relax};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::NUMBERS;
+use crate::liveness::{NUMBERS, Uncaptured, wait_for_uncaptured};
 use crate::report;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A stream's handle. Memory whose home the stream is is freed in it, so the stream is destroyed when the program has
 /// dropped it and all such memory is freed.
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     mark: OnceLock<Box<Resource<CUevent>>>,
     /// An event that is recorded before the stream begins or joins a capture, if memory is in its order.
     before_capture: OnceLock<Box<Resource<CUevent>>>,
+    /// Locked while the stream begins or joins a capture, and while that event is recorded.
+    beginning: Mutex<()>,
     /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
 }
@@ -41,7 +43,13 @@ static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
 
 impl Shared {
     pub(super) fn new(stream: Resource<CUstream>) -> Shared {
-        Shared { stream, mark: OnceLock::new(), before_capture: OnceLock::new(), number: OnceLock::new() }
+        Shared {
+            stream,
+            mark: OnceLock::new(),
+            before_capture: OnceLock::new(),
+            beginning: Mutex::new(()),
+            number: OnceLock::new(),
+        }
     }
 
     /// The handle of a stream that nothing shares any more.
@@ -110,9 +118,17 @@ impl Shared {
         Ok(made.get_or_init(|| Box::new(event)))
     }
 
-    /// Called before the stream begins or joins a capture: memory in its order that is dropped meanwhile has to wait for
-    /// the present work.
-    pub(super) fn will_capture(&self) -> CudaResult<()> {
+    /// While the result exists, no other thread begins or joins a capture in this stream, or waits for its work to free
+    /// memory.
+    pub(crate) fn beginning(&self) -> MutexGuard<'_, ()> {
+        self.beginning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
+    /// allocated or freed in its order, which would become part of the graph, and records what memory in its order that
+    /// is dropped meanwhile has to wait for.
+    pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>) -> CudaResult<()> {
+        wait_for_uncaptured(self.stream.raw().addr());
         // Other streams' memory is used in this one only after the mark was made.
         if self.number.get().is_none() && self.mark.get().is_none() {
             return Ok(());
@@ -120,19 +136,38 @@ impl Shared {
         self.event(&self.before_capture)?.with_both(&self.stream, Driver::event_record)
     }
 
-    /// Waits for the stream's work, up to the beginning of its capture if it captures.
-    pub(crate) fn wait_outside_capture(&self) {
-        let Ok(driver) = driver() else { return };
+    /// Waits for the stream's work, up to the beginning of its capture if it captures. False if it is in a capture of
+    /// other code, which a wait would break.
+    pub(crate) fn wait_outside_capture(&self) -> bool {
+        let Ok(driver) = driver() else { return true };
         let _relaxed = relax(driver);
-        let waited = match (self.captures(), self.before_capture.get()) {
-            (true, Some(event)) => event.with_retiring(Driver::event_synchronize),
-            // Other code began the capture, and waiting for the stream would break it.
-            (true, None) => None,
-            (false, _) => self.stream.with_retiring(Driver::stream_synchronize),
-        };
-        if let Some(Err(error)) = waited {
+        let waited = self.wait_for_event_or_stream();
+        if let Err(error) = waited {
             report::debug(format_args!("waiting to free memory: {error}"));
         }
+        waited != Err(CudaError::StreamCaptureUnsupported)
+    }
+
+    fn wait_for_event_or_stream(&self) -> CudaResult<()> {
+        let beginning = self.beginning();
+        if !self.captures() {
+            match self.stream.with_retiring(Driver::stream_is_capturing) {
+                None => return Ok(()),
+                Some(Ok(0)) => {}
+                Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+            }
+            // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
+            let recorded = self
+                .event(&self.before_capture)
+                .and_then(|event| event.with_both(&self.stream, Driver::event_record));
+            if recorded.is_err() {
+                // The owner of its context is gone, so no capture begins in it any more.
+                return self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(()));
+            }
+        }
+        let event = self.before_capture.get();
+        drop(beginning);
+        event.and_then(|event| event.with_retiring(Driver::event_synchronize)).unwrap_or(Ok(()))
     }
 
     /// Makes the event that others wait for.
@@ -163,6 +198,15 @@ impl Shared {
             // So this thread waits for it.
             self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(())).map_err(|_| error)
         })
+    }
+
+    /// Until the result is dropped no capture begins in the stream; refuses if it is capturing already. `what` is what
+    /// was asked, a short call whose work must not become part of a graph.
+    #[inline]
+    pub(crate) fn uncaptured(&self, what: &'static str) -> CudaResult<Option<Uncaptured>> {
+        let uncaptured = Uncaptured::publish(self.stream.raw().addr());
+        self.refuse_in_capture(what)?;
+        Ok(uncaptured)
     }
 
     /// Refuses what the stream's capture would make part of its graph; `what` is what was asked.

@@ -40,13 +40,18 @@ impl<'a> Running<'a> {
         let (member, pin) = stream.member()?;
         take_what_broke();
         let is_into = into.is_some();
-        let number = captures::begins(member, pin, forbids(mode), since);
-        let begun = stream.inner().with(|driver, stream| match into {
+        let begin = |driver: &Driver, stream: Held<'_, CUstream>| match into {
             None => driver.stream_begin_capture(stream, mode as u32),
             Some((graph, after)) => {
                 graph.with(|_, graph| driver.stream_begin_capture_to_graph(stream, graph, after, mode as u32))
             }
-        });
+        };
+        let beginning = stream.inner().beginning();
+        // Another thread may have been here first.
+        refuse_captured(stream)?;
+        let number = captures::begins(member, pin, forbids(mode), since);
+        let begun = stream.inner().will_capture(&beginning).and_then(|()| stream.inner().with(begin));
+        drop(beginning);
         if let Err(error) = begun {
             drop(captures::remove(number));
             return Err(error);

@@ -104,6 +104,46 @@ fn memory_that_is_dropped_while_its_home_captures_is_freed_outside_the_capture()
 }
 
 #[test]
+fn what_is_dropped_and_moved_while_another_thread_begins_and_ends_captures_is_in_none_of_them() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let pool = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
+        let (mut home, other) = (stream(), stream());
+        let (sender, receiver) = channel::<DeviceBuffer<u8>>();
+        let other = &other;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for (number, mut buffer) in receiver.into_iter().enumerate() {
+                    match number % 3 {
+                        0 => {}
+                        1 => assert_no_other(buffer.also_used_in(other)),
+                        _ => assert_no_other(buffer.move_to(other)),
+                    }
+                    drop(buffer);
+                }
+            });
+            for _ in 0..300 {
+                (0..6).for_each(|_| {
+                    let buffer = unsafe { DeviceBuffer::uninitialized_in(64, (&pool, &home)) };
+                    sender.send(buffer.unwrap()).unwrap();
+                });
+                let mut graph = home.capture(CaptureMode::ThreadLocal, |_| Ok(())).unwrap();
+                assert_eq!(graph.nodes(), Ok(vec![]));
+            }
+            drop(sender);
+        });
+        wait_until_retired().unwrap();
+        // Everything that was not refused was done outside the captures: no stream is left capturing, or broken.
+        [&home, other].into_iter().for_each(|stream| stream.synchronize().unwrap());
+    });
+}
+
+/// What is asked while a stream captures is refused.
+fn assert_no_other(answer: custack::error::CudaResult<()>) {
+    assert!(matches!(answer, Ok(()) | Err(CudaError::StreamCaptureUnsupported)), "{answer:?}");
+}
+
+#[test]
 fn memory_that_is_dropped_while_its_home_captures_is_freed_after_the_work_before_the_capture() {
     run_alone(|| {
         let _ctx = pushed();
