@@ -1,9 +1,9 @@
 //! Lets a program link where no libcuda is installed.
 //!
-//! `cuda-driver-sys` asks the linker for `-lcuda`, but custack calls none of its functions: it opens the driver at run
-//! time. So where the linker would find no libcuda, an empty archive of that name satisfies the request, and the
-//! program depends on no library. Where libcuda is installed nothing is added: a program that links another crate's
-//! calls to libcuda must get the real library.
+//! `cuda-driver-sys`, which the feature `rustacuda` brings, asks the linker for `-lcuda`, but custack calls none of its
+//! functions: it opens the driver at run time. So where the linker would find no libcuda, an empty archive of that name
+//! satisfies the request, and the program depends on no library. Where libcuda is installed nothing is added: a program
+//! that links another crate's calls to libcuda must get the real library.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -14,7 +14,8 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-env-changed=LIBRARY_PATH");
 
     let windows = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "windows");
-    if windows || folders().iter().any(|folder| has_libcuda(folder)) {
+    let asked_for = env::var_os("CARGO_FEATURE_RUSTACUDA").is_some();
+    if windows || !asked_for || folders().iter().any(|folder| has_libcuda(folder)) {
         return Ok(());
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

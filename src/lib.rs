@@ -44,12 +44,12 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `graph` | yes | captures of streams, and [graphs](graph) |
-//! | `rustacuda` | yes | `#[derive(DeviceCopy)]` at the root, where programs written for RustaCUDA look for it |
+//! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, handles of the types of `cuda-driver-sys`, and arrays |
 //! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
 //!
-//! Without any of them custack builds faster than cudarc or oxicuda-driver, and has the same functions.
+//! Without any of them custack builds faster than cudarc or oxicuda-driver.
 //!
 //! # From RustaCUDA
 //!

@@ -65,12 +65,14 @@ impl StreamPriorityRange {
     /// assert_eq!(range.clamp(-8), -5);
     /// assert_eq!(range.clamp(3), 0);
     /// ```
+    #[inline]
     pub fn clamp(&self, priority: i32) -> i32 {
         // Not `i32::clamp`, which panics if the driver returns the two numbers in the wrong order.
         priority.min(self.least).max(self.greatest)
     }
 
     /// Whether the priority lies in this range.
+    #[inline]
     pub fn contains(&self, priority: i32) -> bool {
         (self.greatest..=self.least).contains(&priority)
     }
@@ -98,6 +100,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetLimit")]
+    #[inline]
     pub fn limit(&self, resource: ResourceLimit) -> CudaResult<usize> {
         let number = resource.number()?;
         let _current = self.enter()?;
@@ -125,6 +128,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetLimit")]
+    #[inline]
     pub fn set_limit(&self, resource: ResourceLimit, limit: usize) -> CudaResult<()> {
         let number = resource.number()?;
         refuse_unsafe("set a limit")?;
@@ -169,6 +173,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxResetPersistingL2Cache")]
+    #[inline]
     pub fn reset_persisting_l2_cache(&self) -> CudaResult<()> {
         let _current = self.enter()?;
         driver()?.ctx_reset_persisting_l2_cache()
@@ -189,6 +194,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetExecAffinity")]
+    #[inline]
     pub fn sm_count(&self) -> CudaResult<u32> {
         let _current = self.enter()?;
         driver()?.ctx_get_exec_affinity()
@@ -214,6 +220,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetLimit")]
+    #[inline]
     pub fn get_resource_limit(resource: ResourceLimit) -> CudaResult<usize> {
         let number = resource.number()?;
         driver()?.ctx_get_limit(number).map_err(resource.get_failed())
@@ -241,6 +248,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetLimit")]
+    #[inline]
     pub fn set_resource_limit(resource: ResourceLimit, limit: usize) -> CudaResult<()> {
         let number = resource.number()?;
         refuse_unsafe("set a limit")?;
@@ -263,6 +271,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetStreamPriorityRange")]
+    #[inline]
     pub fn get_stream_priority_range() -> CudaResult<StreamPriorityRange> {
         driver()?.ctx_get_stream_priority_range().map(StreamPriorityRange::from_driver)
     }

@@ -26,6 +26,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxEnablePeerAccess")]
+    #[inline]
     pub fn enable_peer_access<C: ContextHandle>(&self, peer: &C) -> CudaResult<()> {
         let peer = peer.as_unowned();
         peer.usable()?;
@@ -51,6 +52,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxDisablePeerAccess")]
+    #[inline]
     pub fn disable_peer_access<C: ContextHandle>(&self, peer: &C) -> CudaResult<()> {
         let peer = peer.as_unowned();
         peer.usable()?;

@@ -50,6 +50,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetCount")]
+    #[inline]
     pub fn num_devices() -> CudaResult<u32> {
         let count = driver()?.device_get_count()?;
         u32::try_from(count)
@@ -70,6 +71,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGet")]
+    #[inline]
     pub fn get_device(ordinal: u32) -> CudaResult<Device> {
         let driver = driver()?;
         // An ordinal above `i32::MAX` reaches the driver as a negative one, which gets the same error.
@@ -98,6 +100,7 @@ impl Device {
     /// }
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn devices() -> CudaResult<Devices> {
         Ok(Devices { range: 0..Device::num_devices()? })
     }
@@ -115,6 +118,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceTotalMem")]
+    #[inline]
     pub fn total_memory(self) -> CudaResult<usize> {
         driver()?.device_total_mem(self.device)
     }
@@ -132,6 +136,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetName")]
+    #[inline]
     pub fn name(self) -> CudaResult<String> {
         driver()?.device_get_name(self.device)
     }
@@ -150,6 +155,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuDeviceGetUuid", "cuDeviceGetUuid_v2"))]
+    #[inline]
     pub fn uuid(self) -> CudaResult<[u8; 16]> {
         driver()?.device_get_uuid(self.device)
     }
@@ -167,6 +173,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetLuid")]
+    #[inline]
     pub fn luid(self) -> CudaResult<([u8; 8], u32)> {
         driver()?.device_get_luid(self.device)
     }
@@ -185,6 +192,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetAttribute")]
+    #[inline]
     pub fn get_attribute(self, attr: DeviceAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
         driver()?
@@ -205,6 +213,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceComputeCapability")]
+    #[inline]
     pub fn compute_capability(self) -> CudaResult<(i32, i32)> {
         // Uses the attributes: the function of this name is deprecated.
         let major = self.get_attribute(DeviceAttribute::ComputeCapabilityMajor)?;
@@ -227,6 +236,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetByPCIBusId")]
+    #[inline]
     pub fn by_pci_bus_id(address: &str) -> CudaResult<Device> {
         let refused =
             |error: CudaError| error.note(format_args!("to find a device at PCI address {address:?}"));
@@ -248,6 +258,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetPCIBusId")]
+    #[inline]
     pub fn pci_bus_id(self) -> CudaResult<String> {
         driver()?.device_get_pci_bus_id(self.device)
     }
@@ -266,6 +277,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetExecAffinitySupport")]
+    #[inline]
     pub fn supports_exec_affinity(self) -> CudaResult<bool> {
         driver()?.device_get_exec_affinity_support(self.device)
     }
@@ -284,6 +296,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetGraphMemAttribute")]
+    #[inline]
     pub fn graph_memory(self) -> CudaResult<(u64, u64)> {
         let driver = driver()?;
         let used = driver.device_get_graph_mem_attribute(0, self.device)?;
@@ -303,15 +316,18 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGraphMemTrim")]
+    #[inline]
     pub fn trim_graph_memory(self) -> CudaResult<()> {
         driver()?.device_graph_mem_trim(self.device)
     }
 
     /// The driver's number for the device.
+    #[inline]
     pub fn as_raw(self) -> CUdevice {
         self.device
     }
 
+    #[inline]
     pub(crate) fn from_raw(device: CUdevice) -> Device {
         Device { device }
     }

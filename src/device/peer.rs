@@ -37,6 +37,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceCanAccessPeer")]
+    #[inline]
     pub fn can_access_peer(self, peer: Device) -> CudaResult<bool> {
         driver()?.device_can_access_peer(self.as_raw(), peer.as_raw())
     }
@@ -57,6 +58,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetP2PAttribute")]
+    #[inline]
     pub fn peer_attribute(self, attribute: PeerAttribute, peer: Device) -> CudaResult<i32> {
         let (here, there) = (self.as_raw(), peer.as_raw());
         driver()?.device_get_p2p_attribute(attribute.number()?, here, there).map_err(|error| {

@@ -1,9 +1,12 @@
-//! The C types of the driver's interface: handles from `cuda-driver-sys`, and what CUDA 10.2's bindings lack.
+//! The C types of the driver's interface: handles from `cuda-driver-sys`, and what CUDA 10.2's bindings lack. Without the
+//! feature `rustacuda` the handles are custack's own types.
 //!
 //! Every enum of the C header is an integer here. A driver newer than this crate may return a number that no Rust enum
 //! has, and reading it as one would be undefined behaviour.
 
 mod graph;
+#[cfg(not(feature = "rustacuda"))]
+mod handles;
 mod library;
 mod memory;
 
@@ -13,6 +16,10 @@ pub use memory::*;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
+#[cfg(not(feature = "rustacuda"))]
+pub use handles::*;
+
+#[cfg(feature = "rustacuda")]
 pub use cuda_driver_sys::{
     CUarray, CUcontext, CUdevice, CUdeviceptr, CUdevprop, CUevent, CUfunction, CUmodule, CUstream, CUuuid,
 };

@@ -29,11 +29,13 @@ pub struct IpcEventHandle(CUipcEventHandle);
 
 impl IpcEventHandle {
     /// The bytes to send.
+    #[inline]
     pub fn to_bytes(self) -> [u8; 64] {
         self.0.reserved.map(|byte| byte as u8)
     }
 
     /// The handle with these bytes.
+    #[inline]
     pub fn from_bytes(bytes: [u8; 64]) -> IpcEventHandle {
         IpcEventHandle(CUipcEventHandle { reserved: bytes.map(|byte| byte as c_char) })
     }
@@ -55,6 +57,7 @@ impl Event {
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for an event without that flag, and for one of another
     /// process.
     #[doc(alias = "cuIpcGetEventHandle")]
+    #[inline]
     pub fn ipc_handle(&self) -> CudaResult<IpcEventHandle> {
         self.0.with_current(Driver::ipc_get_event_handle).map(IpcEventHandle)
     }
@@ -71,6 +74,7 @@ impl Event {
     /// The bytes are from [`ipc_handle`](Event::ipc_handle) or `cuIpcGetEventHandle`, and the other process keeps the
     /// event as long as this one is used.
     #[doc(alias = "cuIpcOpenEventHandle")]
+    #[inline]
     pub unsafe fn open(handle: IpcEventHandle) -> CudaResult<Event> {
         let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
         Resource::make(open, super::destroy).map(Event)
@@ -89,6 +93,7 @@ impl UnownedContext {
     ///
     /// Like [`Event::open`].
     #[doc(alias = "cuIpcOpenEventHandle")]
+    #[inline]
     pub unsafe fn open_event(&self, handle: IpcEventHandle) -> CudaResult<Event> {
         let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
         Resource::make_in(self, open, super::destroy).map(Event)

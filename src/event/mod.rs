@@ -96,6 +96,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuEventCreate")]
+    #[inline]
     pub fn create_event(&self, flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
         Resource::make_in(self, make, destroy).map(Event)
@@ -110,12 +111,14 @@ impl Event {
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current;
     /// [`InvalidValue`](CudaError::InvalidValue) for flags that exclude each other.
     #[doc(alias = "cuEventCreate")]
+    #[inline]
     pub fn new(flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
         Resource::make(make, destroy).map(Event)
     }
 
     /// Makes an event in a context, whatever is current.
+    #[inline]
     pub(crate) fn in_context(context: &UnownedContext, flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
         Resource::make_in(context, make, destroy).map(Event)
@@ -128,6 +131,7 @@ impl Event {
     /// [`InvalidHandle`](CudaError::InvalidHandle) if the stream belongs to another context;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuEventRecord")]
+    #[inline]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
         stream.refuse_by_default("record an event in a legacy stream")?;
@@ -142,6 +146,7 @@ impl Event {
     ///
     /// Like [`record`](Self::record); [`IllegalState`](CudaError::IllegalState) for `EXTERNAL`.
     #[doc(alias = "cuEventRecordWithFlags")]
+    #[inline]
     pub fn record_with_flags(&self, stream: &Stream, flags: EventRecordFlags) -> CudaResult<()> {
         if flags.contains(EventRecordFlags::EXTERNAL) {
             return Err(refuse_external("record"));
@@ -178,6 +183,7 @@ impl Event {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias = "cuEventQuery")]
+    #[inline]
     pub fn query(&self) -> CudaResult<EventStatus> {
         self.refuse_while_captured("query an event")?;
         match self.0.with(Driver::event_query) {
@@ -193,6 +199,7 @@ impl Event {
     ///
     /// Like [`query`](Self::query).
     #[doc(alias = "cuEventSynchronize")]
+    #[inline]
     pub fn synchronize(&self) -> CudaResult<()> {
         self.refuse_while_captured("wait for an event")?;
         self.0.with(Driver::event_synchronize)
@@ -206,6 +213,7 @@ impl Event {
     /// [`InvalidHandle`](CudaError::InvalidHandle) if one was never recorded, was made without timing, or belongs to
     /// another context.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
+    #[inline]
     pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
         captures::refuse_of(start.0.raw().addr(), "measure from an event")?;
         captures::refuse_of(self.0.raw().addr(), "measure to an event")?;
@@ -219,6 +227,7 @@ impl Event {
     /// Like [`elapsed_time_f32`](Self::elapsed_time_f32); [`InvalidValue`](CudaError::InvalidValue) if `start` came
     /// after this event.
     #[doc(alias("cuEventElapsedTime", "cuEventElapsedTime_v2"))]
+    #[inline]
     pub fn elapsed_time(&self, start: &Event) -> CudaResult<Duration> {
         let millis = self.elapsed_time_f32(start)?;
         Duration::try_from_secs_f64(f64::from(millis) / 1000.0).map_err(|_| {
@@ -228,16 +237,19 @@ impl Event {
     }
 
     /// The event's context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.0.context()
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUevent {
         self.0.raw()
     }
 
     /// Gives up ownership: the event is not destroyed, and whoever has the handle owns it.
+    #[inline]
     pub fn into_raw(self) -> CUevent {
         self.0.into_raw()
     }
@@ -251,6 +263,7 @@ impl Event {
     /// # Safety
     ///
     /// The handle is that of an event of the current context, and nothing else will destroy it.
+    #[inline]
     pub unsafe fn from_raw(raw: CUevent) -> CudaResult<Event> {
         let context = UnownedContext::of_this_thread()?;
         // SAFETY: as the caller guarantees.
@@ -263,6 +276,7 @@ impl Event {
     ///
     /// Any error of the driver.
     #[doc(alias("cuEventDestroy", "cuEventDestroy_v2"))]
+    #[inline]
     pub fn drop(event: Event) -> DropResult<Event> {
         event.0.drop().map_err(|(error, inner)| (error, Event(inner)))
     }
@@ -274,6 +288,7 @@ impl Event {
         refuse_unsafe(what)
     }
 
+    #[inline]
     pub(crate) fn inner(&self) -> &Resource<CUevent> {
         &self.0
     }

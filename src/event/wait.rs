@@ -15,6 +15,7 @@ impl Stream {
     /// [`IllegalState`](crate::error::CudaError::IllegalState) for `EXTERNAL`;
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias = "cuStreamWaitEvent")]
+    #[inline]
     pub fn wait_event<E: Borrow<Event>>(&self, event: E, flags: StreamWaitEventFlags) -> CudaResult<()> {
         if flags.contains(StreamWaitEventFlags::EXTERNAL) {
             return Err(refuse_external("wait"));

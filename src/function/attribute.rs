@@ -56,6 +56,7 @@ impl Function<'_> {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an attribute without a name.
     #[doc(alias = "cuFuncGetAttribute")]
+    #[inline]
     pub fn get_attribute(&self, attr: FunctionAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
         self.with(|driver, function| driver.func_get_attribute(function, number))
@@ -67,6 +68,7 @@ impl Function<'_> {
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
     #[doc(alias = "cuFuncGetAttribute")]
+    #[inline]
     pub fn get(&self, attr: SettableAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
         self.with(|driver, function| driver.func_get_attribute(function, number))
@@ -78,6 +80,7 @@ impl Function<'_> {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device does not allow.
     #[doc(alias = "cuFuncSetAttribute")]
+    #[inline]
     pub fn set(&mut self, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         let number = attr.number()?;
         let set = self.with(|driver, function| driver.func_set_attribute(function, number, value));

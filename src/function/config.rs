@@ -41,6 +41,7 @@ pub struct LaunchConfig {
 
 impl LaunchConfig {
     /// A grid of blocks of threads, without options.
+    #[inline]
     pub fn new(grid: impl Into<GridSize>, block: impl Into<BlockSize>) -> LaunchConfig {
         let (grid, block) = (grid.into(), block.into());
         let shape = Shape::plain([grid.x, grid.y, grid.z], [block.x, block.y, block.z], 0);
@@ -52,11 +53,13 @@ impl LaunchConfig {
     }
 
     /// Sets the dynamic shared memory of a block, in bytes.
+    #[inline]
     pub fn shared_bytes(self, bytes: u32) -> LaunchConfig {
         LaunchConfig { shape: Shape { shared: bytes, ..self.shape } }
     }
 
     /// Whether the launch is cooperative: all blocks run at once, so they may wait for each other (CUDA 9.0 and later).
+    #[inline]
     pub fn cooperative(self, wanted: bool) -> LaunchConfig {
         LaunchConfig { shape: Shape { cooperative: wanted, ..self.shape } }
     }
@@ -65,18 +68,21 @@ impl LaunchConfig {
     /// and later, compute capability 9.0 and later). The grid must be a multiple of it in each dimension. Every such
     /// device supports up to 8 blocks; more need
     /// [`NonPortableClusterSizeAllowed`](super::SettableAttribute::NonPortableClusterSizeAllowed).
+    #[inline]
     pub fn cluster(self, blocks: impl Into<GridSize>) -> LaunchConfig {
         let GridSize { x, y, z } = blocks.into();
         self.with(More { cluster: Some([x, y, z]), ..self.shape.more })
     }
 
     /// Sets how the blocks of a cluster are distributed.
+    #[inline]
     pub fn cluster_scheduling(self, how: ClusterScheduling) -> LaunchConfig {
         self.with(More { scheduling: Some(how as u32), ..self.shape.more })
     }
 
     /// Sets the priority of this launch, instead of the stream's: lower numbers come first (CUDA 11.8 and later). The
     /// range is [`get_stream_priority_range`](crate::context::CurrentContext::get_stream_priority_range).
+    #[inline]
     pub fn priority(self, priority: i32) -> LaunchConfig {
         self.with(More { priority: Some(priority), ..self.shape.more })
     }
@@ -84,27 +90,32 @@ impl LaunchConfig {
     /// Whether the kernel may start before the previous kernel in its stream has ended, namely when all blocks of that
     /// kernel have executed `griddepcontrol.launch_dependents` or ended. The kernel itself waits for the previous one's
     /// writes by `griddepcontrol.wait` (CUDA 11.8 and later, compute capability 9.0 and later).
+    #[inline]
     pub fn programmatic_serialization(self, wanted: bool) -> LaunchConfig {
         self.with(More { programmatic: wanted, ..self.shape.more })
     }
 
     /// Sets how much of the on-chip memory should be shared memory in this launch, in percent (CUDA 12.3 and later).
+    #[inline]
     pub fn preferred_carveout(self, percent: u32) -> LaunchConfig {
         self.with(More { carveout: Some(percent), ..self.shape.more })
     }
 
     /// The number of blocks.
+    #[inline]
     pub fn grid(&self) -> GridSize {
         let [x, y, z] = self.shape.grid;
         GridSize { x, y, z }
     }
 
     /// The number of threads in a block.
+    #[inline]
     pub fn block(&self) -> BlockSize {
         let [x, y, z] = self.shape.block;
         BlockSize { x, y, z }
     }
 
+    #[inline]
     pub(super) fn shape(&self) -> Shape {
         self.shape
     }

@@ -31,6 +31,7 @@ impl Kernel {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuKernelGetFunction")]
+    #[inline]
     pub fn function_in(&self, context: &impl ContextHandle) -> CudaResult<Function<'static>> {
         let context = context.as_unowned();
         let inner = self.raw_function_in(context)?;
@@ -44,6 +45,7 @@ impl Kernel {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an attribute without a name.
     #[doc(alias = "cuKernelGetAttribute")]
+    #[inline]
     pub fn get_attribute_on(&self, device: Device, attr: FunctionAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
         self.with(|driver, kernel| driver.kernel_get_attribute(kernel, number, device.as_raw()))
@@ -55,6 +57,7 @@ impl Kernel {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuKernelGetAttribute")]
+    #[inline]
     pub fn get_on(&self, device: Device, attr: SettableAttribute) -> CudaResult<i32> {
         self.with(|driver, kernel| driver.kernel_get_attribute(kernel, attr as u32, device.as_raw()))
     }
@@ -65,6 +68,7 @@ impl Kernel {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value that the device does not allow.
     #[doc(alias = "cuKernelSetAttribute")]
+    #[inline]
     pub fn set_on(&self, device: Device, attr: SettableAttribute, value: i32) -> CudaResult<()> {
         self.with(|driver, kernel| driver.kernel_set_attribute(kernel, attr as u32, value, device.as_raw()))
     }
@@ -75,6 +79,7 @@ impl Kernel {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     #[doc(alias = "cuKernelSetCacheConfig")]
+    #[inline]
     pub fn set_cache_config_on(&self, device: Device, config: CacheConfig) -> CudaResult<()> {
         let number = config.number()?;
         self.with(|driver, kernel| driver.kernel_set_cache_config(kernel, number, device.as_raw()))

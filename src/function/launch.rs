@@ -31,6 +31,7 @@ impl Stream {
     /// and the module stays loaded as long as the graph, or anything made from it, exists.
     #[doc(hidden)]
     #[doc(alias = "cuLaunchKernel")]
+    #[inline]
     pub unsafe fn launch<G, B>(
         &self,
         func: &Function<'_>,
@@ -59,6 +60,7 @@ impl Stream {
     /// The arguments have the types of the kernel's parameters, and the kernel's accesses to memory are valid and free
     /// of data races.
     #[doc(hidden)]
+    #[inline]
     pub unsafe fn launch_with<G, B>(
         &self,
         func: &Function<'_>,
@@ -116,6 +118,7 @@ impl Stream {
     /// `args` has a pointer for each of the kernel's parameters, to a value of its type, and the kernel's effects are
     /// sound.
     #[doc(alias("cuLaunchKernelEx", "cuLaunchCooperativeKernel"))]
+    #[inline]
     pub unsafe fn launch_configured(
         &self,
         func: &Function<'_>,
@@ -137,6 +140,7 @@ impl Stream {
     /// The arguments have the types of the kernel's parameters, and the kernel's accesses to memory are valid and free
     /// of data races.
     #[doc(hidden)]
+    #[inline]
     pub unsafe fn launch_configured_with(
         &self,
         func: &Function<'_>,
@@ -160,6 +164,7 @@ impl Stream {
     /// memory are valid and free of data races. If the stream is capturing, that holds at every launch of the graph,
     /// and the module stays loaded as long as the graph, or anything made from it, exists.
     #[doc(alias = "cuLaunchCooperativeKernel")]
+    #[inline]
     pub unsafe fn launch_cooperative<G, B>(
         &self,
         func: &Function<'_>,

@@ -96,6 +96,7 @@ impl Module {
     ///
     /// [`NotFound`](crate::error::CudaError::NotFound).
     #[doc(alias("cuModuleGetFunction", "cuFuncGetParamInfo"))]
+    #[inline]
     pub fn get_function<'a>(&'a self, name: &CStr) -> CudaResult<Function<'a>> {
         let find = |driver: &Driver, module: Held<'_, CUmodule>| {
             let inner = driver.module_get_function(module, name)?;
@@ -131,6 +132,7 @@ impl Module {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuModuleEnumerateFunctions", "cuFuncGetName"))]
+    #[inline]
     pub fn functions(&self) -> CudaResult<Vec<Function<'_>>> {
         self.inner().with(|driver, module| {
             let count = driver.module_get_function_count(module)?;
@@ -161,6 +163,7 @@ impl Function<'_> {
     }
 
     /// Its context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         match &self.source {
             Source::Module { module, .. } => module.context(),
@@ -169,6 +172,7 @@ impl Function<'_> {
     }
 
     /// The kernel of a library that it belongs to; `None` for a function of a module.
+    #[inline]
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.source {
             Source::Module { .. } => None,
@@ -200,6 +204,7 @@ impl Function<'_> {
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
     #[doc(alias = "cuFuncGetName")]
+    #[inline]
     pub fn name(&self) -> CudaResult<CString> {
         self.with(Driver::func_get_name)
     }
@@ -224,6 +229,7 @@ impl Function<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuFuncGetParamInfo")]
+    #[inline]
     pub fn parameters(&self) -> CudaResult<Option<Vec<Range<usize>>>> {
         self.with(Driver::func_get_parameters)
     }
@@ -235,6 +241,7 @@ impl Function<'_> {
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
     #[doc(alias = "cuFuncIsLoaded")]
+    #[inline]
     pub fn is_loaded(&self) -> CudaResult<bool> {
         self.with(Driver::func_is_loaded)
     }
@@ -246,6 +253,7 @@ impl Function<'_> {
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
     #[doc(alias = "cuFuncLoad")]
+    #[inline]
     pub fn load(&self) -> CudaResult<()> {
         self.with(Driver::func_load)
     }
@@ -257,6 +265,7 @@ impl Function<'_> {
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver) before CUDA 11.0.
     #[doc(alias = "cuFuncGetModule")]
+    #[inline]
     pub fn as_raw_module(&self) -> CudaResult<CUmodule> {
         self.with(Driver::func_get_module)
     }
@@ -267,6 +276,7 @@ impl Function<'_> {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     #[doc(alias = "cuFuncSetCacheConfig")]
+    #[inline]
     pub fn set_cache_config(&mut self, config: CacheConfig) -> CudaResult<()> {
         let number = config.number()?;
         self.with(|driver, function| driver.func_set_cache_config(function, number))
@@ -278,12 +288,14 @@ impl Function<'_> {
     ///
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a value without a name.
     #[doc(alias = "cuFuncSetSharedMemConfig")]
+    #[inline]
     pub fn set_shared_memory_config(&mut self, cfg: SharedMemoryConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         self.with(|driver, function| driver.func_set_shared_mem_config(function, number))
     }
 
     /// The driver's handle, valid as long as the module or library, and the context, live.
+    #[inline]
     pub fn as_raw(&self) -> CUfunction {
         self.inner
     }

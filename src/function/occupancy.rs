@@ -22,6 +22,7 @@ impl Function<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
+    #[inline]
     pub fn max_active_blocks_per_multiprocessor<B: Into<BlockSize>>(
         &self,
         block_size: B,

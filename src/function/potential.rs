@@ -37,6 +37,7 @@ impl Function<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxActiveBlocksPerMultiprocessor"))]
+    #[inline]
     pub fn max_potential_block_size(
         &self,
         shared_bytes: impl Fn(u32) -> usize,
@@ -79,6 +80,7 @@ impl Function<'_> {
     /// [`InvalidValue`](CudaError::InvalidValue) if that many blocks or threads do not run at once;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuOccupancyAvailableDynamicSMemPerBlock")]
+    #[inline]
     pub fn available_dynamic_shared_bytes<B: Into<BlockSize>>(
         &self,
         blocks: u32,
@@ -106,6 +108,7 @@ impl Function<'_> {
     /// [`InvalidClusterSize`](CudaError::InvalidClusterSize) for a cluster that is too large;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuOccupancyMaxActiveClusters")]
+    #[inline]
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> CudaResult<u32> {
         let shape = config.shape();
         let clusters = self.with(|driver, function| driver.occupancy_max_active_clusters(function, shape));
@@ -120,6 +123,7 @@ impl Function<'_> {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); an error of the driver for invalid sizes.
     #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
+    #[inline]
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> CudaResult<u32> {
         let shape = config.shape();
         let size = self.with(|driver, function| driver.occupancy_max_potential_cluster_size(function, shape));

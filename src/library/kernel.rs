@@ -49,6 +49,7 @@ impl Library {
     /// [`NotFound`](crate::error::CudaError::NotFound); the errors of compiling, if the driver compiles the code only
     /// now.
     #[doc(alias = "cuLibraryGetKernel")]
+    #[inline]
     pub fn kernel(&self, name: &CStr) -> CudaResult<Kernel> {
         let raw = self.loaded.first_use(|driver, library| driver.library_get_kernel(library, name));
         let raw = raw.inspect_err(|error| {
@@ -64,6 +65,7 @@ impl Library {
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver); the errors of compiling, if the
     /// driver compiles the code only now.
     #[doc(alias("cuLibraryEnumerateKernels", "cuKernelGetName"))]
+    #[inline]
     pub fn kernels(&self) -> CudaResult<Vec<Kernel>> {
         self.loaded.with(|driver, library| {
             let count = driver.library_get_kernel_count(library)?;
@@ -87,30 +89,36 @@ impl Kernel {
 
     /// Its name.
     #[doc(alias = "cuKernelGetName")]
+    #[inline]
     pub fn name(&self) -> &CStr {
         &self.found.name
     }
 
     /// Its name in errors.
+    #[inline]
     pub(crate) fn label(&self) -> KernelName {
         self.found.label
     }
 
     /// Its library.
     #[doc(alias = "cuKernelGetLibrary")]
+    #[inline]
     pub fn library(&self) -> &Library {
         &self.found.library
     }
 
     /// The driver's handle, valid as long as the code is loaded.
+    #[inline]
     pub fn as_raw(&self) -> CUkernel {
         self.found.raw
     }
 
+    #[inline]
     pub(crate) fn loaded(&self) -> &Arc<Loaded> {
         &self.found.library.loaded
     }
 
+    #[inline]
     pub(crate) fn with<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUkernel>) -> CudaResult<R>,
@@ -126,16 +134,19 @@ impl Kernel {
     ///
     /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
     #[doc(alias = "cuKernelGetParamInfo")]
+    #[inline]
     pub fn parameters(&self) -> CudaResult<Option<Vec<Range<usize>>>> {
         self.with(|driver, kernel| driver.kernel_get_parameters(kernel))
     }
 
     /// The sizes of its parameters, in bytes, if they are known, which is so once it has a function in some context.
+    #[inline]
     pub(crate) fn parameter_sizes(&self) -> Option<&[usize]> {
         self.found.parameters.get()?.as_deref()
     }
 
     /// Its function in this context, which the driver is asked for once.
+    #[inline]
     pub(crate) fn raw_function_in(&self, context: &UnownedContext) -> CudaResult<CUfunction> {
         context.usable()?;
         if let Some(function) = self.kept(context) {

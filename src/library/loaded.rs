@@ -34,15 +34,18 @@ impl Loaded {
     /// # Safety
     ///
     /// The handle is valid, nothing else unloads the library, and `jit` has the options that it was loaded with.
+    #[inline]
     pub(super) unsafe fn new(raw: CUlibrary, jit: Jit) -> Loaded {
         Loaded { raw, complaint: jit.complaint(), jit: Box::new(jit), spent: false }
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> CUlibrary {
         self.raw
     }
 
     /// Calls `f` with the handle. A call that needs a context makes it current.
+    #[inline]
     pub(super) fn with<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUlibrary>) -> CudaResult<R>,
@@ -58,6 +61,7 @@ impl Loaded {
 
     /// Like [`with`](Self::with); an error of compiling, which the driver returns at the first use, gets the compiler's
     /// message.
+    #[inline]
     pub(super) fn first_use<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUlibrary>) -> CudaResult<R>,
@@ -75,6 +79,7 @@ impl Loaded {
 
     /// Unloads the code; on failure returns the error and the value. The value is then spent, because the call may have
     /// done its work, except where the driver refuses every call.
+    #[inline]
     pub(super) fn unload(mut self) -> Result<(), (CudaError, Loaded)> {
         match self.unload_now() {
             Ok(()) => {

@@ -80,6 +80,7 @@ impl Library {
     /// an option that the driver does not know; [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) before
     /// CUDA 12.0.
     #[doc(alias("cuLibraryLoadData", "load_library"))]
+    #[inline]
     pub fn load(image: &[u8], options: &JitOptions) -> CudaResult<Library> {
         let loaded = Library::load_with_log(image, options).map_err(|refused| refused.error)?;
         Ok(loaded.0)
@@ -92,6 +93,7 @@ impl Library {
     ///
     /// Those of [`load`](Self::load).
     #[doc(alias("cuLibraryLoadData", "load_library_with_options"))]
+    #[inline]
     pub fn load_with_log(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
         let image = checked(image)?;
         let (driver, mut jit) = (driver()?, options.to_driver()?);
@@ -114,6 +116,7 @@ impl Library {
     /// [`FileNotFound`](CudaError::FileNotFound), also for a file that cannot be read, with the reason; those of
     /// [`load`](Self::load).
     #[doc(alias("cuLibraryLoadFromFile", "cuLibraryLoadData", "load_library_from_file"))]
+    #[inline]
     pub fn load_file(path: impl AsRef<Path>, options: &JitOptions) -> CudaResult<Library> {
         let path = path.as_ref();
         let image = std::fs::read(path).map_err(|reason| {
@@ -128,11 +131,13 @@ impl Library {
     ///
     /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver).
     #[doc(alias = "cuLibraryGetKernelCount")]
+    #[inline]
     pub fn kernel_count(&self) -> CudaResult<u32> {
         self.loaded.with(|driver, library| driver.library_get_kernel_count(library))
     }
 
     /// The driver's handle, valid as long as the code is loaded.
+    #[inline]
     pub fn as_raw(&self) -> CUlibrary {
         self.loaded.raw()
     }
@@ -145,6 +150,7 @@ impl Library {
     /// Any error of the driver. The returned library refuses every call, because the driver may have unloaded it all
     /// the same; only after [`NotPermitted`](CudaError::NotPermitted) is it unchanged.
     #[doc(alias = "cuLibraryUnload")]
+    #[inline]
     pub fn drop(library: Library) -> DropResult<Library> {
         let Some(loaded) = Arc::into_inner(library.loaded) else { return Ok(()) };
         loaded.unload().map_err(|(error, loaded)| (error, Library { loaded: Arc::new(loaded) }))

@@ -38,6 +38,7 @@ impl Library {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuLibraryGetGlobal")]
+    #[inline]
     pub fn global_in<T: DeviceCopy>(
         &self,
         context: &impl ContextHandle,
@@ -74,6 +75,7 @@ impl Library {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuLibraryGetManaged")]
+    #[inline]
     pub fn managed<T: DeviceCopy>(&self, name: &CStr) -> CudaResult<ManagedVariable<T>> {
         let found = self.loaded.first_use(|driver, library| driver.library_get_managed(library, name));
         let (address, size) = found.inspect_err(|error| {
@@ -97,6 +99,7 @@ impl Library {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the errors of compiling, if the driver compiles the code
     /// only now.
     #[doc(alias = "cuLibraryGetModule")]
+    #[inline]
     pub fn as_raw_module_in(&self, context: &impl ContextHandle) -> CudaResult<CUmodule> {
         let context = context.as_unowned();
         context.usable()?;
@@ -120,6 +123,7 @@ unsafe impl<T: DeviceCopy + Sync> Sync for ManagedVariable<T> {}
 
 impl<T: DeviceCopy> ManagedVariable<T> {
     /// Its address, for the host and for kernels; valid as long as the code is loaded.
+    #[inline]
     pub fn as_unified_ptr(&self) -> UnifiedPointer<T> {
         // SAFETY: an address of the driver's.
         unsafe { UnifiedPointer::wrap(self.pointer) }
@@ -131,6 +135,7 @@ impl<T: DeviceCopy> ManagedVariable<T> {
     ///
     /// No kernel and no other thread writes it meanwhile, and its bytes are a valid `T`. On a device without concurrent
     /// managed access, no kernel runs meanwhile.
+    #[inline]
     pub unsafe fn read(&self) -> T {
         // SAFETY: as the caller guarantees; it has the size and the alignment of `T`, and the code is loaded.
         unsafe { self.pointer.read() }
@@ -142,6 +147,7 @@ impl<T: DeviceCopy> ManagedVariable<T> {
     ///
     /// No kernel and no other thread uses it meanwhile. On a device without concurrent managed access, no kernel runs
     /// meanwhile.
+    #[inline]
     pub unsafe fn write(&self, value: T) {
         // SAFETY: as in `read`.
         unsafe { self.pointer.write(value) }

@@ -36,6 +36,7 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
+#[cfg(feature = "rustacuda")]
 pub mod array;
 
 mod allocation;

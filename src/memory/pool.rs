@@ -71,6 +71,7 @@ impl MemoryPool {
     /// [`OutOfMemory`](CudaError::OutOfMemory) for a limit beyond the memory of the device;
     /// [`NotSupported`](CudaError::NotSupported) on a device without pools; any error of the driver.
     #[doc(alias = "cuMemPoolCreate")]
+    #[inline]
     pub fn new(device: Device, properties: &PoolProperties) -> CudaResult<MemoryPool> {
         refuse_unsafe("make a memory pool")?;
         if properties.max_size != 0 {
@@ -102,6 +103,7 @@ impl MemoryPool {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetDefaultMemPool")]
+    #[inline]
     pub fn of_device(device: Device) -> CudaResult<MemoryPool> {
         let raw = driver()?.device_get_default_mem_pool(device.as_raw())?;
         Ok(MemoryPool { raw, device, is_own: false })
@@ -113,22 +115,26 @@ impl MemoryPool {
     ///
     /// The handle is that of a pool on this device, and the pool is not destroyed while this value is used. With
     /// `is_own` nothing else destroys it: dropping this value does.
+    #[inline]
     pub unsafe fn from_raw(raw: CUmemoryPool, device: Device, is_own: bool) -> MemoryPool {
         MemoryPool { raw, device, is_own }
     }
 
     /// The driver's handle. Once the pool is destroyed, the handle is invalid, or that of another pool.
+    #[inline]
     pub fn as_raw(&self) -> CUmemoryPool {
         self.raw
     }
 
     /// Gives up ownership: the pool is not destroyed, and whoever has the handle owns it.
+    #[inline]
     pub fn into_raw(mut self) -> CUmemoryPool {
         self.is_own = false;
         self.raw
     }
 
     /// The device of the memory.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
@@ -140,6 +146,7 @@ impl MemoryPool {
     }
 
     /// The handle, for the driver.
+    #[inline]
     pub(super) fn held(&self) -> CudaResult<Held<'_, CUmemoryPool>> {
         if self.raw.is_null() {
             let error = CudaError::InvalidHandle;
@@ -158,6 +165,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuDeviceSetMemPool")]
+    #[inline]
     pub fn make_current(&self) -> CudaResult<()> {
         self.with(|driver, pool| driver.device_set_mem_pool(self.device.as_raw(), pool))
     }
@@ -170,6 +178,7 @@ impl MemoryPool {
     //
     // There is no method that returns the current pool: another value may own it, and be dropped at any time.
     #[doc(alias = "cuDeviceGetMemPool")]
+    #[inline]
     pub fn is_current(&self) -> CudaResult<bool> {
         driver()?.device_get_mem_pool(self.device.as_raw()).map(|raw| raw == self.raw)
     }
@@ -180,6 +189,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAttribute")]
+    #[inline]
     pub fn release_threshold(&self) -> CudaResult<u64> {
         self.bytes(RELEASE_THRESHOLD)
     }
@@ -191,6 +201,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolSetAttribute")]
+    #[inline]
     pub fn set_release_threshold(&self, bytes: u64) -> CudaResult<()> {
         self.set_bytes(RELEASE_THRESHOLD, bytes)
     }
@@ -201,6 +212,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAttribute")]
+    #[inline]
     pub fn reuses(&self, reuse: PoolReuse) -> CudaResult<bool> {
         self.with(|driver, pool| driver.mem_pool_get_switch(pool, reuse as u32))
     }
@@ -222,6 +234,7 @@ impl MemoryPool {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuMemPoolSetAttribute")]
+    #[inline]
     pub fn set_reuse(&self, reuse: PoolReuse, on: bool) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_set_switch(pool, reuse as u32, on))
     }
@@ -240,6 +253,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAttribute")]
+    #[inline]
     pub fn usage(&self) -> CudaResult<PoolUsage> {
         Ok(PoolUsage {
             used: self.bytes(USED)?,
@@ -255,6 +269,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolSetAttribute")]
+    #[inline]
     pub fn reset_peaks(&self) -> CudaResult<()> {
         self.set_bytes(USED_PEAK, 0)?;
         self.set_bytes(RESERVED_PEAK, 0)
@@ -267,6 +282,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolTrimTo")]
+    #[inline]
     pub fn trim_to(&self, bytes: usize) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_trim_to(pool, bytes))
     }
@@ -277,6 +293,7 @@ impl MemoryPool {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuMemPoolGetAccess")]
+    #[inline]
     pub fn access(&self, device: Device) -> CudaResult<PoolAccess> {
         let flags = self.with(|driver, pool| driver.mem_pool_get_access(pool, device.as_raw()))?;
         match flags {
@@ -299,6 +316,7 @@ impl MemoryPool {
     /// [`InvalidDevice`](CudaError::InvalidDevice) if that device cannot access this one's memory, and for less than
     /// full access of the pool's own device; [`NotSupported`](CudaError::NotSupported) for read-only access.
     #[doc(alias = "cuMemPoolSetAccess")]
+    #[inline]
     pub fn grant(&self, device: Device, access: PoolAccess) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_set_access(pool, device.as_raw(), access as u32)).map_err(
             |error| {
@@ -325,6 +343,7 @@ impl MemoryPool {
     /// [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuMemPoolDestroy")]
+    #[inline]
     pub fn drop(mut pool: MemoryPool) -> DropResult<MemoryPool> {
         let result = if pool.is_own { pool.destroy() } else { Ok(()) };
         if result != Err(CudaError::NotPermitted) {

@@ -76,6 +76,7 @@ impl Default for JitOptions {
 
 impl JitOptions {
     /// No options.
+    #[inline]
     pub fn new() -> JitOptions {
         JitOptions::default()
     }
@@ -87,79 +88,94 @@ impl JitOptions {
     }
 
     /// Sets the maximum number of registers of a thread.
+    #[inline]
     pub fn max_registers(self, registers: u32) -> JitOptions {
         self.with(MAX_REGISTERS, registers)
     }
 
     /// Compiles so that a block can have at least this many threads; [`JitLog::threads_per_block`] says for how many it
     /// did. Cannot be combined with a [target](Self::target).
+    #[inline]
     pub fn threads_per_block(self, threads: u32) -> JitOptions {
         self.with(THREADS_PER_BLOCK, threads)
     }
 
     /// Sets the level of optimisation, from 0 (none) to 4 (the default).
+    #[inline]
     pub fn optimization_level(self, level: u32) -> JitOptions {
         self.with(OPTIMIZATION_LEVEL, level)
     }
 
     /// Compiles for this compute capability (ten times the major version plus the minor, such as 90). The default is
     /// that of the context's device.
+    #[inline]
     pub fn target(self, compute_capability: u32) -> JitOptions {
         self.with(TARGET, compute_capability)
     }
 
     /// Which code is used if an image has none for exactly this device.
+    #[inline]
     pub fn fallback(self, fallback: Fallback) -> JitOptions {
         self.with(FALLBACK_STRATEGY, fallback as u32)
     }
 
     /// Whether the machine code has debug information.
+    #[inline]
     pub fn debug_info(self, wanted: bool) -> JitOptions {
         self.with(GENERATE_DEBUG_INFO, wanted.into())
     }
 
     /// Whether the machine code has line numbers.
+    #[inline]
     pub fn line_info(self, wanted: bool) -> JitOptions {
         self.with(GENERATE_LINE_INFO, wanted.into())
     }
 
     /// Whether [`JitLog::info`] lists the resources of each kernel.
+    #[inline]
     pub fn verbose(self, wanted: bool) -> JitOptions {
         self.with(LOG_VERBOSE, wanted.into())
     }
 
     /// Sets the caches that loads use.
+    #[inline]
     pub fn cache_mode(self, mode: CacheMode) -> JitOptions {
         self.with(CACHE_MODE, mode as u32)
     }
 
     /// Whether the code is position-independent (CUDA 11.7 and later).
+    #[inline]
     pub fn position_independent_code(self, wanted: bool) -> JitOptions {
         self.with(POSITION_INDEPENDENT_CODE, wanted.into())
     }
 
     /// Compiles so that at least this many blocks can run at once on a multiprocessor (CUDA 12.0 and later). It has an
     /// effect only together with [`max_threads_per_block`](Self::max_threads_per_block).
+    #[inline]
     pub fn min_blocks_per_multiprocessor(self, blocks: u32) -> JitOptions {
         self.with(MIN_CTA_PER_SM, blocks)
     }
 
     /// Sets the maximum number of threads of a block (CUDA 12.0 and later).
+    #[inline]
     pub fn max_threads_per_block(self, threads: u32) -> JitOptions {
         self.with(MAX_THREADS_PER_BLOCK, threads)
     }
 
     /// Whether these options override directives of the PTX such as `.maxntid` (CUDA 12.0 and later).
+    #[inline]
     pub fn override_directives(self, wanted: bool) -> JitOptions {
         self.with(OVERRIDE_DIRECTIVE_VALUES, wanted.into())
     }
 
     /// Sets the size of each of the two logs, in bytes; what does not fit is cut off. The default is 16 KiB.
+    #[inline]
     pub fn log_bytes(self, bytes: usize) -> JitOptions {
         JitOptions { log_bytes: bytes, ..self }
     }
 
     /// The driver's form. Refuses a block of 0 threads, by which the driver would divide.
+    #[inline]
     pub(crate) fn to_driver(&self) -> CudaResult<Jit> {
         if self.options.contains(&(THREADS_PER_BLOCK, 0)) {
             return Err(CudaError::InvalidValue.note(format_args!("to compile for blocks of no threads")));
@@ -185,6 +201,7 @@ pub struct JitLog {
 }
 
 impl JitLog {
+    #[inline]
     pub(crate) fn of(told: Told) -> JitLog {
         let option = |wanted| told.options.iter().find(|(option, _)| *option == wanted).map(|it| it.1);
         let seconds = f64::from(told.milliseconds) / 1000.0;

@@ -63,6 +63,7 @@ impl Linker {
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current;
     /// [`InvalidValue`](CudaError::InvalidValue) for an option or a value that the driver does not know.
     #[doc(alias("cuLinkCreate", "cuLinkCreate_v2"))]
+    #[inline]
     pub fn new(options: &JitOptions) -> CudaResult<Linker> {
         let mut jit = options.to_driver()?;
         // SAFETY: the options are in buffers of their own, which live until the linker is destroyed: see `drop`.
@@ -72,6 +73,7 @@ impl Linker {
     }
 
     /// The linker's context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
@@ -84,6 +86,7 @@ impl Linker {
     /// for machine code that points outside the image; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not
     /// compile; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias("cuLinkAddData", "cuLinkAddData_v2"))]
+    #[inline]
     pub fn add(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
         let about = |error: &CudaError| {
             error.note_before(format_args!("to link {name:?}"));
@@ -104,6 +107,7 @@ impl Linker {
     /// [`FileNotFound`](CudaError::FileNotFound); [`InvalidValue`](CudaError::InvalidValue) for a path with a NUL in
     /// it; those of [`add`](Self::add).
     #[doc(alias("cuLinkAddFile", "cuLinkAddFile_v2"))]
+    #[inline]
     pub fn add_file(&mut self, kind: LinkInput, path: impl AsRef<Path>) -> CudaResult<()> {
         let path = path.as_ref();
         let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| {
@@ -127,6 +131,7 @@ impl Linker {
     /// An error of the driver, with the linker's logs, for names that are defined twice or nowhere;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuLinkComplete")]
+    #[inline]
     pub fn complete(self) -> Result<(Vec<u8>, JitLog), JitError> {
         let Some(jit) = self.jit.as_ref() else { return Err(CudaError::InvalidHandle.into()) };
         let image = self.inner.with_current(|driver, state| driver.link_complete(state, jit));

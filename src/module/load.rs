@@ -35,6 +35,7 @@ impl LoadingMode {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuModuleGetLoadingMode")]
+    #[inline]
     pub fn of_driver() -> CudaResult<LoadingMode> {
         let answer = driver()?.module_get_loading_mode()?;
         LoadingMode::named("cuModuleGetLoadingMode", answer)
@@ -62,6 +63,7 @@ impl Module {
     /// # Ok::<(), CudaError>(())
     /// ```
     #[doc(alias = "cuModuleLoadDataEx")]
+    #[inline]
     pub fn load_with_options(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
         let image = image::checked(image)?;
         let mut jit = options.to_driver()?;
@@ -82,6 +84,7 @@ impl Module {
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver).
     #[doc(alias = "cuModuleGetFunctionCount")]
+    #[inline]
     pub fn function_count(&self) -> CudaResult<u32> {
         self.inner().with(|driver, module| driver.module_get_function_count(module))
     }
@@ -95,6 +98,7 @@ impl UnownedContext {
     /// Those of [`Module::load_with_options`]; [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed),
     /// without a driver call.
     #[doc(alias = "cuModuleLoadDataEx")]
+    #[inline]
     pub fn load_module_with_options(
         &self,
         image: &[u8],

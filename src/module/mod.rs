@@ -64,6 +64,7 @@ impl Module {
     /// [`FileNotFound`](CudaError::FileNotFound), also for a file that cannot be read, with the reason; those of
     /// [`load_from_bytes`](Self::load_from_bytes).
     #[doc(alias("cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx"))]
+    #[inline]
     pub fn load_from_file(filename: &CStr) -> CudaResult<Module> {
         let bytes = read(filename)?;
         image::checked(&bytes).and_then(|image| Module::load(&image)).inspect_err(|error| {
@@ -78,6 +79,7 @@ impl Module {
     /// Those of [`load_from_bytes`](Self::load_from_bytes); [`InvalidImage`](CudaError::InvalidImage) for a text that
     /// begins like machine code, because machine code would be cut off at its first zero.
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
+    #[inline]
     pub fn load_from_string(image: &CStr) -> CudaResult<Module> {
         Module::load(&image::checked_text(image.to_bytes())?)
     }
@@ -92,6 +94,7 @@ impl Module {
     /// [`NoBinaryForGpu`](CudaError::NoBinaryForGpu) for another device's machine code;
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
+    #[inline]
     pub fn load_from_bytes(image: &[u8]) -> CudaResult<Module> {
         Module::load(&image::checked(image)?)
     }
@@ -112,6 +115,7 @@ impl Module {
     /// [`NotFound`](CudaError::NotFound); [`InvalidValue`](CudaError::InvalidValue) if its size is not that of `T`,
     /// where RustaCUDA panics.
     #[doc(alias("cuModuleGetGlobal", "cuModuleGetGlobal_v2"))]
+    #[inline]
     pub fn get_global<'a, T: DeviceCopy>(&'a self, name: &CStr) -> CudaResult<Symbol<'a, T>> {
         let found = self.inner.with(|driver, module| driver.module_get_global(module, name));
         let (address, size) = found.inspect_err(|error| {
@@ -121,16 +125,19 @@ impl Module {
     }
 
     /// The module's context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUmodule {
         self.inner.raw()
     }
 
     /// Gives up ownership: the module is not unloaded, and whoever has the handle owns it.
+    #[inline]
     pub fn into_raw(self) -> CUmodule {
         self.inner.into_raw()
     }
@@ -144,6 +151,7 @@ impl Module {
     /// # Safety
     ///
     /// The handle is that of a module of the current context, and nothing else will unload it.
+    #[inline]
     pub unsafe fn from_raw(raw: CUmodule) -> CudaResult<Module> {
         let context = UnownedContext::of_this_thread()?;
         // SAFETY: as the caller guarantees.
@@ -156,14 +164,17 @@ impl Module {
     ///
     /// Any error of the driver.
     #[doc(alias("cuModuleUnload", "unload_module"))]
+    #[inline]
     pub fn drop(module: Module) -> DropResult<Module> {
         module.inner.drop().map_err(|(error, inner)| (error, Module::of(inner)))
     }
 
+    #[inline]
     pub(crate) fn inner(&self) -> &Resource<CUmodule> {
         &self.inner
     }
 
+    #[inline]
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
     }
@@ -195,6 +206,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuModuleLoadData")]
+    #[inline]
     pub fn load_module(&self, image: &[u8]) -> CudaResult<Module> {
         let image = image::checked(image)?;
         Resource::make_in(self, loading(&image), Driver::module_unload).map(Module::of)
@@ -206,6 +218,7 @@ impl UnownedContext {
     ///
     /// Those of [`Module::load_from_file`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias("cuModuleLoad", "cuModuleLoadData"))]
+    #[inline]
     pub fn load_module_from_file(&self, filename: &CStr) -> CudaResult<Module> {
         self.load_module(&read(filename)?)
     }
@@ -257,6 +270,7 @@ impl<'a, T: DeviceCopy> Symbol<'a, T> {
     /// # Errors
     ///
     /// [`InvalidValue`](CudaError::InvalidValue) if its size is not that of `T`.
+    #[inline]
     pub(crate) fn of(
         (address, size): (u64, usize),
         context: UnownedContext,
@@ -274,6 +288,7 @@ impl<'a, T: DeviceCopy> Symbol<'a, T> {
     }
 
     /// The variable's context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         &self.context
     }

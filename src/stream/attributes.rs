@@ -38,6 +38,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); [`NotSupported`](CudaError::NotSupported) for a policy
     /// that has no name here; any error of the driver.
     #[doc(alias = "cuStreamGetAttribute")]
+    #[inline]
     pub fn synchronization_policy(&self) -> CudaResult<SynchronizationPolicy> {
         self.refuse_in_capture("ask for the attributes of a stream")?;
         let number =
@@ -69,6 +70,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuStreamSetAttribute")]
+    #[inline]
     pub fn set_synchronization_policy(&self, policy: SynchronizationPolicy) -> CudaResult<()> {
         self.refuse_in_capture("set the attributes of a stream")?;
         self.inner
@@ -82,6 +84,7 @@ impl Stream {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias = "cuStreamSetAttribute")]
+    #[inline]
     pub fn set_priority(&self, priority: i32) -> CudaResult<()> {
         self.refuse_in_capture("set the attributes of a stream")?;
         self.inner.with(|driver, stream| driver.stream_set_attribute(stream, PRIORITY, priority as u32))
@@ -94,6 +97,7 @@ impl Stream {
     /// [`InvalidHandle`](CudaError::InvalidHandle) if it is of another context;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuStreamCopyAttributes")]
+    #[inline]
     pub fn copy_attributes(&self, from: &Stream) -> CudaResult<()> {
         self.refuse_in_capture("set the attributes of a stream")?;
         from.refuse_in_capture("copy the attributes of a stream")?;

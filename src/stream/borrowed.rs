@@ -60,6 +60,7 @@ impl BorrowedStream<'_> {
     ///
     /// The handle is valid as long as the returned value, or a reference from it, is used.
     #[doc(alias = "cuStreamGetCtx")]
+    #[inline]
     pub unsafe fn from_raw<'a>(raw: CUstream) -> CudaResult<BorrowedStream<'a>> {
         let inner = if raw.is_null() || raw == CU_STREAM_LEGACY {
             Resource::implicit(CU_STREAM_LEGACY, UnownedContext::of_this_thread()?, false)
@@ -84,6 +85,7 @@ impl BorrowedStream<'_> {
 
 impl Stream {
     /// The same stream, without its ownership.
+    #[inline]
     pub fn to_borrowed(&self) -> BorrowedStream<'_> {
         BorrowedStream { stream: self.share(), owner: PhantomData }
     }

@@ -25,6 +25,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), or any error of the driver. The function is dropped then,
     /// without being called.
     #[doc(alias = "cuStreamAddCallback")]
+    #[inline]
     pub fn add_callback<T>(&self, callback: Box<T>) -> CudaResult<()>
     where
         T: FnOnce(CudaResult<()>) + Send + 'static,

@@ -66,6 +66,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuStreamIsCapturing")]
+    #[inline]
     pub fn capture_status(&self) -> CudaResult<CaptureStatus> {
         CaptureStatus::from_raw(self.inner.with(Driver::stream_is_capturing)?)
     }
@@ -82,6 +83,7 @@ impl Stream {
         "cuStreamGetCaptureInfo_v3",
         "capture_info"
     ))]
+    #[inline]
     pub fn capture_id(&self) -> CudaResult<Option<u64>> {
         let info = self.inner.with(Driver::stream_get_capture_info)?;
         Ok((CaptureStatus::from_raw(info.status)? == CaptureStatus::Active).then_some(info.id))
@@ -91,6 +93,7 @@ impl Stream {
 impl Stream {
     /// What must be known about the stream during a capture. It is queried before, because querying the flags would
     /// break the capture.
+    #[inline]
     pub(crate) fn member(&self) -> CudaResult<(Member, Pin)> {
         let (flags, pin) =
             self.inner.with_pin(|driver, stream| match driver.stream_is_capturing(stream)? {
@@ -214,6 +217,7 @@ impl ThreadCaptureMode {
     ///
     /// Any error of the driver.
     #[doc(alias("cuThreadExchangeStreamCaptureMode", "exchange_capture_mode"))]
+    #[inline]
     pub fn exchange(mode: CaptureMode) -> CudaResult<ThreadCaptureMode> {
         let driver = driver()?;
         let previous = driver.thread_exchange_stream_capture_mode(mode as u32)?;
@@ -229,6 +233,7 @@ impl ThreadCaptureMode {
     }
 
     /// The mode that was set before; `None` if it has no name here.
+    #[inline]
     pub fn previous(&self) -> Option<CaptureMode> {
         let modes = [CaptureMode::Global, CaptureMode::ThreadLocal, CaptureMode::Relaxed];
         modes.into_iter().find(|mode| *mode as u32 == self.previous)

@@ -29,6 +29,7 @@ pub struct LegacyStream(Stream);
 
 impl LegacyStream {
     /// The default stream of this context. For a destroyed context every call with it returns `ContextIsDestroyed`.
+    #[inline]
     pub fn of<C: ContextHandle>(context: &C) -> LegacyStream {
         let context = context.as_unowned().clone();
         LegacyStream(Resource::implicit(CU_STREAM_LEGACY, context, false).into())
@@ -80,6 +81,7 @@ pub struct PerThreadStream {
 
 impl PerThreadStream {
     /// The default stream of the calling thread in this context.
+    #[inline]
     pub fn of<C: ContextHandle>(context: &C) -> PerThreadStream {
         let context = context.as_unowned().clone();
         let inner = Resource::implicit(CU_STREAM_PER_THREAD, context, true);

@@ -39,6 +39,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuLaunchHostFunc")]
+    #[inline]
     pub fn launch_host_func<F>(&self, function: F) -> CudaResult<()>
     where
         F: FnOnce() + Send + 'static,
@@ -47,6 +48,7 @@ impl Stream {
     }
 
     /// Like [`launch_host_func`](Self::launch_host_func); returns the key of the function.
+    #[inline]
     pub(super) fn promise(&self, function: promised::Function) -> CudaResult<u64> {
         self.refuse_in_capture("call a function once, which a graph would call at every launch")?;
         let key = self.context().promise(function);
@@ -64,6 +66,7 @@ impl Stream {
 
     /// Asks for a call of a function that is promised under this key, even if the owner of the pinned context is gone.
     #[cfg(feature = "graph")]
+    #[inline]
     pub(crate) fn call_promised(&self, key: u64, pin: &crate::context::Pin) -> CudaResult<()> {
         let ask = |driver: &Driver, stream: Held<'_, CUstream>| {
             // SAFETY: as in `promise`.

@@ -34,6 +34,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    #[inline]
     pub fn fork<'a>(&self, others: impl IntoIterator<Item = &'a Stream>) -> CudaResult<()> {
         let mut others = others.into_iter().peekable();
         if others.peek().is_none() {
@@ -52,6 +53,7 @@ impl Stream {
     ///
     /// Like [`fork`](Self::fork).
     #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    #[inline]
     pub fn join<'a>(&self, others: impl IntoIterator<Item = &'a Stream>) -> CudaResult<()> {
         others.into_iter().try_for_each(|other| self.wait_for(other.marked()?))
     }

@@ -124,6 +124,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuStreamCreate", "cuStreamCreateWithPriority"))]
+    #[inline]
     pub fn create_stream(&self, flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
         Resource::make_in(self, make, destroy).map(Stream::from)
@@ -141,6 +142,7 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if a destroyed one is;
     /// [`InvalidValue`](CudaError::InvalidValue) for flags that the driver does not know.
     #[doc(alias("cuStreamCreate", "cuStreamCreateWithPriority"))]
+    #[inline]
     pub fn new(flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
         Resource::make(make, destroy).map(Stream::from)
@@ -152,6 +154,7 @@ impl Stream {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias("cuStreamGetFlags", "flags"))]
+    #[inline]
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
         self.refuse_in_capture("ask for the flags of a stream")?;
         let bits = self.inner.with(Driver::stream_get_flags)?;
@@ -165,6 +168,7 @@ impl Stream {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias("cuStreamGetPriority", "priority"))]
+    #[inline]
     pub fn get_priority(&self) -> CudaResult<i32> {
         self.inner.with(Driver::stream_get_priority)
     }
@@ -176,12 +180,14 @@ impl Stream {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
     /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) on an older driver.
     #[doc(alias = "cuStreamGetId")]
+    #[inline]
     pub fn id(&self) -> CudaResult<u64> {
         self.refuse_in_capture("ask for the number of a stream")?;
         self.inner.with(Driver::stream_get_id)
     }
 
     /// The stream's context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.inner.context()
     }
@@ -192,6 +198,7 @@ impl Stream {
     ///
     /// Like [`UnownedContext::device`]: only for a context of other code whose device is not known yet.
     #[doc(alias = "cuStreamGetDevice")]
+    #[inline]
     pub fn device(&self) -> CudaResult<Device> {
         self.inner.context().device()
     }
@@ -202,6 +209,7 @@ impl Stream {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias("cuStreamQuery", "query"))]
+    #[inline]
     pub fn is_done(&self) -> CudaResult<bool> {
         self.refuse_while_captured("query a stream")?;
         match self.inner.with(Driver::stream_query) {
@@ -217,18 +225,21 @@ impl Stream {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); the error of work that failed.
     #[doc(alias = "cuStreamSynchronize")]
+    #[inline]
     pub fn synchronize(&self) -> CudaResult<()> {
         self.refuse_while_captured("wait for a stream")?;
         self.inner.with(Driver::stream_synchronize)
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUstream {
         self.raw
     }
 
     /// Gives up ownership: the stream is not destroyed, and whoever has the handle owns it. Memory that was allocated
     /// in its order continues to use it, and must be dropped before the stream is destroyed.
+    #[inline]
     pub fn into_raw(self) -> CUstream {
         match Arc::try_unwrap(self.inner) {
             Ok(shared) => shared.into_stream().into_raw(),
@@ -252,6 +263,7 @@ impl Stream {
     /// # Safety
     ///
     /// The handle is that of a stream of the current context, and nothing else will destroy it.
+    #[inline]
     pub unsafe fn from_raw(raw: CUstream) -> CudaResult<Stream> {
         let context = UnownedContext::of_this_thread()?;
         if [ptr::null_mut(), CU_STREAM_LEGACY, CU_STREAM_PER_THREAD].contains(&raw) {
@@ -272,6 +284,7 @@ impl Stream {
     /// with [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is the stream unchanged.
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
+    #[inline]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
         let Some(shared) = Arc::into_inner(stream.inner) else { return Ok(()) };
         shared.into_stream().drop().map_err(|(error, stream)| (error, Stream::from(stream)))
@@ -296,6 +309,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuStreamSynchronize", "cuStreamDestroy", "cuStreamDestroy_v2"))]
+    #[inline]
     pub fn shutdown(self) -> DropResult<Stream> {
         let asked = self.inner.with(host_function::refuse_while_capturing);
         if asked == Err(CudaError::StreamCaptureUnsupported) {
@@ -314,6 +328,7 @@ impl Stream {
 
     /// Its context; of a default stream that is bound to none, the current one.
     #[cfg(feature = "graph")]
+    #[inline]
     pub(crate) fn present_context(&self) -> CudaResult<UnownedContext> {
         if self.context().is_null() { UnownedContext::of_this_thread() } else { Ok(self.context().clone()) }
     }
@@ -357,6 +372,7 @@ impl Stream {
         if captures::any() && is_legacy() { refuse_by_default(self.context(), what) } else { Ok(()) }
     }
 
+    #[inline]
     pub(crate) fn inner(&self) -> &Arc<Shared> {
         &self.inner
     }

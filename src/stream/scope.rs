@@ -56,6 +56,7 @@ impl Stream {
     /// });
     /// ```
     #[doc(alias = "cuStreamSynchronize")]
+    #[inline]
     pub fn sync_scope<'env, F, R>(&'env mut self, f: F) -> CudaResult<R>
     where
         F: for<'scope> FnOnce(&'scope SyncScope<'scope, 'env>) -> CudaResult<R>,
@@ -93,6 +94,7 @@ impl<'scope> SyncScope<'scope, '_> {
     ///
     /// Those of [`Stream::launch_host_func`].
     #[doc(alias = "cuLaunchHostFunc")]
+    #[inline]
     pub fn launch_host_func<F>(&'scope self, function: F) -> CudaResult<()>
     where
         F: FnOnce() + Send + 'scope,
@@ -114,11 +116,13 @@ impl<'scope> SyncScope<'scope, '_> {
     ///
     /// The stream does not begin to capture, and does not wait for an event that was recorded in a capture, before the
     /// scope is over: a graph would keep what is only borrowed.
+    #[inline]
     pub unsafe fn stream(&self) -> &Stream {
         self.work.stream
     }
 
     /// Like [`stream`](Self::stream), for work that custack submits.
+    #[inline]
     pub(crate) fn lend(&self, work: impl FnOnce(&Stream) -> CudaResult<()>) -> CudaResult<()> {
         work(self.work.stream)
     }

@@ -42,6 +42,7 @@ static BY_NUMBER: [AtomicPtr<Shared>; NUMBERS as usize] =
 static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
 
 impl Shared {
+    #[inline]
     pub(super) fn new(stream: Resource<CUstream>) -> Shared {
         Shared {
             stream,
@@ -53,6 +54,7 @@ impl Shared {
     }
 
     /// The handle of a stream that nothing shares any more.
+    #[inline]
     pub(super) fn into_stream(mut self) -> Resource<CUstream> {
         self.stream.take()
     }
@@ -96,6 +98,7 @@ impl Shared {
     /// # Safety
     ///
     /// What has the number lives meanwhile.
+    #[inline]
     pub(crate) unsafe fn numbered(number: u16) -> Option<Arc<Shared>> {
         let at = BY_NUMBER.get(usize::from(number.checked_sub(NUMBERS)?))?.load(Ordering::Acquire);
         // SAFETY: the caller guarantees that it lives, and a stream with a number is in an `Arc`.
@@ -105,6 +108,7 @@ impl Shared {
         }
     }
 
+    #[inline]
     pub(super) fn mark(&self) -> CudaResult<&Resource<CUevent>> {
         self.event(&self.mark)
     }
@@ -120,6 +124,7 @@ impl Shared {
 
     /// While the result exists, no other thread begins or joins a capture in this stream, or waits for its work to free
     /// memory.
+    #[inline]
     pub(crate) fn beginning(&self) -> MutexGuard<'_, ()> {
         self.beginning.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,6 +132,7 @@ impl Shared {
     /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
     /// allocated or freed in its order, which would become part of the graph, and records what memory in its order that
     /// is dropped meanwhile has to wait for.
+    #[inline]
     pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>) -> CudaResult<()> {
         wait_for_uncaptured(self.stream.raw().addr());
         // Other streams' memory is used in this one only after the mark was made.
@@ -138,6 +144,7 @@ impl Shared {
 
     /// Waits for the stream's work, up to the beginning of its capture if it captures. False if it is in a capture of
     /// other code, which a wait would break.
+    #[inline]
     pub(crate) fn wait_outside_capture(&self) -> bool {
         let Ok(driver) = driver() else { return true };
         let _relaxed = relax(driver);
@@ -171,11 +178,13 @@ impl Shared {
     }
 
     /// Makes the event that others wait for.
+    #[inline]
     pub(crate) fn prepare(&self) -> CudaResult<()> {
         self.mark().map(|_| ())
     }
 
     /// Makes the other stream wait for the present work of this one.
+    #[inline]
     pub(crate) fn before(&self, later: &Shared) -> CudaResult<()> {
         let mark = self.mark()?;
         mark.with_both(&self.stream, Driver::event_record)?;
@@ -184,6 +193,7 @@ impl Shared {
 
     /// Like [`before`](Self::before), but also after the contexts' owners were dropped. Work of a destroyed context is
     /// done.
+    #[inline]
     pub(crate) fn before_at_last(&self, later: &Shared) -> CudaResult<()> {
         let Some(mark) = self.mark.get() else { return Ok(()) };
         let ordered = mark.with_retiring(|_, event| {

@@ -10,15 +10,18 @@ use crate::error::CudaResult;
 use std::ptr;
 
 impl Driver {
+    #[inline]
     pub(crate) fn event_create(&self, flags: u32) -> CudaResult<CUevent> {
         let mut event = ptr::null_mut();
         made!(self, ask!(self.cuEventCreate(&mut event, flags)), event, event_destroy)
     }
 
+    #[inline]
     pub(crate) fn event_destroy(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
         ask!(self.cuEventDestroy_v2(event.raw()))
     }
 
+    #[inline]
     pub(crate) fn event_record(
         &self,
         event: Held<'_, CUevent>,
@@ -27,6 +30,7 @@ impl Driver {
         ask!(self.cuEventRecord(event.raw(), stream.raw()))
     }
 
+    #[inline]
     pub(crate) fn event_record_with_flags(
         &self,
         event: Held<'_, CUevent>,
@@ -36,25 +40,30 @@ impl Driver {
         ask!(self.cuEventRecordWithFlags(event.raw(), stream.raw(), flags))
     }
 
+    #[inline]
     pub(crate) fn ipc_get_event_handle(&self, event: Held<'_, CUevent>) -> CudaResult<CUipcEventHandle> {
         let mut handle = CUipcEventHandle { reserved: [0; 64] };
         ask!(self.cuIpcGetEventHandle(&mut handle, event.raw()))?;
         Ok(handle)
     }
 
+    #[inline]
     pub(crate) fn ipc_open_event_handle(&self, handle: CUipcEventHandle) -> CudaResult<CUevent> {
         let mut event = ptr::null_mut();
         made!(self, ask!(self.cuIpcOpenEventHandle(&mut event, handle)), event, event_destroy)
     }
 
+    #[inline]
     pub(crate) fn event_query(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
         ask!(self.cuEventQuery(event.raw()))
     }
 
+    #[inline]
     pub(crate) fn event_synchronize(&self, event: Held<'_, CUevent>) -> CudaResult<()> {
         ask!(self.cuEventSynchronize(event.raw()))
     }
 
+    #[inline]
     pub(crate) fn event_elapsed_time(
         &self,
         start: Held<'_, CUevent>,

@@ -38,6 +38,7 @@ pub(crate) struct More {
 const MOST_ATTRIBUTES: usize = 6;
 
 impl Shape {
+    #[inline]
     pub(crate) fn plain(grid: [u32; 3], block: [u32; 3], shared: u32) -> Shape {
         Shape { grid, block, shared, cooperative: false, more: More::default() }
     }
@@ -86,6 +87,7 @@ impl Shape {
 }
 
 impl Driver {
+    #[inline]
     pub(crate) fn func_get_attribute(
         &self,
         function: Held<'_, CUfunction>,
@@ -96,6 +98,7 @@ impl Driver {
         Ok(value)
     }
 
+    #[inline]
     pub(crate) fn func_set_attribute(
         &self,
         function: Held<'_, CUfunction>,
@@ -105,6 +108,7 @@ impl Driver {
         ask!(self.cuFuncSetAttribute(function.raw(), attribute, value))
     }
 
+    #[inline]
     pub(crate) fn func_set_cache_config(
         &self,
         function: Held<'_, CUfunction>,
@@ -113,6 +117,7 @@ impl Driver {
         ask!(self.cuFuncSetCacheConfig(function.raw(), config))
     }
 
+    #[inline]
     pub(crate) fn func_set_shared_mem_config(
         &self,
         function: Held<'_, CUfunction>,
@@ -123,6 +128,7 @@ impl Driver {
 
     /// The size of each parameter of a kernel, in bytes; `None` if the driver does not tell, like one that is too old.
     /// Whatever it answers leaves no note.
+    #[inline]
     pub(crate) fn func_get_param_sizes(&self, function: Held<'_, CUfunction>) -> Option<Box<[usize]>> {
         let mut sizes = Vec::new();
         loop {
@@ -140,6 +146,7 @@ impl Driver {
     }
 
     /// The byte range of each parameter of a kernel; `None` if the driver is too old to say.
+    #[inline]
     pub(crate) fn func_get_parameters(
         &self,
         function: Held<'_, CUfunction>,
@@ -147,6 +154,7 @@ impl Driver {
         parameters(|index, offset, size| ask!(self.cuFuncGetParamInfo(function.raw(), index, offset, size)))
     }
 
+    #[inline]
     pub(crate) fn func_get_name(&self, function: Held<'_, CUfunction>) -> CudaResult<CString> {
         let mut name = ptr::null();
         ask!(self.cuFuncGetName(&mut name, function.raw()))?;
@@ -154,22 +162,26 @@ impl Driver {
         Ok(unsafe { text_at(name) })
     }
 
+    #[inline]
     pub(crate) fn func_get_module(&self, function: Held<'_, CUfunction>) -> CudaResult<CUmodule> {
         let mut module = ptr::null_mut();
         ask!(self.cuFuncGetModule(&mut module, function.raw()))?;
         Ok(module)
     }
 
+    #[inline]
     pub(crate) fn func_is_loaded(&self, function: Held<'_, CUfunction>) -> CudaResult<bool> {
         let mut state = 0;
         ask!(self.cuFuncIsLoaded(&mut state, function.raw()))?;
         Ok(state != 0)
     }
 
+    #[inline]
     pub(crate) fn func_load(&self, function: Held<'_, CUfunction>) -> CudaResult<()> {
         ask!(self.cuFuncLoad(function.raw()))
     }
 
+    #[inline]
     pub(crate) fn occupancy_available_dynamic_smem_per_block(
         &self,
         function: Held<'_, CUfunction>,
@@ -181,6 +193,7 @@ impl Driver {
         Ok(bytes)
     }
 
+    #[inline]
     pub(crate) fn occupancy_max_active_clusters(
         &self,
         function: Held<'_, CUfunction>,
@@ -193,6 +206,7 @@ impl Driver {
         Ok(clusters)
     }
 
+    #[inline]
     pub(crate) fn occupancy_max_potential_cluster_size(
         &self,
         function: Held<'_, CUfunction>,
@@ -205,6 +219,7 @@ impl Driver {
         Ok(size)
     }
 
+    #[inline]
     pub(crate) fn occupancy_max_active_blocks_per_multiprocessor(
         &self,
         function: Held<'_, CUfunction>,
@@ -225,6 +240,7 @@ impl Driver {
     ///
     /// `parameters` has a pointer for each of the kernel's parameters, to a value of its type, and the kernel's effects
     /// are sound.
+    #[inline]
     pub(crate) unsafe fn launch_kernel(
         &self,
         function: Held<'_, CUfunction>,

@@ -8,6 +8,7 @@ use crate::driver::Driver;
 use crate::error::CudaResult;
 
 impl Driver {
+    #[inline]
     pub(crate) fn init(&self, flags: u32) -> CudaResult<()> {
         ask!(self.cuInit(flags))
     }

@@ -18,6 +18,7 @@ impl Driver {
     ///
     /// The image is a text with a final NUL, or machine code that is as long as it says. The options stay where they
     /// are as long as the library exists.
+    #[inline]
     pub(crate) unsafe fn library_load_data(
         &self,
         image: *const c_void,
@@ -40,10 +41,12 @@ impl Driver {
             .map_err(|error| complained("cuLibraryLoadData", error, jit))
     }
 
+    #[inline]
     pub(crate) fn library_unload(&self, library: Held<'_, CUlibrary>) -> CudaResult<()> {
         ask!(self.cuLibraryUnload(library.raw()))
     }
 
+    #[inline]
     pub(crate) fn library_get_kernel(
         &self,
         library: Held<'_, CUlibrary>,
@@ -54,6 +57,7 @@ impl Driver {
         Ok(kernel)
     }
 
+    #[inline]
     pub(crate) fn library_get_kernel_count(&self, library: Held<'_, CUlibrary>) -> CudaResult<u32> {
         let mut count = 0;
         ask!(self.cuLibraryGetKernelCount(&mut count, library.raw()))?;
@@ -61,6 +65,7 @@ impl Driver {
     }
 
     /// As many of the library's kernels as asked for, or as there are.
+    #[inline]
     pub(crate) fn library_enumerate_kernels(
         &self,
         library: Held<'_, CUlibrary>,
@@ -73,6 +78,7 @@ impl Driver {
     }
 
     /// The library's module in the current context.
+    #[inline]
     pub(crate) fn library_get_module(&self, library: Held<'_, CUlibrary>) -> CudaResult<CUmodule> {
         let mut module = ptr::null_mut();
         ask!(self.cuLibraryGetModule(&mut module, library.raw()))?;
@@ -80,6 +86,7 @@ impl Driver {
     }
 
     /// The address and size of a variable in the current context.
+    #[inline]
     pub(crate) fn library_get_global(
         &self,
         library: Held<'_, CUlibrary>,
@@ -90,6 +97,7 @@ impl Driver {
         Ok((address, size))
     }
 
+    #[inline]
     pub(crate) fn library_get_managed(
         &self,
         library: Held<'_, CUlibrary>,
@@ -101,12 +109,14 @@ impl Driver {
     }
 
     /// The kernel's function in the current context.
+    #[inline]
     pub(crate) fn kernel_get_function(&self, kernel: Held<'_, CUkernel>) -> CudaResult<CUfunction> {
         let mut function = ptr::null_mut();
         ask!(self.cuKernelGetFunction(&mut function, kernel.raw()))?;
         Ok(function)
     }
 
+    #[inline]
     pub(crate) fn kernel_get_attribute(
         &self,
         kernel: Held<'_, CUkernel>,
@@ -118,6 +128,7 @@ impl Driver {
         Ok(value)
     }
 
+    #[inline]
     pub(crate) fn kernel_set_attribute(
         &self,
         kernel: Held<'_, CUkernel>,
@@ -128,6 +139,7 @@ impl Driver {
         ask!(self.cuKernelSetAttribute(attribute, value, kernel.raw(), device))
     }
 
+    #[inline]
     pub(crate) fn kernel_set_cache_config(
         &self,
         kernel: Held<'_, CUkernel>,
@@ -137,6 +149,7 @@ impl Driver {
         ask!(self.cuKernelSetCacheConfig(kernel.raw(), config, device))
     }
 
+    #[inline]
     pub(crate) fn kernel_get_name(&self, kernel: Held<'_, CUkernel>) -> CudaResult<CString> {
         let mut name = ptr::null();
         ask!(self.cuKernelGetName(&mut name, kernel.raw()))?;
@@ -145,6 +158,7 @@ impl Driver {
     }
 
     /// The byte range of each parameter of a kernel; `None` if the driver is too old to say.
+    #[inline]
     pub(crate) fn kernel_get_parameters(
         &self,
         kernel: Held<'_, CUkernel>,

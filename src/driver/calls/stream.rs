@@ -26,6 +26,7 @@ fn value_of(number: u32) -> [u64; 8] {
 }
 
 impl Driver {
+    #[inline]
     pub(crate) fn stream_create(&self, flags: u32, priority: i32) -> CudaResult<CUstream> {
         let mut stream = ptr::null_mut();
         made!(
@@ -36,30 +37,36 @@ impl Driver {
         )
     }
 
+    #[inline]
     pub(crate) fn stream_destroy(&self, stream: Held<'_, CUstream>) -> CudaResult<()> {
         ask!(self.cuStreamDestroy_v2(stream.raw()))
     }
 
+    #[inline]
     pub(crate) fn stream_query(&self, stream: Held<'_, CUstream>) -> CudaResult<()> {
         ask!(self.cuStreamQuery(stream.raw()))
     }
 
+    #[inline]
     pub(crate) fn stream_synchronize(&self, stream: Held<'_, CUstream>) -> CudaResult<()> {
         ask!(self.cuStreamSynchronize(stream.raw()))
     }
 
+    #[inline]
     pub(crate) fn stream_get_flags(&self, stream: Held<'_, CUstream>) -> CudaResult<u32> {
         let mut flags = 0;
         ask!(self.cuStreamGetFlags(stream.raw(), &mut flags))?;
         Ok(flags)
     }
 
+    #[inline]
     pub(crate) fn stream_get_priority(&self, stream: Held<'_, CUstream>) -> CudaResult<i32> {
         let mut priority = 0;
         ask!(self.cuStreamGetPriority(stream.raw(), &mut priority))?;
         Ok(priority)
     }
 
+    #[inline]
     pub(crate) fn stream_get_id(&self, stream: Held<'_, CUstream>) -> CudaResult<u64> {
         let mut id = 0;
         ask!(self.cuStreamGetId(stream.raw(), &mut id))?;
@@ -67,6 +74,7 @@ impl Driver {
     }
 
     /// The context that the driver says a stream is of; of a default stream the current one.
+    #[inline]
     pub(crate) fn stream_get_ctx(&self, stream: Held<'_, CUstream>) -> CudaResult<CUcontext> {
         let mut context = ptr::null_mut();
         ask!(self.cuStreamGetCtx(stream.raw(), &mut context))?;
@@ -74,12 +82,14 @@ impl Driver {
     }
 
     /// 0 if the stream is not capturing, 1 if it is, 2 if its capture is invalidated.
+    #[inline]
     pub(crate) fn stream_is_capturing(&self, stream: Held<'_, CUstream>) -> CudaResult<u32> {
         let mut status = 0;
         ask!(self.cuStreamIsCapturing(stream.raw(), &mut status))?;
         Ok(status)
     }
 
+    #[inline]
     pub(crate) fn stream_copy_attributes(
         &self,
         to: Held<'_, CUstream>,
@@ -89,6 +99,7 @@ impl Driver {
     }
 
     /// An attribute whose value is a number.
+    #[inline]
     pub(crate) fn stream_get_attribute(&self, stream: Held<'_, CUstream>, attribute: u32) -> CudaResult<u32> {
         // As large as any attribute's value, and aligned as all of them.
         let mut value = [0u64; 8];
@@ -96,6 +107,7 @@ impl Driver {
         Ok(number_in(&value))
     }
 
+    #[inline]
     pub(crate) fn stream_set_attribute(
         &self,
         stream: Held<'_, CUstream>,
@@ -110,6 +122,7 @@ impl Driver {
     ///
     /// The function may be called with this data, on another thread; at any time, and more than once if the stream is
     /// captured.
+    #[inline]
     pub(crate) unsafe fn launch_host_func(
         &self,
         stream: Held<'_, CUstream>,
@@ -119,6 +132,7 @@ impl Driver {
         ask!(self.cuLaunchHostFunc(stream.raw(), function, data))
     }
 
+    #[inline]
     pub(crate) fn stream_wait_event(
         &self,
         stream: Held<'_, CUstream>,
@@ -131,6 +145,7 @@ impl Driver {
     /// # Safety
     ///
     /// The callback may be called with this data, once, on another thread.
+    #[inline]
     pub(crate) unsafe fn stream_add_callback(
         &self,
         stream: Held<'_, CUstream>,
@@ -144,6 +159,7 @@ impl Driver {
     /// may make during any capture, 1 those during a capture of this thread, 2 none. The driver accepts any number.
     ///
     /// A driver that fails after it has set the mode has written the previous one, which is set again.
+    #[inline]
     pub(crate) fn thread_exchange_stream_capture_mode(&self, mode: u32) -> CudaResult<u32> {
         let mut previous = mode;
         let asked = ask!(self.cuThreadExchangeStreamCaptureMode(&mut previous));
@@ -155,6 +171,7 @@ impl Driver {
     }
 
     /// Sets the mode again that an exchange returned. If this fails, it may have been set all the same.
+    #[inline]
     pub(crate) fn thread_restore_stream_capture_mode(&self, mode: u32) -> CudaResult<()> {
         let mut mode = mode;
         ask!(self.cuThreadExchangeStreamCaptureMode(&mut mode))

@@ -9,6 +9,11 @@
 
 mod record;
 
+/// The types of a build without the feature `rustacuda`, which are not those of this one.
+#[path = "../../../src/driver/ffi/handles.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod handles;
+
 use custack::driver::ffi;
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -334,4 +339,27 @@ fn every_struct_and_field_is_in_the_list() {
         let names: Vec<_> = listed.fields.iter().map(|field| field.0).collect();
         assert_eq!(fields.collect::<Vec<_>>(), names, "{name}");
     }
+}
+
+#[test]
+fn builds_without_rustacudas_types_have_the_same_layouts() {
+    macro_rules! same {
+        ($($ty:ident { $($field:ident),* })*) => {$(
+            let laid_out = [size_of::<handles::$ty>(), align_of::<handles::$ty>() $(, offset_of!(handles::$ty, $field))*];
+            assert_eq!(laid_out, [size_of::<ffi::$ty>(), align_of::<ffi::$ty>() $(, offset_of!(ffi::$ty, $field))*]);
+        )*};
+    }
+    same! {
+        CUcontext {} CUmodule {} CUfunction {} CUarray {} CUevent {} CUstream {} CUdevice {} CUdeviceptr {}
+        CUuuid { bytes }
+        CUdevprop {
+            maxThreadsPerBlock, maxThreadsDim, maxGridSize, sharedMemPerBlock, totalConstantMemory, SIMDWidth, memPitch,
+            regsPerBlock, clockRate, textureAlign
+        }
+    }
+    let same = [
+        TypeId::of::<handles::CUdevice>() == TypeId::of::<ffi::CUdevice>(),
+        TypeId::of::<handles::CUdeviceptr>() == TypeId::of::<ffi::CUdeviceptr>(),
+    ];
+    assert_eq!(same, [true; 2]);
 }

@@ -51,6 +51,7 @@ fn text(log: &[u8]) -> String {
 
 impl Jit {
     /// With these options, and as many bytes for each of the two logs.
+    #[inline]
     pub(crate) fn new(options: &[(u32, u32)], log_bytes: usize) -> Jit {
         let (mut info, mut error) = (vec![0; log_bytes], vec![0; log_bytes]);
         let mut jit = Jit { options: Vec::new(), values: Vec::new(), info: Vec::new(), error: Vec::new() };
@@ -80,6 +81,7 @@ impl Jit {
     }
 
     /// The output so far.
+    #[inline]
     pub(crate) fn told(&self) -> Told {
         let low = |value: &*mut c_void| value.addr() as u32;
         let options = self.options.iter().copied().zip(self.values.iter().map(low));
@@ -92,6 +94,7 @@ impl Jit {
     }
 
     /// What the compiler says is wrong with which line, in a line; `None` if it says nothing.
+    #[inline]
     pub(crate) fn complaint(&self) -> Option<String> {
         complaint(&self.error)
     }

@@ -15,6 +15,7 @@ impl Driver {
     /// # Safety
     ///
     /// The options stay where they are as long as the linker exists.
+    #[inline]
     pub(crate) unsafe fn link_create(&self, jit: &mut Jit) -> CudaResult<CUlinkState> {
         let mut state = ptr::null_mut();
         let (count, options, values) = (jit.count(), jit.options(), jit.values());
@@ -23,6 +24,7 @@ impl Driver {
     }
 
     /// Adds data of this kind, which the driver does not look at any more afterwards; a text ends with a NUL.
+    #[inline]
     pub(crate) fn link_add_data(
         &self,
         state: Held<'_, CUlinkState>,
@@ -37,6 +39,7 @@ impl Driver {
             .map_err(|error| complained("cuLinkAddData", error, jit))
     }
 
+    #[inline]
     pub(crate) fn link_add_file(
         &self,
         state: Held<'_, CUlinkState>,
@@ -50,6 +53,7 @@ impl Driver {
     }
 
     /// The image that was linked.
+    #[inline]
     pub(crate) fn link_complete(&self, state: Held<'_, CUlinkState>, jit: &Jit) -> CudaResult<Vec<u8>> {
         let (mut image, mut size) = (ptr::null_mut(), 0);
         ask!(self.cuLinkComplete(state.raw(), &mut image, &mut size))
@@ -61,6 +65,7 @@ impl Driver {
         Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) }.to_vec())
     }
 
+    #[inline]
     pub(crate) fn link_destroy(&self, state: Held<'_, CUlinkState>) -> CudaResult<()> {
         ask!(self.cuLinkDestroy(state.raw()))
     }

@@ -23,6 +23,7 @@ impl Driver {
     /// # Safety
     ///
     /// The image is a text with a final NUL, or machine code that is as long as it says.
+    #[inline]
     pub(crate) unsafe fn module_load_data(&self, image: *const c_void) -> CudaResult<CUmodule> {
         const ERROR_LOG_BUFFER: u32 = 5;
         const ERROR_LOG_BUFFER_SIZE_BYTES: u32 = 6;
@@ -48,6 +49,7 @@ impl Driver {
     /// # Safety
     ///
     /// The image is a text with a final NUL, or machine code that is as long as it says.
+    #[inline]
     pub(crate) unsafe fn module_load_data_with(
         &self,
         image: *const c_void,
@@ -60,10 +62,12 @@ impl Driver {
             .map_err(|error| complained("cuModuleLoadDataEx", error, jit))
     }
 
+    #[inline]
     pub(crate) fn module_unload(&self, module: Held<'_, CUmodule>) -> CudaResult<()> {
         ask!(self.cuModuleUnload(module.raw()))
     }
 
+    #[inline]
     pub(crate) fn module_get_function(
         &self,
         module: Held<'_, CUmodule>,
@@ -74,6 +78,7 @@ impl Driver {
         Ok(function)
     }
 
+    #[inline]
     pub(crate) fn module_get_global(
         &self,
         module: Held<'_, CUmodule>,
@@ -84,12 +89,14 @@ impl Driver {
         Ok((address, size))
     }
 
+    #[inline]
     pub(crate) fn module_get_loading_mode(&self) -> CudaResult<u32> {
         let mut mode = 0;
         ask!(self.cuModuleGetLoadingMode(&mut mode))?;
         Ok(mode)
     }
 
+    #[inline]
     pub(crate) fn module_get_function_count(&self, module: Held<'_, CUmodule>) -> CudaResult<u32> {
         let mut count = 0;
         ask!(self.cuModuleGetFunctionCount(&mut count, module.raw()))?;
@@ -97,6 +104,7 @@ impl Driver {
     }
 
     /// As many of the module's functions as asked for, or as there are.
+    #[inline]
     pub(crate) fn module_enumerate_functions(
         &self,
         module: Held<'_, CUmodule>,

@@ -3,11 +3,15 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::{ask, made};
+#[cfg(feature = "rustacuda")]
+mod array;
+mod pool;
+
+use super::ask;
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held, Live};
 use crate::error::CudaResult;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_void;
 use std::ptr;
 
 /// The stream of a copy; without one the copy is done when the call returns.
@@ -21,27 +25,22 @@ pub(crate) enum Fill {
     D32(u32),
 }
 
-/// The type of a pool's allocations, and of its location: memory that stays where it is, on a device.
-const PINNED: u32 = 1;
-const ON_DEVICE: u32 = 1;
-
-fn on_device(device: CUdevice) -> CUmemLocation {
-    CUmemLocation { kind: ON_DEVICE, id: device }
-}
-
 impl Driver {
+    #[inline]
     pub(crate) fn mem_get_info(&self) -> CudaResult<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
         ask!(self.cuMemGetInfo_v2(&mut free, &mut total))?;
         Ok((free, total))
     }
 
+    #[inline]
     pub(crate) fn mem_alloc(&self, size: usize) -> CudaResult<u64> {
         let mut address = 0;
         ask!(self.cuMemAlloc_v2(&mut address, size)).inspect_err(|_| self.undo_alloc(address))?;
         Ok(address)
     }
 
+    #[inline]
     pub(crate) fn mem_alloc_managed(&self, size: usize) -> CudaResult<u64> {
         const GLOBAL: u32 = 1;
         let mut address = 0;
@@ -57,6 +56,7 @@ impl Driver {
         }
     }
 
+    #[inline]
     pub(crate) fn mem_alloc_host(&self, size: usize) -> CudaResult<*mut c_void> {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemAllocHost_v2(&mut memory, size)).inspect_err(|_| {
@@ -71,6 +71,7 @@ impl Driver {
     /// # Safety
     ///
     /// Nothing uses the memory afterwards.
+    #[inline]
     pub(crate) unsafe fn mem_free(&self, address: u64) -> CudaResult<()> {
         ask!(self.cuMemFree_v2(address))
     }
@@ -78,6 +79,7 @@ impl Driver {
     /// # Safety
     ///
     /// Nothing uses the memory afterwards.
+    #[inline]
     pub(crate) unsafe fn mem_free_host(&self, memory: *mut c_void) -> CudaResult<()> {
         ask!(self.cuMemFreeHost(memory))
     }
@@ -85,6 +87,7 @@ impl Driver {
     /// # Safety
     ///
     /// The address is valid for writes of `count` elements until the fill is done.
+    #[inline]
     pub(crate) unsafe fn fill(&self, to: u64, value: Fill, count: usize, order: Order<'_>) -> CudaResult<()> {
         match (value, order) {
             (Fill::D8(value), None) => ask!(self.cuMemsetD8_v2(to, value, count)),
@@ -101,6 +104,7 @@ impl Driver {
     /// # Safety
     ///
     /// The rows are valid for writes until the fill is done.
+    #[inline]
     pub(crate) unsafe fn fill_rows(
         &self,
         (to, pitch): (u64, usize),
@@ -127,6 +131,7 @@ impl Driver {
     /// # Safety
     ///
     /// Until the copy is done, the device address is valid for writes, and the host address for reads, of `size` bytes.
+    #[inline]
     pub(crate) unsafe fn copy_to_device(
         &self,
         to: u64,
@@ -144,6 +149,7 @@ impl Driver {
     ///
     /// Until the copy is done, the host address is valid for writes of `size` bytes, and the device memory is
     /// initialised and valid for the type that the host reads.
+    #[inline]
     pub(crate) unsafe fn copy_to_host(
         &self,
         to: *mut c_void,
@@ -160,6 +166,7 @@ impl Driver {
     /// # Safety
     ///
     /// Until the copy is done, the addresses are valid for writes and for reads of `size` bytes.
+    #[inline]
     pub(crate) unsafe fn copy_on_device(
         &self,
         to: u64,
@@ -176,6 +183,7 @@ impl Driver {
     /// # Safety
     ///
     /// Like [`copy_on_device`](Self::copy_on_device); each address is of its context.
+    #[inline]
     pub(crate) unsafe fn copy_peer(
         &self,
         (to, to_context): (u64, Live<'_>),
@@ -197,6 +205,7 @@ impl Driver {
     /// # Safety
     ///
     /// The rows are valid for reads and for writes until the copy is done.
+    #[inline]
     pub(crate) unsafe fn copy_rows(&self, copy: &CUDA_MEMCPY2D, order: Order<'_>) -> CudaResult<()> {
         let on_device = copy.srcMemoryType == 2 && copy.dstMemoryType == 2;
         match order {
@@ -207,6 +216,7 @@ impl Driver {
     }
 
     /// The address, and the driver's distance from row to row.
+    #[inline]
     pub(crate) fn mem_alloc_pitch(
         &self,
         width: usize,
@@ -219,6 +229,7 @@ impl Driver {
         Ok((address, pitch))
     }
 
+    #[inline]
     pub(crate) fn mem_host_alloc(&self, size: usize, flags: u32) -> CudaResult<*mut c_void> {
         let mut memory = ptr::null_mut();
         ask!(self.cuMemHostAlloc(&mut memory, size, flags)).inspect_err(|_| {
@@ -233,6 +244,7 @@ impl Driver {
     /// # Safety
     ///
     /// The memory is the program's until it is unregistered.
+    #[inline]
     pub(crate) unsafe fn mem_host_register(
         &self,
         memory: *mut c_void,
@@ -242,16 +254,19 @@ impl Driver {
         ask!(self.cuMemHostRegister_v2(memory, size, flags))
     }
 
+    #[inline]
     pub(crate) fn mem_host_unregister(&self, memory: *mut c_void) -> CudaResult<()> {
         ask!(self.cuMemHostUnregister(memory))
     }
 
+    #[inline]
     pub(crate) fn mem_host_get_device_pointer(&self, memory: *mut c_void) -> CudaResult<u64> {
         let mut address = 0;
         ask!(self.cuMemHostGetDevicePointer_v2(&mut address, memory, 0))?;
         Ok(address)
     }
 
+    #[inline]
     pub(crate) fn mem_host_get_flags(&self, memory: *mut c_void) -> CudaResult<u32> {
         let mut flags = 0;
         ask!(self.cuMemHostGetFlags(&mut flags, memory))?;
@@ -286,104 +301,5 @@ impl Driver {
     #[inline]
     pub(crate) unsafe fn mem_free_async(&self, address: u64, stream: Held<'_, CUstream>) -> CudaResult<()> {
         ask!(self.cuMemFreeAsync(address, stream.raw()))
-    }
-
-    pub(crate) fn mem_pool_create(&self, device: CUdevice, max_size: usize) -> CudaResult<CUmemoryPool> {
-        let properties = CUmemPoolProps {
-            allocType: PINNED,
-            handleTypes: 0,
-            location: on_device(device),
-            win32SecurityAttributes: ptr::null_mut(),
-            maxSize: max_size,
-            usage: 0,
-            gpuDirectRDMACapable: 0,
-            reserved: [0; 53],
-        };
-        let mut pool = ptr::null_mut();
-        made!(self, ask!(self.cuMemPoolCreate(&mut pool, &properties)), pool, mem_pool_destroy)
-    }
-
-    pub(crate) fn mem_pool_destroy(&self, pool: Held<'_, CUmemoryPool>) -> CudaResult<()> {
-        ask!(self.cuMemPoolDestroy(pool.raw()))
-    }
-
-    /// An attribute that is a C `int`.
-    pub(crate) fn mem_pool_get_switch(
-        &self,
-        pool: Held<'_, CUmemoryPool>,
-        attribute: u32,
-    ) -> CudaResult<bool> {
-        let mut value: c_int = 0;
-        ask!(self.cuMemPoolGetAttribute(pool.raw(), attribute, (&raw mut value).cast()))?;
-        Ok(value != 0)
-    }
-
-    pub(crate) fn mem_pool_set_switch(
-        &self,
-        pool: Held<'_, CUmemoryPool>,
-        attribute: u32,
-        on: bool,
-    ) -> CudaResult<()> {
-        let mut value = c_int::from(on);
-        ask!(self.cuMemPoolSetAttribute(pool.raw(), attribute, (&raw mut value).cast()))
-    }
-
-    /// An attribute that is a number of bytes.
-    pub(crate) fn mem_pool_get_bytes(&self, pool: Held<'_, CUmemoryPool>, attribute: u32) -> CudaResult<u64> {
-        let mut value = 0u64;
-        ask!(self.cuMemPoolGetAttribute(pool.raw(), attribute, (&raw mut value).cast()))?;
-        Ok(value)
-    }
-
-    pub(crate) fn mem_pool_set_bytes(
-        &self,
-        pool: Held<'_, CUmemoryPool>,
-        attribute: u32,
-        bytes: u64,
-    ) -> CudaResult<()> {
-        let mut value = bytes;
-        ask!(self.cuMemPoolSetAttribute(pool.raw(), attribute, (&raw mut value).cast()))
-    }
-
-    pub(crate) fn mem_pool_trim_to(&self, pool: Held<'_, CUmemoryPool>, bytes: usize) -> CudaResult<()> {
-        ask!(self.cuMemPoolTrimTo(pool.raw(), bytes))
-    }
-
-    pub(crate) fn mem_pool_set_access(
-        &self,
-        pool: Held<'_, CUmemoryPool>,
-        device: CUdevice,
-        flags: u32,
-    ) -> CudaResult<()> {
-        let access = CUmemAccessDesc { location: on_device(device), flags };
-        ask!(self.cuMemPoolSetAccess(pool.raw(), &access, 1))
-    }
-
-    pub(crate) fn mem_pool_get_access(
-        &self,
-        pool: Held<'_, CUmemoryPool>,
-        device: CUdevice,
-    ) -> CudaResult<u32> {
-        let (mut flags, mut location) = (0, on_device(device));
-        ask!(self.cuMemPoolGetAccess(&mut flags, pool.raw(), &mut location))?;
-        Ok(flags)
-    }
-
-    pub(crate) fn array_create(&self, descriptor: &CUDA_ARRAY3D_DESCRIPTOR) -> CudaResult<CUarray> {
-        let mut array = ptr::null_mut();
-        made!(self, ask!(self.cuArray3DCreate_v2(&mut array, descriptor)), array, array_destroy)
-    }
-
-    pub(crate) fn array_get_descriptor(
-        &self,
-        array: Held<'_, CUarray>,
-    ) -> CudaResult<CUDA_ARRAY3D_DESCRIPTOR> {
-        let mut descriptor = CUDA_ARRAY3D_DESCRIPTOR::default();
-        ask!(self.cuArray3DGetDescriptor_v2(&mut descriptor, array.raw()))?;
-        Ok(descriptor)
-    }
-
-    pub(crate) fn array_destroy(&self, array: Held<'_, CUarray>) -> CudaResult<()> {
-        ask!(self.cuArrayDestroy(array.raw()))
     }
 }
