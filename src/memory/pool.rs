@@ -13,6 +13,10 @@ use crate::liveness::retire;
 use crate::report;
 use std::ptr;
 
+/// A limit that the driver refuses, and one of which it never returns in a process without a context: an H200 did so from
+/// 2<sup>63</sup> on at the latest (CUDA 13.0).
+const TOO_LARGE: usize = 1 << 50;
+
 const RELEASE_THRESHOLD: u32 = 4;
 const RESERVED: u32 = 5;
 const RESERVED_PEAK: u32 = 6;
@@ -68,22 +72,18 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](CudaError::OutOfMemory) for a limit beyond the memory of the device;
+    /// [`OutOfMemory`](CudaError::OutOfMemory) for a limit of 2<sup>50</sup> bytes or more;
     /// [`NotSupported`](CudaError::NotSupported) on a device without pools; any error of the driver.
     #[doc(alias = "cuMemPoolCreate")]
     #[inline]
     pub fn new(device: Device, properties: &PoolProperties) -> CudaResult<MemoryPool> {
         refuse_unsafe("make a memory pool")?;
-        if properties.max_size != 0 {
-            // In a process without a context the driver (CUDA 13.0) never returns from a limit of `usize::MAX`.
-            let total = device.total_memory()?;
-            if properties.max_size > total {
-                let most = properties.max_size;
-                return Err(CudaError::OutOfMemory
-                    .note(format_args!("to make a pool of up to {most} bytes on a device of {total}")));
-            }
+        let most = properties.max_size;
+        if most >= TOO_LARGE {
+            let note = format_args!("to make a pool of up to {most} bytes: a limit is less than {TOO_LARGE}");
+            return Err(CudaError::OutOfMemory.note(note));
         }
-        let raw = driver()?.mem_pool_create(device.as_raw(), properties.max_size)?;
+        let raw = driver()?.mem_pool_create(device.as_raw(), most)?;
         Ok(MemoryPool { raw, device, is_own: true })
     }
 

@@ -4,8 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PoolProperties {
-    /// The most bytes that the pool reserves, which the driver rounds up, and at most the memory of the device; 0 for
-    /// no limit.
+    /// The most bytes that the pool reserves, which the driver rounds up; less than 2<sup>50</sup>, and 0 for no limit.
     pub max_size: usize,
 }
 

@@ -4,7 +4,6 @@ use super::allocation::Kind;
 use super::pool::{Made, NO_ACCESS, Place, READ_WRITE};
 use super::{key, lock};
 use crate::driver::ffi::{CUmemAccessDesc, CUmemLocation, CUmemPoolProps};
-use crate::sim::device::TOTAL_MEMORY;
 use crate::sim::machine::*;
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
@@ -16,6 +15,8 @@ const NOWHERE: u32 = 0;
 const ON_DEVICE: u32 = 1;
 const HOST: u32 = 2;
 const READ: u32 = 1;
+/// An H200 accepts a limit of 2^40 bytes, which is more than it has, and refuses this.
+const TOO_LARGE: usize = 1 << 50;
 
 impl Machine {
     /// Does this in the order of the stream, or now if the stream is idle.
@@ -146,8 +147,9 @@ impl Machine {
         if shared && place == Place::Host {
             return self.refuse(INVALID_VALUE, "only a device's own memory is shared");
         }
-        if properties.maxSize > TOTAL_MEMORY {
-            let why = format!("a pool of up to {} bytes, and there are {TOTAL_MEMORY}", properties.maxSize);
+        if properties.maxSize >= TOO_LARGE {
+            let why =
+                format!("a pool of up to {} bytes; a limit is less than {TOO_LARGE}", properties.maxSize);
             return self.refuse(OUT_OF_MEMORY, why);
         }
         Ok(lock().create_pool(Made { place, managed, shared, most: properties.maxSize as u64 }))

@@ -32,9 +32,11 @@ pub(super) fn set_limit(which: u32, value: usize) -> (u32, usize) {
     (call!(cuCtxSetLimit(which, value)), limit(which).1)
 }
 
-pub(super) fn retain() -> (u32, CUcontext) {
-    let mut raw = 0x4444 as CUcontext;
-    (call!(cuDevicePrimaryCtxRetain(&mut raw, 0)), raw)
+/// Retains the primary context, which must succeed: what a test does next with the handle would crash.
+pub(super) fn retain() -> CUcontext {
+    let mut raw = null_mut();
+    assert_eq!(call!(cuDevicePrimaryCtxRetain(&mut raw, 0)), 0);
+    raw
 }
 
 pub(super) fn state() -> (u32, i32) {

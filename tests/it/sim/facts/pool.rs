@@ -115,7 +115,7 @@ fn a_pool_begins_empty_and_with_all_reuse_allowed() {
 #[test]
 fn a_pool_needs_good_properties_and_pointers() {
     run(|| {
-        // In a process without a context an H200 never answers about a pool of `usize::MAX` bytes.
+        // In a process without a context an H200 never answers about the last of these.
         let (ctx, ..) = place();
         let with = |change: fn(&mut CUmemPoolProps)| {
             let mut changed = properties();
@@ -131,6 +131,8 @@ fn a_pool_needs_good_properties_and_pointers() {
         assert_eq!(with(|p| p.location.id = -1), 1);
         assert_eq!(with(|p| p.handleTypes = 0x100), 1);
         assert_eq!(with(|p| p.reserved[20] = 1), 1);
+        assert_eq!(with(|p| p.maxSize = 1 << 40), 0, "more than there is");
+        assert_eq!(with(|p| p.maxSize = 1 << 50), 2);
         assert_eq!(with(|p| p.maxSize = usize::MAX), 2);
         leave(ctx);
     });

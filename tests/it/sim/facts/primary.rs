@@ -11,8 +11,8 @@ use std::ptr::null_mut;
 fn retaining_a_primary_context_counts_and_does_not_push() {
     run_alone(|| {
         assert_eq!(call!(cuDevicePrimaryCtxRelease_v2(0)), 201, "released without a retain");
-        let (status, p) = retain();
-        assert_eq!((status, retain()), (0, (0, p)), "the same handle");
+        let p = retain();
+        assert_eq!(retain(), p, "the same handle");
         assert!(current().is_null());
         assert_eq!(call!(cuCtxDestroy_v2(p)), 201);
         other::push(p);
@@ -21,7 +21,7 @@ fn retaining_a_primary_context_counts_and_does_not_push() {
         assert_eq!(call!(cuDevicePrimaryCtxRelease_v2(0)), 0);
         assert_eq!((state(), api_version(null_mut()).0), ((0, 0), 709), "still current, as destroyed");
         assert_eq!(call!(cuDevicePrimaryCtxRelease_v2(0)), 201);
-        assert_eq!(retain(), (0, p));
+        assert_eq!(retain(), p);
         assert_eq!(api_version(null_mut()).0, 0, "alive again");
         assert_eq!(drain(), [p]);
         assert_eq!(call!(cuDevicePrimaryCtxRelease_v2(0)), 0);
@@ -31,7 +31,7 @@ fn retaining_a_primary_context_counts_and_does_not_push() {
 #[test]
 fn a_released_primary_context_can_be_pushed_from_no_stack() {
     run_alone(|| {
-        let (_, p) = retain();
+        let p = retain();
         assert_eq!(call!(cuDevicePrimaryCtxRelease_v2(0)), 0);
         other::push(p);
         assert_eq!(api_version(null_mut()).0, 709);
@@ -47,7 +47,7 @@ fn primary_flags_are_kept_until_the_last_release() {
         }
         assert_eq!(call!(cuDevicePrimaryCtxSetFlags_v2(0, 4)), 0);
         assert_eq!(state(), (4, 0));
-        let (_, p) = retain();
+        let p = retain();
         other::push(p);
         assert_eq!((state(), flags()), ((4, 1), (0, 12)), "it always maps host memory");
         assert_eq!(call!(cuDevicePrimaryCtxSetFlags_v2(0, 0x20)), 0);
@@ -63,13 +63,13 @@ fn primary_flags_are_kept_until_the_last_release() {
 #[test]
 fn resetting_a_primary_context_keeps_its_count() {
     run_alone(|| {
-        let (_, p) = retain();
+        let p = retain();
         retain();
         other::push(p);
         assert_eq!(set_limit(0, 4096), (0, 4096));
         assert_eq!(call!(cuDevicePrimaryCtxReset_v2(0)), 0);
         assert_eq!((state(), api_version(null_mut()).0), ((0, 0), 709));
-        assert_eq!(retain(), (0, p));
+        assert_eq!(retain(), p);
         assert_eq!((state(), limit(0)), ((0, 1), (0, 1024)), "alive again, with fresh limits");
         drain();
         for _ in 0..3 {
