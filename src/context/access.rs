@@ -75,11 +75,13 @@ impl UnownedContext {
     }
 
     /// Allocates memory in this context, which is current on this thread, and pins the context.
+    #[inline]
     pub(crate) fn pinned<R>(&self, allocate: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<(R, Pin)> {
         let (access, pin) = self.access_pinned()?;
         Ok((allocate(access.driver)?, pin))
     }
 
+    #[inline]
     fn access_pinned(&self) -> CudaResult<(Access<'_>, Pin)> {
         let driver = driver()?;
         let lease = self.lease()?;
@@ -103,11 +105,16 @@ impl UnownedContext {
     }
 
     /// A lease on this context, or on the same context under a later id, which is returned too.
-    #[inline(never)]
+    #[inline]
     pub(super) fn lease_to_dispose(&self, of: LeaseOn) -> Option<(Lease, UnownedContext)> {
-        if let Some(lease) = self.handle().lease(of) {
-            return Some((lease, self.clone()));
+        match self.handle().lease(of) {
+            Some(lease) => Some((lease, self.clone())),
+            None => self.lease_of_successor(),
         }
+    }
+
+    #[cold]
+    fn lease_of_successor(&self) -> Option<(Lease, UnownedContext)> {
         let successor = registry::successor(*self.handle())?;
         Some((successor.lease(LeaseOn::Retiring)?, successor.into()))
     }

@@ -117,10 +117,18 @@ impl Pin {
 }
 
 impl Drop for Pin {
+    #[inline]
     fn drop(&mut self) {
-        let _note = keep_note();
-        finish(self.0.handle().unpin());
+        if self.0.handle().unpin() {
+            finish_unpinned(*self.0.handle());
+        }
     }
+}
+
+#[cold]
+fn finish_unpinned(context: Handle) {
+    let _note = keep_note();
+    finish(context.claim());
 }
 
 /// Waits until everything is destroyed that could not be destroyed when it was dropped.

@@ -1,13 +1,15 @@
 //! The text of an error, and the note of what was asked that each thread keeps.
 
 use super::CudaError;
-use std::cell::RefCell;
-use std::fmt;
+use std::cell::{Cell, RefCell};
+use std::{fmt, mem};
 
 type Note = RefCell<Option<(CudaError, String)>>;
 
 thread_local! {
     static NOTE: Note = const { RefCell::new(None) };
+    /// Whether there is a note. It has no destructor, so reading it costs a load, which every destructor pays.
+    static IS_NOTED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl CudaError {
@@ -42,6 +44,7 @@ impl CudaError {
         let write = |note: &Note| {
             if let Ok(mut note) = note.try_borrow_mut() {
                 *note = Some((self, detail.to_string()));
+                IS_NOTED.set(true);
             }
         };
         // A thread that is ending has no note any more; the error itself is still correct.
@@ -64,20 +67,28 @@ impl CudaError {
 pub(crate) struct KeptNote(Option<(CudaError, String)>);
 
 /// For destructors: what one cannot do it reports, and it is not what the program asked for last.
+#[inline]
 pub(crate) fn keep_note() -> KeptNote {
-    let take = |note: &Note| note.try_borrow_mut().ok()?.take();
-    KeptNote(NOTE.try_with(take).ok().flatten())
+    KeptNote(if IS_NOTED.get() { replace(None) } else { None })
 }
 
 impl Drop for KeptNote {
+    #[inline]
     fn drop(&mut self) {
-        let restore = |note: &Note| {
-            if let Ok(mut note) = note.try_borrow_mut() {
-                *note = self.0.take();
-            }
-        };
-        let _ = NOTE.try_with(restore);
+        if self.0.is_some() || IS_NOTED.get() {
+            replace(self.0.take());
+        }
     }
+}
+
+#[cold]
+fn replace(note: Option<(CudaError, String)>) -> Option<(CudaError, String)> {
+    let exchange = |noted: &Note| {
+        let mut noted = noted.try_borrow_mut().ok()?;
+        IS_NOTED.set(note.is_some());
+        mem::replace(&mut *noted, note)
+    };
+    NOTE.try_with(exchange).ok().flatten()
 }
 
 impl std::error::Error for CudaError {}

@@ -82,11 +82,13 @@ impl Life {
     }
 
     /// Adds a pin. The caller holds a lease on the living context, so no thread can have destroyed it.
+    #[inline]
     pub(super) fn pin(&self) {
         self.pins.0.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Removes a pin; returns true if it was the last.
+    #[inline]
     pub(super) fn unpin(&self) -> bool {
         self.pins.0.fetch_sub(1, Ordering::SeqCst) == 1
     }

@@ -4,7 +4,6 @@
 //! the address of a stale slice, and a safe write through it changed that buffer. So memory keeps its context at the
 //! driver, while every handle is dead from the moment the owner is dropped.
 
-use super::destroy::{Claimed, claim};
 use super::record::Handle;
 use crate::driver::Live;
 
@@ -14,9 +13,11 @@ impl Handle {
         self.record().life.pin();
     }
 
-    /// Removes a pin. If it was the last thing that kept the context, the caller must destroy it.
-    #[must_use = "the claimed context must be destroyed"]
-    pub(crate) fn unpin(&self) -> Option<Claimed> {
-        self.record().life.unpin().then(|| claim(self.record(), self.id)).flatten()
+    /// Removes a pin. True if it was the last of a retiring context, which the caller must [claim](Self::claim) then.
+    #[inline]
+    #[must_use = "the context may have to be destroyed"]
+    pub(crate) fn unpin(&self) -> bool {
+        let life = &self.record().life;
+        life.unpin() && life.retiring() == Some(self.id)
     }
 }

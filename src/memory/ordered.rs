@@ -153,19 +153,28 @@ impl Home {
     /// The memory has this home, and nothing uses it afterwards.
     #[inline]
     pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
-        let others = self.others.all();
         let what = "free memory in the order of a stream";
-        let uncaptured = |stream: &Arc<Shared>| stream.uncaptured(what);
-        let _uncaptured =
-            match (uncaptured(&self.stream), others.iter().map(uncaptured).collect::<CudaResult<Vec<_>>>()) {
-                (Ok(home), Ok(others)) => (home, others),
-                (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
-            };
-        self.stream.with_pinned(pin, |driver, stream| {
-            others.iter().try_for_each(|other| other.before_at_last(&self.stream))?;
-            // SAFETY: as the caller guarantees.
-            unbroken(driver, &|| unsafe { driver.mem_free_async(address, stream) })
-        })
+        let _uncaptured = match self.stream.uncaptured(what) {
+            Ok(uncaptured) => uncaptured,
+            Err(error) => return Some(Err(error)),
+        };
+        let free = |wait: &dyn Fn() -> CudaResult<()>| {
+            self.stream.with_pinned(pin, |driver, stream| {
+                wait()?;
+                // SAFETY: as the caller guarantees.
+                unbroken(driver, &|| unsafe { driver.mem_free_async(address, stream) })
+            })
+        };
+        if self.others.is_none() {
+            return free(&|| Ok(()));
+        }
+        let others = self.others.all();
+        match others.iter().map(|other| other.uncaptured(what)).collect::<CudaResult<Vec<_>>>() {
+            Ok(_uncaptured) => {
+                free(&|| others.iter().try_for_each(|other| other.before_at_last(&self.stream)))
+            }
+            Err(error) => Some(Err(error)),
+        }
     }
 }
 

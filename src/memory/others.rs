@@ -21,6 +21,11 @@ impl Others {
         }
     }
 
+    #[inline]
+    pub(super) fn is_none(&self) -> bool {
+        self.0.get().is_none()
+    }
+
     /// Clones, because no lock is held across a driver call.
     pub(super) fn all(&self) -> Vec<Arc<Shared>> {
         self.0.get().map_or(Vec::new(), |all| lock(all).clone())
