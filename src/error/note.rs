@@ -49,13 +49,16 @@ impl CudaError {
         self
     }
 
-    /// As [`note`](Self::note), in place of what was noted so far, such as the driver call, whose reason stays.
+    /// As [`note`](Self::note), in place of what was noted so far, such as the driver call, whose reason stays. What
+    /// could not be used, such as a context that is destroyed, is a reason too.
     #[cold]
     pub(crate) fn note_before(self, detail: fmt::Arguments<'_>) -> CudaError {
         let so_far = self.detail();
-        match so_far.as_deref().and_then(|note| note.split_once(": ")) {
-            Some((_asked, why)) => self.note(format_args!("{detail}: {why}")),
-            None => self.note(detail),
+        let so_far = so_far.as_deref().unwrap_or_default();
+        match (so_far.split_once(": "), so_far.strip_prefix("to use ")) {
+            (Some((_asked, why)), _) => self.note(format_args!("{detail}: {why}")),
+            (None, Some(what)) => self.note(format_args!("{detail}: it cannot use {what}")),
+            (None, None) => self.note(detail),
         }
     }
 }

@@ -50,6 +50,15 @@ impl Function<'_> {
         ))
     }
 
+    /// The error of a launch that cannot begin, with the kernel, unless it names the launch already.
+    #[cold]
+    pub(super) fn not_launched(&self, error: CudaError) -> CudaError {
+        match error.detail() {
+            Some(detail) if detail.starts_with("to launch ") => error,
+            _ => error.note_before(format_args!("to launch {}", self.label())),
+        }
+    }
+
     /// The error of a launch that the driver refused, with the reason if it can be found.
     #[cold]
     pub(super) fn refused(
