@@ -68,6 +68,30 @@ impl Function<'_> {
         shape: Shape,
         error: CudaError,
     ) -> CudaError {
+        self.refused_as("to launch", driver, function, shape, error)
+    }
+
+    /// The error of a node of a graph that the driver refused, as of a launch.
+    #[cfg(feature = "graph")]
+    #[cold]
+    pub(crate) fn refused_in_node(
+        &self,
+        driver: &Driver,
+        function: Held<'_, CUfunction>,
+        shape: Shape,
+        error: CudaError,
+    ) -> CudaError {
+        self.refused_as("to make a node launch", driver, function, shape, error)
+    }
+
+    fn refused_as(
+        &self,
+        asked: &str,
+        driver: &Driver,
+        function: Held<'_, CUfunction>,
+        shape: Shape,
+        error: CudaError,
+    ) -> CudaError {
         let kernel = self.label();
         // Queries made only to find the reason leave no note.
         let kept = keep_note();
@@ -79,8 +103,8 @@ impl Function<'_> {
         };
         drop(kept);
         match wrong {
-            Some(wrong) => error.note(format_args!("to launch {kernel}: {wrong}")),
-            None => error.note_before(format_args!("to launch {kernel} with {}", Sizes(shape))),
+            Some(wrong) => error.note(format_args!("{asked} {kernel}: {wrong}")),
+            None => error.note_before(format_args!("{asked} {kernel} with {}", Sizes(shape))),
         }
     }
 }
