@@ -12,7 +12,8 @@ use std::thread;
 
 fn main() -> Result<(), Box<dyn Error>> {
     custack::init(CudaFlags::empty())?;
-    println!("Running on {}.", custack::driver::current()?);
+    let names = Device::devices()?.map(|device| device?.name()).collect::<CudaResult<Vec<_>>>()?;
+    println!("Running on {}: {}.", custack::driver::current()?, names.join(", "));
 
     // Each context is popped after its creation: no device is preferred.
     let mut contexts = Vec::new();

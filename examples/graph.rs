@@ -30,7 +30,7 @@ fn round(saxpy: &Function<'_>, x: u64, y: u64, stream: &Stream) -> CudaResult<()
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _context = custack::quick_init()?;
     let driver = custack::driver::current()?;
-    println!("Running on {driver}.");
+    println!("Running on {driver}: {}.", Device::get_device(0)?.name()?);
     let rounds = if driver.is_simulated() { 500 } else { 10_000 };
     let module = Module::load_from_bytes(include_bytes!("kernels.ptx"))?;
     let saxpy = module.get_function(c"saxpy")?;

@@ -29,7 +29,7 @@ const ROUNDS: usize = 100;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _context = custack::quick_init()?;
-    println!("Running on {}.", custack::driver::current()?);
+    println!("Running on {}: {}.", custack::driver::current()?, Device::get_device(0)?.name()?);
     let module = Module::load_from_bytes(include_bytes!("kernels.ptx"))?;
     let compute = Stream::new(StreamFlags::NON_BLOCKING, None)?;
     let copy = Stream::new(StreamFlags::NON_BLOCKING, None)?;

@@ -36,8 +36,8 @@ fn square(module: &Module, x: f32) -> Result<f32, CudaError> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("Running on {}.", custack::driver::current()?);
     let context = custack::quick_init()?;
+    println!("Running on {}: {}.", custack::driver::current()?, Device::get_device(0)?.name()?);
     let module = Module::load_from_bytes(include_bytes!("kernels.ptx"))?;
 
     let handle = context.get_unowned();

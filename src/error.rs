@@ -11,8 +11,8 @@
 //!
 //! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that failed.
 //! They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
-//! [`CudaError::detail`] reads it, and `Display` adds it after the text when it is about the same error. `Debug` gives
-//! the same sentence: it is what a `main` that returns an error prints.
+//! [`CudaError::detail`] reads it, and `Display` begins with it when it is about the same error. `Debug` gives the same
+//! sentence: it is what a `main` that returns an error prints.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags, ContextStack};
@@ -26,7 +26,8 @@
 //!
 //! let error = ContextStack::push(&handle).unwrap_err();
 //! assert_eq!((error, error.code()), (CudaError::ContextIsDestroyed, 709));
-//! println!("{error}"); // the text, the driver's name and number for it, and which context it was
+//! assert!(error.to_string().starts_with("this thread failed to use context "));
+//! assert!(error.to_string().ends_with(" (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709: the context is destroyed)"));
 //! # Ok::<(), CudaError>(())
 //! ```
 //!

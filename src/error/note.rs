@@ -52,13 +52,16 @@ impl CudaError {
         self
     }
 
-    /// As [`note`](Self::note), in place of what was noted so far, such as the driver call, whose reason stays.
+    /// As [`note`](Self::note), in place of what was noted so far, such as the driver call, whose reason stays. What
+    /// could not be used, such as a context that is destroyed, is a reason too.
     #[cold]
     pub(crate) fn note_before(self, detail: fmt::Arguments<'_>) -> CudaError {
         let so_far = self.detail();
-        match so_far.as_deref().and_then(|note| note.split_once(": ")) {
-            Some((_asked, why)) => self.note(format_args!("{detail}: {why}")),
-            None => self.note(detail),
+        let so_far = so_far.as_deref().unwrap_or_default();
+        match (so_far.split_once(": "), so_far.strip_prefix("to use ")) {
+            (Some((_asked, why)), _) => self.note(format_args!("{detail}: {why}")),
+            (None, Some(what)) => self.note(format_args!("{detail}: it cannot use {what}")),
+            (None, None) => self.note(detail),
         }
     }
 }
@@ -98,29 +101,39 @@ impl std::error::Error for CudaError {}
 impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            CudaError::InvalidMemoryAllocation => {
-                f.write_str("the size of the allocation is zero or overflows")?
-            }
-            CudaError::HeldByGuard => {
-                f.write_str("a living guard holds the entry of the context stack")?;
-            }
             CudaError::NoDriver(reason) => return write!(f, "{reason}"),
             CudaError::UnexpectedValue { function, value } => {
                 return write!(f, "{function} returned {value}, which has no name in custack");
             }
-            CudaError::Unrecognized(code) => {
-                write!(f, "the driver answered error {code}, which is newer than custack")?;
-            }
-            CudaError::__Nonexhaustive => f.write_str("not an error")?,
-            driver => {
-                if let Some((_, code, symbol, text)) = driver.row() {
-                    write!(f, "{text} (CUDA_ERROR_{symbol}, {code})")?;
-                }
-            }
+            _ => {}
         }
+        // "This thread" and not "the call": the error may be older than the note, and the sentence is true all the same.
         match self.detail() {
-            Some(detail) => write!(f, "; this thread last got it when asked {detail}"),
-            None => Ok(()),
+            Some(detail) => write!(f, "this thread failed {detail} ({})", Meaning(*self, true)),
+            None => write!(f, "{}", Meaning(*self, false)),
+        }
+    }
+}
+
+/// What the error means, whoever got it; if it is within parentheses, without any of its own.
+struct Meaning(CudaError, bool);
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            CudaError::InvalidMemoryAllocation => {
+                f.write_str("the size of the allocation is zero or overflows")
+            }
+            CudaError::HeldByGuard => f.write_str("a living guard holds the entry of the context stack"),
+            CudaError::Unrecognized(code) => {
+                write!(f, "the driver answered error {code}, which is newer than custack")
+            }
+            CudaError::__Nonexhaustive => f.write_str("not an error"),
+            driver => match driver.row() {
+                Some((_, code, symbol, text)) if self.1 => write!(f, "CUDA_ERROR_{symbol}, {code}: {text}"),
+                Some((_, code, symbol, text)) => write!(f, "{text} (CUDA_ERROR_{symbol}, {code})"),
+                None => Ok(()),
+            },
         }
     }
 }

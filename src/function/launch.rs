@@ -209,14 +209,15 @@ impl Stream {
                 .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.label())));
         }
         self.refuse_by_default("launch a kernel in a legacy stream")?;
-        self.inner().with_current(|driver, stream| {
+        let launched = self.inner().with_current(|driver, stream| {
             // SAFETY: the function's module is borrowed or its library kept, and its context is the stream's, which is
             // held.
             let function = unsafe { Held::new(func.inner) };
             // SAFETY: as the caller guarantees.
             let launched = unsafe { driver.launch_kernel(function, func.label(), shape, stream, args) };
             launched.map_err(|error| func.refused(driver, function, shape, error))
-        })
+        });
+        launched.map_err(|error| func.not_launched(error))
     }
 }
 

@@ -50,10 +50,43 @@ impl Function<'_> {
         ))
     }
 
+    /// The error of a launch that cannot begin, with the kernel, unless it names the launch already.
+    #[cold]
+    pub(super) fn not_launched(&self, error: CudaError) -> CudaError {
+        match error.detail() {
+            Some(detail) if detail.starts_with("to launch ") => error,
+            _ => error.note_before(format_args!("to launch {}", self.label())),
+        }
+    }
+
     /// The error of a launch that the driver refused, with the reason if it can be found.
     #[cold]
     pub(super) fn refused(
         &self,
+        driver: &Driver,
+        function: Held<'_, CUfunction>,
+        shape: Shape,
+        error: CudaError,
+    ) -> CudaError {
+        self.refused_as("to launch", driver, function, shape, error)
+    }
+
+    /// The error of a node of a graph that the driver refused, as of a launch.
+    #[cfg(feature = "graph")]
+    #[cold]
+    pub(crate) fn refused_in_node(
+        &self,
+        driver: &Driver,
+        function: Held<'_, CUfunction>,
+        shape: Shape,
+        error: CudaError,
+    ) -> CudaError {
+        self.refused_as("to make a node launch", driver, function, shape, error)
+    }
+
+    fn refused_as(
+        &self,
+        asked: &str,
         driver: &Driver,
         function: Held<'_, CUfunction>,
         shape: Shape,
@@ -70,8 +103,8 @@ impl Function<'_> {
         };
         drop(kept);
         match wrong {
-            Some(wrong) => error.note(format_args!("to launch {kernel}: {wrong}")),
-            None => error.note_before(format_args!("to launch {kernel} with {}", Sizes(shape))),
+            Some(wrong) => error.note(format_args!("{asked} {kernel}: {wrong}")),
+            None => error.note_before(format_args!("{asked} {kernel} with {}", Sizes(shape))),
         }
     }
 }

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::later::Later;
-use super::work::kernel;
+use super::work::{kernel, refused};
 use super::{CopyParams, FillParams, Graph, GraphExec, Node, kept};
 use crate::context::UnownedContext;
 use crate::driver::ffi::{CUgraphExec, CUgraphNode};
@@ -32,6 +32,49 @@ impl GraphExec {
     /// # Safety
     ///
     /// Like [`Graph::add_kernel`], for later launches.
+    ///
+    /// The node of a captured launch is what the stream's next work would depend on:
+    ///
+    /// ```
+    /// use custack::graph::InstantiateFlags;
+    /// use custack::launch;
+    /// use custack::memory::{CopyDestination, DeviceBuffer};
+    /// use custack::module::Module;
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let module = Module::load_from_file(c"examples/kernels.ptx")?;
+    /// let saxpy = module.get_function(c"saxpy")?;
+    /// let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let x = DeviceBuffer::from_slice(&[1.0f32, 2.0, 3.0])?;
+    /// let y = DeviceBuffer::from_slice(&[10.0f32; 3])?;
+    /// let (mut x_at, mut y_at, mut count) = (x.as_ptr(), y.as_ptr(), 3u32);
+    ///
+    /// let mut launched = Vec::new();
+    /// let mut graph = stream.capture(CaptureMode::ThreadLocal, |capture| {
+    ///     // SAFETY: the kernel takes a factor, two addresses, and the number of values there; module and buffers live
+    ///     // until the end of this example.
+    ///     unsafe { launch!(saxpy<<<1, 32, 0, capture>>>(2.0f32, x_at as u64, y_at as u64, count)) }?;
+    ///     launched = capture.dependencies()?;
+    ///     Ok(())
+    /// })?;
+    /// let (node, _edge) = launched[0];
+    /// let mut executable = graph.instantiate(InstantiateFlags::empty())?;
+    /// executable.launch(&stream)?; // adds 2, 4 and 6
+    ///
+    /// let mut factor = 5.0f32;
+    /// let args =
+    ///     [(&raw mut factor).cast(), (&raw mut x_at).cast(), (&raw mut y_at).cast(), (&raw mut count).cast()];
+    /// // SAFETY: as above.
+    /// unsafe { executable.set_kernel(&mut graph, node, &saxpy, 1, 32, 0, &args, ()) }?;
+    /// executable.launch(&stream)?; // adds 5, 10 and 15
+    /// stream.synchronize()?;
+    ///
+    /// let mut result = [0.0; 3];
+    /// y.copy_to(&mut result)?;
+    /// assert_eq!(result, [17.0, 24.0, 31.0]);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
     #[doc(alias("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and three")]
     pub unsafe fn set_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
@@ -46,10 +89,12 @@ impl GraphExec {
         keep: impl Send + 'static,
     ) -> CudaResult<()> {
         function.refuse_another_count(args.len())?;
-        let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
+        let params = kernel(function, grid.into(), block.into(), shared_mem_bytes);
+        let raw = params.raw(args);
         self.set(graph, node, function.context(), keep, |driver, exec, node| {
             // SAFETY: as the caller guarantees.
-            unsafe { driver.graph_exec_kernel_node_set_params(exec, node, &params) }
+            let set = unsafe { driver.graph_exec_kernel_node_set_params(exec, node, &raw) };
+            set.map_err(|error| refused(driver, function, &params, error))
         })
     }
 

@@ -5,7 +5,8 @@
 
 use super::kept::Kept;
 use super::{CopyParams, FillParams, Graph, KernelParams, Node};
-use crate::error::CudaResult;
+use crate::driver::{Driver, Held, Shape};
+use crate::error::{CudaError, CudaResult};
 use crate::function::{BlockSize, Function, GridSize};
 use std::os::raw::c_void;
 
@@ -22,6 +23,39 @@ impl Graph {
     /// `args` has one pointer for each parameter of the kernel, to a value of its type. The kernel's module stays
     /// loaded as long as the graph, or anything made from it, exists. At every launch the memory that the kernel uses
     /// is allocated, and there is no data race on it. `keep` can own what this needs: the module, the buffers.
+    ///
+    /// ```
+    /// use custack::graph::{Graph, InstantiateFlags};
+    /// use custack::memory::{CopyDestination, DeviceBuffer};
+    /// use custack::module::Module;
+    /// use custack::stream::{Stream, StreamFlags};
+    /// use std::sync::Arc;
+    ///
+    /// let context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let module = Arc::new(Module::load_from_file(c"examples/kernels.ptx")?);
+    /// let x = Arc::new(DeviceBuffer::from_slice(&[1.0f32, 2.0, 3.0])?);
+    /// let y = Arc::new(DeviceBuffer::from_slice(&[10.0f32; 3])?);
+    ///
+    /// // A pointer for each parameter: `saxpy` takes a factor, two addresses, and the number of values there.
+    /// let (mut factor, mut x_at, mut y_at, mut count) = (2.0f32, x.as_ptr(), y.as_ptr(), 3u32);
+    /// let args =
+    ///     [(&raw mut factor).cast(), (&raw mut x_at).cast(), (&raw mut y_at).cast(), (&raw mut count).cast()];
+    /// let saxpy = module.get_function(c"saxpy")?;
+    /// let keep = (Arc::clone(&module), Arc::clone(&x), Arc::clone(&y));
+    ///
+    /// let mut graph = Graph::new(&context)?;
+    /// // SAFETY: the arguments have the types of the parameters; the graph keeps the module and the buffers, and nothing
+    /// // else uses them while it runs.
+    /// unsafe { graph.add_kernel(&[], &saxpy, 1, 32, 0, &args, keep) }?;
+    /// graph.instantiate(InstantiateFlags::empty())?.launch(&stream)?;
+    /// stream.synchronize()?;
+    ///
+    /// let mut result = [0.0; 3];
+    /// y.copy_to(&mut result)?;
+    /// assert_eq!(result, [12.0, 14.0, 16.0]);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
     #[doc(alias("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and two")]
     pub unsafe fn add_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
@@ -36,10 +70,12 @@ impl Graph {
     ) -> CudaResult<Node> {
         function.refuse_another_count(args.len())?;
         self.owned.pin(function.context())?;
-        let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
+        let params = kernel(function, grid.into(), block.into(), shared_mem_bytes);
+        let raw = params.raw(args);
         self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
-            unsafe { driver.graph_add_kernel_node(graph, after, &params) }
+            let added = unsafe { driver.graph_add_kernel_node(graph, after, &raw) };
+            added.map_err(|error| refused(driver, function, &params, error))
         })
     }
 
@@ -53,6 +89,40 @@ impl Graph {
     /// # Safety
     ///
     /// Like [`add_kernel`](Self::add_kernel).
+    ///
+    /// ```
+    /// use custack::graph::{Graph, InstantiateFlags};
+    /// use custack::memory::{CopyDestination, DeviceBuffer};
+    /// use custack::module::Module;
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let module = Module::load_from_file(c"examples/kernels.ptx")?;
+    /// let saxpy = module.get_function(c"saxpy")?;
+    /// let x = DeviceBuffer::from_slice(&[1.0f32, 2.0, 3.0])?;
+    /// let y = DeviceBuffer::from_slice(&[10.0f32; 3])?;
+    ///
+    /// let (mut factor, mut x_at, mut y_at, mut count) = (2.0f32, x.as_ptr(), y.as_ptr(), 3u32);
+    /// let mut args =
+    ///     [(&raw mut factor).cast(), (&raw mut x_at).cast(), (&raw mut y_at).cast(), (&raw mut count).cast()];
+    /// let mut graph = Graph::new(&context)?;
+    /// // SAFETY: the arguments have the types of the parameters; module and buffers live until the end of this example.
+    /// let node = unsafe { graph.add_kernel(&[], &saxpy, 1, 32, 0, &args, ()) }?;
+    ///
+    /// // The node has copied 2. From here on it multiplies by 5.
+    /// let mut five = 5.0f32;
+    /// args[0] = (&raw mut five).cast();
+    /// // SAFETY: as above.
+    /// unsafe { graph.set_kernel(node, &saxpy, 1, 32, 0, &args, ()) }?;
+    /// graph.instantiate(InstantiateFlags::empty())?.launch(&stream)?;
+    /// stream.synchronize()?;
+    ///
+    /// let mut result = [0.0; 3];
+    /// y.copy_to(&mut result)?;
+    /// assert_eq!(result, [15.0, 20.0, 25.0]);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
     #[doc(alias("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and two")]
     pub unsafe fn set_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
@@ -67,10 +137,12 @@ impl Graph {
     ) -> CudaResult<()> {
         function.refuse_another_count(args.len())?;
         self.owned.pin(function.context())?;
-        let params = kernel(function, grid.into(), block.into(), shared_mem_bytes).raw(args);
+        let params = kernel(function, grid.into(), block.into(), shared_mem_bytes);
+        let raw = params.raw(args);
         self.set_keeping(node, Kept::for_its_drop, keep, |driver, node, _| {
             // SAFETY: as the caller guarantees.
-            unsafe { driver.graph_kernel_node_set_params(node, &params) }
+            let set = unsafe { driver.graph_kernel_node_set_params(node, &raw) };
+            set.map_err(|error| refused(driver, function, &params, error))
         })
     }
 
@@ -171,4 +243,18 @@ impl Graph {
 
 pub(super) fn kernel(function: &Function<'_>, grid: GridSize, block: BlockSize, shared: u32) -> KernelParams {
     KernelParams { function: function.as_raw(), grid, block, shared_mem_bytes: shared }
+}
+
+/// The error of a kernel node that the driver refused, with the reason if it can be found.
+#[cold]
+pub(super) fn refused(
+    driver: &Driver,
+    function: &Function<'_>,
+    params: &KernelParams,
+    error: CudaError,
+) -> CudaError {
+    let KernelParams { grid, block, shared_mem_bytes, .. } = params;
+    let shape = Shape::plain([grid.x, grid.y, grid.z], [block.x, block.y, block.z], *shared_mem_bytes);
+    // SAFETY: the function's module is borrowed or its library kept, and its context is pinned.
+    function.refused_in_node(driver, unsafe { Held::new(function.as_raw()) }, shape, error)
 }

@@ -179,6 +179,24 @@ fn what_a_failing_main_prints_is_the_sentence() {
     });
 }
 
+/// What the error means, without its symbol and number, as a thread says that has no note of it.
+fn plain(error: CudaError) -> String {
+    let text = std::thread::spawn(move || error.to_string()).join().unwrap();
+    text.split(" (CUDA_ERROR_").next().unwrap().to_owned()
+}
+
+#[test]
+fn an_error_of_custack_alone_says_the_operation_first_too() {
+    run(|| {
+        let _owner = crate::harness::pushed();
+        let current = CurrentContext::get_current().unwrap();
+        let _guard = current.enter().unwrap();
+        let text = custack::context::ContextStack::pop().unwrap_err().to_string();
+        assert!(text.starts_with("this thread failed to pop context "), "{text}");
+        assert!(text.ends_with(" (a living guard holds the entry of the context stack)"), "{text}");
+    });
+}
+
 #[test]
 fn every_note_completes_the_sentence_and_repeats_nothing() {
     run(|| {
@@ -199,11 +217,10 @@ fn every_note_completes_the_sentence_and_repeats_nothing() {
         {
             let error = ask().unwrap_err();
             let text = error.to_string();
-            let (before, after) = text.split_once("; this thread last got it when asked to ").unwrap();
-            assert!(
-                !before.is_empty() && !after.contains("answered") && !after.contains("destroyed"),
-                "{text}"
-            );
+            let asked = text.strip_prefix("this thread failed to ").unwrap();
+            let (asked, meaning) = asked.split_once(" (CUDA_ERROR_").unwrap();
+            assert!(!asked.contains("answered") && !asked.contains("destroyed"), "{text}");
+            assert!(meaning.ends_with(&format!(", {}: {})", error.code(), plain(error))), "{text}");
         }
     });
 }
@@ -219,7 +236,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
     run(|| {
         let error = CurrentContext::synchronize().unwrap_err();
         assert!(
-            error.to_string().ends_with("to call cuCtxSynchronize"),
+            error.to_string().starts_with("this thread failed to call cuCtxSynchronize ("),
             "it is in the text already: {error}"
         );
         let ctx = crate::harness::pushed();
@@ -230,7 +247,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
         let mut kernel = kernel;
         let error = kernel.set(attribute, 1 << 30).unwrap_err();
         let text = "to set MaxDynamicSharedSizeBytes of `sum` to 1073741824: attribute 8 of a function cannot be 1073741824";
-        assert!(error.to_string().ends_with(text), "{error}");
+        assert!(error.to_string().contains(&format!("failed {text} (CUDA_ERROR_")), "{error}");
         // A failure that is injected has no reason, and gets none of an earlier call.
         custack::driver::instrument::fail(
             Some("cuCtxGetCacheConfig"),
@@ -239,7 +256,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
             custack::driver::instrument::When::Before,
         );
         let error = ctx.cache_config().unwrap_err();
-        assert!(error.to_string().ends_with("to call cuCtxGetCacheConfig"), "{error}");
+        assert!(error.to_string().contains("failed to call cuCtxGetCacheConfig ("), "{error}");
     });
 }
 

@@ -216,14 +216,35 @@ fn modules_use_only_earlier_modules() {
         let at = modules.iter().position(|other| *other == module);
         let at = at.unwrap_or_else(|| panic!("{name} is in a module that has no place in the order"));
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            for later in &modules[at + 1..] {
-                // The one exception: the module that selects the driver may select the simulated one.
-                let chooses = name == "src/driver/select.rs" && line == "use crate::sim;";
+            for later in modules[at + 1..].iter().filter(|later| **later != "sim") {
                 let used = line.contains(&format!("crate::{later}"));
-                assert!(!used || chooses, "{name} uses {later}: {line}");
+                assert!(!used, "{name} uses {later}: {line}");
             }
         }
     }
+}
+
+#[test]
+fn only_the_choice_of_the_driver_uses_the_simulator() {
+    if !has_source("only_the_choice_of_the_driver_uses_the_simulator") {
+        return;
+    }
+    // Every other file outside the simulator works through the table, and so is tested with both drivers.
+    let outside: Vec<_> =
+        files("src", ".rs").into_iter().filter(|(name, _)| !name.starts_with("src/sim/")).collect();
+    let mut imports = Vec::new();
+    for (name, text) in &outside {
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let words: Vec<_> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let paths = line.contains("crate::") || line.contains("super::") || line.contains("sim::");
+            if paths && words.contains(&"sim") {
+                imports.push((name.as_str(), line.trim()));
+            }
+        }
+    }
+    let select = "src/driver/select.rs";
+    assert_eq!(imports.first(), Some(&(select, "use crate::sim;")));
+    assert!(imports.iter().all(|(name, _)| *name == select), "{imports:?}");
 }
 
 #[test]

@@ -152,7 +152,8 @@ impl Capture<'_> {
         result.and(joined)
     }
 
-    /// What the stream's next work will depend on.
+    /// What the stream's next work will depend on: right after a launch, the node of that launch. So a program finds the
+    /// node that it [changes](super::super::GraphExec::set_kernel) later.
     ///
     /// # Errors
     ///

@@ -2,10 +2,11 @@
 //! of opcodes.
 
 use super::read::{Declared, Parameter, Reader, Variable};
-use super::tokens::Token;
+use super::tokens::{Token, Written};
 use super::values::{Binary, Compare, Round, Type, Unary};
 use super::{Refusal, unknown, wrong};
 use std::collections::HashMap;
+use std::fmt;
 
 /// The start of generic addresses of shared and local memory; no allocation is there.
 pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;
@@ -18,6 +19,18 @@ pub(super) enum Space {
     Shared,
     Local,
     Generic,
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Param => "parameter",
+            Space::Global => "global",
+            Space::Shared => "shared",
+            Space::Local => "local",
+            Space::Generic => "generic",
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +205,7 @@ fn statements<'a>(
         } else {
             None
         };
-        let word = reader.word().map_err(|_| wrong(format!("an instruction cannot begin with {token:?}")))?;
+        let word = reader.word().map_err(|_| wrong(format!("an instruction cannot begin with `{token}`")))?;
         match word {
             ".reg" => registers(reader, names)?,
             ".shared" => lay_out(&reader.declared()?, names, shared, dynamic),
@@ -289,7 +302,7 @@ impl Names<'_> {
             [Token::Double(bits)] => Operand::Imm(*bits),
             [Token::Sign('!'), Token::Word(name)] => Operand::Not(self.source(name)?),
             [Token::Word(name)] => self.named(name)?,
-            other => return Err(unknown(format!("the operand {other:?}"))),
+            other => return Err(unknown(format!("the operand `{}`", Written(other)))),
         })
     }
 
@@ -310,7 +323,7 @@ impl Names<'_> {
     pub(super) fn address(&self, tokens: &[Token]) -> Result<(Operand, i64), Refusal> {
         let inner = match tokens {
             [Token::Sign('['), inner @ .., Token::Sign(']')] => inner,
-            other => return Err(wrong(format!("an address is expected, but {other:?} is found"))),
+            other => return Err(wrong(format!("an address is expected, but `{}` is found", Written(other)))),
         };
         let (base, offset) = match inner {
             [base] => (base, Some(0)),
@@ -322,7 +335,7 @@ impl Names<'_> {
             [base, Token::Sign('+'), Token::Sign('-'), Token::Int(offset)] => {
                 (base, Some(offset.wrapping_neg()))
             }
-            other => return Err(unknown(format!("the address {other:?}"))),
+            _ => return Err(unknown(format!("the address `{}`", Written(tokens)))),
         };
         let offset = offset.ok_or_else(|| wrong("an offset of more than 32 bits"))?;
         Ok((self.operand(std::slice::from_ref(base), Type::U(8))?, offset))

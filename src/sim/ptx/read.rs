@@ -101,26 +101,26 @@ impl<'a> Reader<'a> {
         if token.is(sign) {
             Ok(())
         } else {
-            Err(wrong(format!("{sign:?} is expected, but {token:?} is found")))
+            Err(wrong(format!("`{sign}` is expected, but `{token}` is found")))
         }
     }
 
     pub(super) fn word(&mut self) -> Result<&'a str, Refusal> {
         let token = self.next()?;
-        token.word().ok_or_else(|| wrong(format!("a name is expected, but {token:?} is found")))
+        token.word().ok_or_else(|| wrong(format!("a name is expected, but `{token}` is found")))
     }
 
     pub(super) fn int(&mut self) -> Result<i64, Refusal> {
         match self.next()? {
             Token::Int(value) => Ok(*value),
-            other => Err(wrong(format!("a number is expected, but {other:?} is found"))),
+            other => Err(wrong(format!("a number is expected, but `{other}` is found"))),
         }
     }
 
     /// The tokens up to the sign, which is consumed too.
     pub(super) fn until(&mut self, sign: char) -> Result<&'a [Token], Refusal> {
         let length = self.tokens[self.at..].iter().position(|token| token.is(sign));
-        let length = length.ok_or_else(|| wrong(format!("{sign:?} is missing")))?;
+        let length = length.ok_or_else(|| wrong(format!("`{sign}` is missing")))?;
         let part = &self.tokens[self.at..self.at + length];
         self.at += length + 1;
         Ok(part)
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
                     Token::Int(value) => *value as u64,
                     Token::Single(bits) => u64::from(*bits),
                     Token::Double(bits) => *bits,
-                    other => return Err(unknown(format!("{name} begins with {other:?}"))),
+                    other => return Err(unknown(format!("{name} begins with `{other}`"))),
                 };
                 contents.extend_from_slice(&value.to_le_bytes()[..ty.size()]);
                 if !self.takes(',') {

@@ -255,7 +255,7 @@ impl Block<'_> {
         };
         let here = usize::try_from(address).ok().and_then(|at| from.get(at..at.checked_add(size)?));
         let here = here.ok_or_else(|| {
-            let why = format!("{size} bytes at {address:#x} of {} bytes of {space:?} memory", from.len());
+            let why = format!("{size} bytes at {address:#x} of {} bytes of {space} memory", from.len());
             beyond(space, address, illegal(thread, self.ctaid, "reads", &why))
         })?;
         bytes[..size].copy_from_slice(here);
@@ -286,7 +286,7 @@ impl Block<'_> {
         let here =
             usize::try_from(address).ok().and_then(|at| into.get_mut(at..at.checked_add(bytes.len())?));
         let here = here.ok_or_else(|| {
-            let why = format!("{} bytes at {address:#x} of {length} bytes of {space:?} memory", bytes.len());
+            let why = format!("{} bytes at {address:#x} of {length} bytes of {space} memory", bytes.len());
             beyond(space, address, illegal_at(tid, ctaid, "writes", &why))
         })?;
         here.copy_from_slice(bytes);

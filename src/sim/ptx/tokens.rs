@@ -1,6 +1,7 @@
 //! Cuts PTX into words, numbers and signs, and knows on which line each is.
 
 use super::{Refusal, wrong};
+use std::fmt;
 
 /// A token of the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,36 @@ impl Token {
 
     pub(super) fn is(&self, sign: char) -> bool {
         *self == Token::Sign(sign)
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Token::Word(word) => f.write_str(word),
+            // A sign before it is a token of its own.
+            Token::Int(value) => write!(f, "{}", *value as u64),
+            Token::Single(bits) => write!(f, "0f{bits:08X}"),
+            Token::Double(bits) => write!(f, "0d{bits:016X}"),
+            Token::Text(text) => write!(f, "\"{text}\""),
+            Token::Sign(sign) => write!(f, "{sign}"),
+        }
+    }
+}
+
+/// Tokens as PTX text, for an error.
+pub(super) struct Written<'a>(pub(super) &'a [Token]);
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, token) in self.0.iter().enumerate() {
+            let apart = at.checked_sub(1).is_some_and(|before| match &self.0[before] {
+                Token::Sign(sign) => *sign == ',',
+                _ => !matches!(token, Token::Sign(_)),
+            });
+            write!(f, "{}{token}", if apart { " " } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -98,7 +129,7 @@ pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
             tokens.push(Token::Sign(c));
             1
         } else {
-            return Err(wrong(format!("{c:?} is not a character of PTX")).at(line));
+            return Err(wrong(format!("`{c}` is not a character of PTX")).at(line));
         };
         rest = rest[length..].trim_start();
     }

@@ -277,12 +277,16 @@ fn every_example_returns_the_error_when_there_is_no_driver() {
 }
 
 #[test]
-fn every_example_runs_on_the_simulated_driver() {
+fn every_example_runs_on_the_simulated_driver_and_says_so_with_the_device() {
     let Some(examples) = examples(&[("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", "2")]) else {
-        return skip("every_example_runs_on_the_simulated_driver", "the examples are not built");
+        return skip(
+            "every_example_runs_on_the_simulated_driver_and_says_so_with_the_device",
+            "the examples are not built",
+        );
     };
     for (name, status, text) in &examples {
-        assert!(status.success() && text.contains("Running on the simulated driver"), "{name}: {text}");
+        let begins = text.contains("Running on the simulated driver, CUDA 13.0: Simulated NVIDIA H200");
+        assert!(status.success() && begins, "{name}: {text}");
         assert!(!text.contains("wrong") && !text.contains("panicked"), "{name}: {text}");
     }
 }

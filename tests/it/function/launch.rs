@@ -44,6 +44,25 @@ fn launches_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_launch_after_its_context_is_gone_names_the_kernel_and_the_context() {
+    run(|| {
+        let owner = pushed();
+        let context = owner.get_unowned().to_string();
+        let (module, stream) = (module(), stream());
+        let function = module.get_function(c"trapped").unwrap();
+        drop(owner);
+        let error = unsafe { launch!(module.trapped<<<1, 1, 0, stream>>>()) }.unwrap_err();
+        let end = format!(
+            ": it cannot use {context} (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709: the context is destroyed)"
+        );
+        let text = error.to_string();
+        assert_eq!(text, format!("this thread failed to find the kernel \"trapped\"{end}"));
+        let error = unsafe { launch!(function<<<1, 1, 0, stream>>>()) }.unwrap_err();
+        assert_eq!(error.to_string(), format!("this thread failed to launch `trapped`{end}"));
+    });
+}
+
+#[test]
 fn a_launch_works_whatever_is_current() {
     run(|| {
         let (a, b) = (parked(), pushed());
@@ -348,7 +367,7 @@ fn a_kernel_that_was_not_launched_is_not_blamed() {
         assert!(fail(Some("cuStreamSynchronize"), 1, 719, When::Before));
         let said = sentence(stream.synchronize(), CudaError::LaunchFailed);
         assert!(
-            said.ends_with("to call cuStreamSynchronize; the last kernel it launched is `count_up`"),
+            said.contains("to call cuStreamSynchronize; the last kernel it launched is `count_up` ("),
             "{said}"
         );
     });

@@ -51,6 +51,37 @@ fn an_executable_is_updated_by_a_graph_that_differs_in_parameters_alone() {
 }
 
 #[test]
+fn a_node_with_too_large_a_block_is_refused_with_the_kernel_and_the_limit() {
+    run(|| {
+        let ctx = pushed();
+        let a = Arc::new(DeviceBuffer::from_slice(&[27u32]).unwrap());
+        let mut graph = Graph::new(&ctx).unwrap();
+        let node = add_collatz(&mut graph, &[], &a);
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        let module = module();
+        let function = module.get_function(c"collatz").unwrap();
+        let (at, count) = (a.as_ptr(), 1u32);
+        let args = [(&raw const at).cast_mut().cast(), (&raw const count).cast_mut().cast::<c_void>()];
+        let limits = [
+            ((32, 32, 2), "a block has 2048 threads; this kernel takes at most 1024"),
+            ((1025, 1, 1), "block.x is 1025, and may be 1 to 1024"),
+            ((1, 1, 0), "block.z is 0, and may be 1 to 64"),
+        ];
+        for (block, limit) in limits {
+            let sentence = format!(
+                "this thread failed to make a node launch `collatz`: {limit} (CUDA_ERROR_INVALID_VALUE"
+            );
+            let says = |error: CudaError| assert!(error.to_string().starts_with(&sentence), "{error}");
+            says(unsafe { graph.add_kernel(&[], &function, 1, block, 0, &args, ()) }.unwrap_err());
+            says(unsafe { graph.set_kernel(node, &function, 1, block, 0, &args, ()) }.unwrap_err());
+            says(
+                unsafe { exec.set_kernel(&mut graph, node, &function, 1, block, 0, &args, ()) }.unwrap_err(),
+            );
+        }
+    });
+}
+
+#[test]
 fn a_node_of_an_executable_is_changed_and_what_is_kept_for_it_stays() {
     run(|| {
         let ctx = pushed();

@@ -233,7 +233,7 @@ fn whatever_is_wrong_with_ptx_is_said_with_its_line() {
             (with_body(".reg .b32 %r<3>;\nmov.u32 %r1, 0xZZ;"), "line 6: 0xZZ is not a number"),
             (with_body(".reg .b32 %r<3>;\n/* no end"), "line 6: a comment does not end"),
             (with_body("\"no end"), "line 5: a text does not end"),
-            (with_body("mov.u32 \u{e9}, 0;"), "line 5: 'é' is not a character of PTX"),
+            (with_body("mov.u32 \u{e9}, 0;"), "line 5: `é` is not a character of PTX"),
             (".version 8\n".to_owned(), "line 1: a version is a number with a fraction, such as 8.0"),
             (".version 9.1\n".to_owned(), "line 1: PTX 9.1 is newer than 9.0"),
         ];

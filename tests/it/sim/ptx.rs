@@ -99,6 +99,53 @@ fn numbers_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn errors_quote_the_text_of_the_operands() {
+    if !simulated("errors_quote_the_text_of_the_operands") {
+        return;
+    }
+    run(|| {
+        let _ctx = pushed();
+        for (line, says) in [
+            ("mov.u32 %r1, {%r2, -0x10};", "does not know the operand `{%r2, -16}`"),
+            ("add.u32 %r1, 18446744073709551615 0f3f800000, %r2;", "`18446744073709551615 0f3F800000`"),
+            ("mov.f64 %fd1, [1.5];", "does not know the operand `[0d3FF8000000000000]`"),
+            ("ld.global.u32 %r1, %rd2;", "an address is expected, but `%rd2` is found"),
+            ("ld.global.u32 %r1, [%rd2+%rd3];", "does not know the address `[%rd2+%rd3]`"),
+            ("ld.global.u32 %r1, [%rd2 + 4 + 4];", "does not know the address `[%rd2+4+4]`"),
+            ("5;", "an instruction cannot begin with `5`"),
+            ("\"text\";", "an instruction cannot begin with `\"text\"`"),
+            (".reg .b32 %a<%b>;", "a number is expected, but `%b` is found"),
+            (".reg .b32 4;", "a name is expected, but `4` is found"),
+            (".reg .b32 %a %b;", "`;` is expected, but `%b` is found"),
+            (".local .u32 a = \"text\";", "a begins with `\"text\"`"),
+            ("mov.u32 %r1, %r2", "does not know the operand `%r2 ret`"),
+            ("mov.u32 %r1, \u{e9};", "`\u{e9}` is not a character of PTX"),
+        ] {
+            let text = load(&kernel(line)).unwrap_err().to_string();
+            assert!(text.contains(says), "{line}: {text}");
+            for debug in ["Word(", "Sign(", "Int(", "Single(", "Double(", "Text("] {
+                assert!(!text.contains(debug), "{line}: {text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_fault_names_the_kind_of_memory_in_small_letters() {
+    if !simulated("a_fault_names_the_kind_of_memory_in_small_letters") {
+        return;
+    }
+    run_alone(|| {
+        let _ctx = pushed();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let module = load(&kernel("mov.u64 %rd1, 4096; ld.local.u32 %r1, [%rd1];")).unwrap();
+        unsafe { launch!(module.k<<<1, 1, 0, stream>>>(0u64)) }.unwrap();
+        let text = stream.synchronize().unwrap_err().to_string();
+        assert!(text.contains("4 bytes at 0x1000 of 0 bytes of local memory"), "{text}");
+    });
+}
+
+#[test]
 fn nesting_may_be_of_any_depth() {
     if !simulated("nesting_may_be_of_any_depth") {
         return;
