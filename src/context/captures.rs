@@ -71,6 +71,8 @@ pub(crate) struct Member {
     pub(crate) context: u64,
     /// Whether the context's default stream would wait for it.
     pub(crate) blocking: bool,
+    /// Which of several values for this stream began or joined the capture: its address.
+    pub(crate) by: usize,
 }
 
 struct InProgress {
@@ -168,10 +170,37 @@ pub(crate) fn of_stream(stream: usize) -> Option<Which> {
     list().iter().find(|capture| capture.has(stream)).map(|capture| capture.which)
 }
 
+/// The address of the value that began or joined the capture that the stream is in.
+#[cold]
+pub(crate) fn by_which_value(stream: usize) -> Option<usize> {
+    let captures = list();
+    let mut members = captures.iter().flat_map(|capture| &capture.streams);
+    members.find(|member| member.stream == stream).map(|member| member.by)
+}
+
 /// The capture that the event was last recorded in.
 #[cold]
 pub(crate) fn of_event(event: usize) -> Option<Which> {
     list().iter().find(|capture| capture.events.contains(&event)).map(|capture| capture.which)
+}
+
+/// The event is about to be recorded in the stream: a thread that waits for it from now on may join the stream's capture.
+/// False if that was so before.
+#[cold]
+pub(crate) fn will_record(event: usize, stream: usize) -> bool {
+    let mut captures = list();
+    let capture = captures.iter_mut().find(|capture| capture.has(stream));
+    let Some(capture) = capture.filter(|capture| !capture.events.contains(&event)) else { return false };
+    capture.events.push(event);
+    true
+}
+
+/// The event was not recorded in the stream after all.
+#[cold]
+pub(crate) fn not_recorded(event: usize, stream: usize) {
+    let mut captures = list();
+    let own = captures.iter_mut().filter(|capture| capture.has(stream));
+    own.for_each(|capture| capture.events.retain(|other| *other != event));
 }
 
 /// The event was recorded in the stream.

@@ -215,21 +215,6 @@ impl<H: Copy + 'static> Resource<H> {
         }
     }
 
-    /// Like [`with`](Self::with), also if the context's owner is dropped; `None` if the driver no longer has the
-    /// context, or if the resource is spent.
-    pub(crate) fn with_retiring<R>(
-        &self,
-        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
-    ) -> Option<CudaResult<R>> {
-        if !self.is_good() {
-            return None;
-        }
-        // SAFETY: as in `with`; the driver still has the context.
-        let call = |driver: &Driver| f(driver, unsafe { Held::new(self.raw) });
-        let _lease = self.context.lease_to_dispose(LeaseOn::Retiring)?;
-        Some(driver().and_then(call))
-    }
-
     fn destroy_now(&self) -> CudaResult<()> {
         if !self.is_owned() {
             return Ok(());

@@ -26,7 +26,7 @@ mod wait;
 pub use interprocess::IpcEventHandle;
 
 use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
-use crate::driver::ffi::CUevent;
+use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::stream::Stream;
@@ -135,9 +135,7 @@ impl Event {
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
         stream.refuse_by_default("record an event in a legacy stream")?;
-        self.0.with_both(stream.inner(), Driver::event_record)?;
-        self.note_recorded(stream);
-        Ok(())
+        self.recording(stream, Driver::event_record)
     }
 
     /// Like [`record`](Self::record), with flags (CUDA 11.1 and later).
@@ -153,19 +151,18 @@ impl Event {
         }
         self.is_of_the_context_of(stream)?;
         stream.refuse_by_default("record an event in a legacy stream")?;
-        self.0.with_both(stream.inner(), |driver, event, stream| {
+        self.recording(stream, |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
-        })?;
-        self.note_recorded(stream);
-        Ok(())
+        })
     }
 
-    /// Notes in which capture the event was last recorded, if any.
     #[inline]
-    fn note_recorded(&self, stream: &Stream) {
-        if captures::any() {
-            captures::recorded(self.0.raw().addr(), stream.key());
-        }
+    fn recording(
+        &self,
+        stream: &Stream,
+        record: impl FnOnce(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        stream.recording(self.0.raw().addr(), || self.0.with_both(stream.inner(), record))
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {

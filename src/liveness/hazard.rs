@@ -5,9 +5,11 @@
 
 use super::participant::Participant;
 use super::record::Handle;
+use super::sync::pause;
 use super::thread::{PARTICIPANTS, Publication, publish};
 use crate::driver::Live;
 use crate::fence;
+use std::time::{Duration, Instant};
 
 impl Handle {
     /// Calls `f` with the driver's handle while no thread can destroy the context; `None`, without a call, if it is not
@@ -20,6 +22,10 @@ impl Handle {
         self.is_alive().then(|| f(unsafe { Live::new(self.raw()) }))
     }
 }
+
+/// Such a call is short, unless the driver waits in it: for work that another thread may have to let go on, which is that
+/// which wants to begin a capture.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Keeps captures from beginning in a stream, for a short call, until it is dropped.
 pub(crate) struct Uncaptured(#[expect(dead_code, reason = "it is there to be dropped")] Publication);
@@ -34,8 +40,17 @@ impl Uncaptured {
 }
 
 /// Waits until no thread makes a call in the stream that must not be captured, which all begin with a look at the list
-/// of captures.
-pub(crate) fn wait_for_uncaptured(stream: usize) {
+/// of captures. False if that took too long.
+pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
     fence::heavy();
-    PARTICIPANTS.wait_for_hazards(stream);
+    let start = Instant::now();
+    let mut looks = 0;
+    while PARTICIPANTS.has_hazard(stream) {
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        looks += 1;
+        pause(looks);
+    }
+    true
 }

@@ -141,6 +141,11 @@ impl Participants {
         }
     }
 
+    /// Whether any thread has a hazard on the record.
+    pub(super) fn has_hazard(&self, record: usize) -> bool {
+        self.all().flat_map(|one| &one.hazards).any(|cell| cell.load(Ordering::SeqCst) == record)
+    }
+
     /// Whether any thread has a lease on the record, for a caller that has just withdrawn one. Of two threads that do
     /// so at once, at least one sees that the other has withdrawn; since neither is a destroyer, both need a fence.
     pub(super) fn others_lease(&self, record: usize) -> bool {

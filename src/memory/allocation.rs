@@ -197,7 +197,8 @@ impl Allocation {
         let mut freed = self.free_now();
         if freed == Err(CudaError::StreamCaptureUnsupported) {
             // In the order of a stream that captures the free would go into the graph.
-            if self.home.as_ref().is_some_and(Home::wait_outside_captures) {
+            let (home, pin) = (self.home.as_ref(), self.pin.as_ref());
+            if home.zip(pin).is_some_and(|(home, pin)| home.wait_outside_captures(pin)) {
                 self.home = None;
                 freed = self.free_now();
             }

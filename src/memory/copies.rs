@@ -5,7 +5,7 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, relax, unbroken};
+use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, relax};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -176,16 +176,13 @@ impl<T> DeviceSpan<T> {
                 refuse_by_default(&self.context, "copy without a stream")?;
                 return self.context.inside(|driver| f(driver, None));
             };
-            home.refuse_in_capture("copy and wait for it")?;
-            refuse_unsafe("copy and wait for it")?;
-            return home.with(|driver, stream| {
-                let done = f(driver, Some(stream));
-                // A call that fails may have taken the work, and the host's memory belongs to the caller again in any case:
-                // also if another thread has begun a capture since it was asked, which forbids to wait.
-                let wait = || driver.stream_synchronize(stream);
-                let waited = unbroken(driver, &wait).or_else(|_| wait());
-                done.and(waited)
-            });
+            let what = "copy and wait for it";
+            refuse_unsafe(what)?;
+            let uncaptured = home.uncaptured(what)?;
+            let done = home.with(|driver, stream| f(driver, Some(stream)));
+            drop(uncaptured);
+            // Also if the call failed, because it may have taken the work.
+            return done.and(home.wait_for_own_work());
         };
         if !self.context.is_null() && self.context != *stream.context() {
             let (memory, stream) = (&self.context, stream.context());
@@ -255,8 +252,7 @@ impl<T> DeviceSpan<T> {
         match &self.home {
             Some(home) if !Arc::ptr_eq(home, stream.inner()) => {
                 let what = "use memory of another stream";
-                home.refuse_in_capture(what)?;
-                stream.refuse_in_capture(what)?;
+                let _uncaptured = (home.uncaptured(what)?, stream.inner().uncaptured(what)?);
                 home.before(stream.inner())
             }
             _ => Ok(()),
@@ -270,7 +266,7 @@ impl<T> DeviceSpan<T> {
             (Some(home), _) => {
                 home.refuse_in_capture("copy and wait for it")?;
                 refuse_unsafe("copy and wait for it")?;
-                home.with(Driver::stream_synchronize)
+                home.wait_for_own_work()
             }
             // An earlier copy to it without a stream may not be done yet.
             (None, _) => {

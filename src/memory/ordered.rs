@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::allocation::Allocation;
-use super::others::Others;
+use super::others::{Other, Others};
 use super::pool::MemoryPool;
 use crate::context::{Pin, refuse_unsafe, unbroken};
 use crate::error::{CudaError, CudaResult};
@@ -99,12 +99,15 @@ impl Home {
         self.stream.number().unwrap_or(0)
     }
 
-    /// Waits for the work of all these streams, up to the beginning of their captures for those that capture. Nothing
-    /// can use the memory afterwards: a capture does not run it, and custack captures no use of the memory. False if one
-    /// is in a capture of other code, which a wait would break.
-    pub(super) fn wait_outside_captures(&self) -> bool {
-        self.stream.wait_outside_capture()
-            && self.others.all().iter().all(|other| other.wait_outside_capture())
+    /// Waits for the work of all these streams, up to the beginning of their captures for those that capture; the pin is of
+    /// the home's context. Nothing can use the memory afterwards: a capture does not run it, and custack captures no use of
+    /// the memory. False if one cannot be waited for, because other code captures it.
+    pub(super) fn wait_outside_captures(&self, pin: &Pin) -> bool {
+        self.stream.wait_outside_capture(pin) && self.wait_for_others()
+    }
+
+    fn wait_for_others(&self) -> bool {
+        self.others.all().iter().all(|other| other.stream.wait_outside_capture(&other.pin))
     }
 
     /// Makes the other stream wait for the home's present work, and the free wait for the other stream's work.
@@ -115,11 +118,12 @@ impl Home {
         }
         must_be_home(other)?;
         // Made now, because that may fail when the memory is freed.
-        other.prepare()?;
+        let pin = other.prepare()?;
         let what = "use memory in a second stream";
-        let _uncaptured = (self.stream.uncaptured(what)?, other.uncaptured(what)?);
+        let uncaptured = (self.stream.uncaptured(what)?, other.uncaptured(what)?);
         self.stream.before(other)?;
-        self.others.add(other);
+        drop(uncaptured);
+        self.others.add(Other { stream: Arc::clone(other), pin });
         Ok(())
     }
 
@@ -154,27 +158,46 @@ impl Home {
     #[inline]
     pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
         let what = "free memory in the order of a stream";
-        let _uncaptured = match self.stream.uncaptured(what) {
+        let uncaptured = match self.stream.uncaptured(what) {
             Ok(uncaptured) => uncaptured,
             Err(error) => return Some(Err(error)),
         };
-        let free = |wait: &dyn Fn() -> CudaResult<()>| {
-            self.stream.with_pinned(pin, |driver, stream| {
-                wait()?;
-                // SAFETY: as the caller guarantees.
-                unbroken(driver, &|| unsafe { driver.mem_free_async(address, stream) })
-            })
-        };
+        // SAFETY: as the caller guarantees.
+        let free = || unsafe { self.free_here(address, pin) };
         if self.others.is_none() {
-            return free(&|| Ok(()));
+            return free();
         }
         let others = self.others.all();
-        match others.iter().map(|other| other.uncaptured(what)).collect::<CudaResult<Vec<_>>>() {
-            Ok(_uncaptured) => {
-                free(&|| others.iter().try_for_each(|other| other.before_at_last(&self.stream)))
-            }
+        let all_uncaptured =
+            others.iter().map(|other| other.stream.uncaptured(what)).collect::<CudaResult<Vec<_>>>();
+        let held_off = match all_uncaptured {
+            Ok(all) => (uncaptured, all),
+            Err(error) => return Some(Err(error)),
+        };
+        let order = |other: &Arc<Other>| other.stream.before_at_last(&other.pin, &self.stream, pin);
+        if others.iter().try_for_each(order).is_ok() {
+            return free();
+        }
+        // So this thread waits for them, which may take long: captures are not held off meanwhile.
+        drop(held_off);
+        if !self.wait_for_others() {
+            return Some(Err(CudaError::StreamCaptureUnsupported));
+        }
+        match self.stream.uncaptured(what) {
+            Ok(_uncaptured) => free(),
             Err(error) => Some(Err(error)),
         }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`free`](Self::free), and nothing in another stream uses the memory after the present work of the home.
+    #[inline]
+    unsafe fn free_here(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
+        self.stream.with_pinned(pin, |driver, stream| {
+            // SAFETY: as the caller guarantees.
+            unbroken(driver, &|| unsafe { driver.mem_free_async(address, stream) })
+        })
     }
 }
 

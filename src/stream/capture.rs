@@ -9,12 +9,15 @@ use crate::error::{CudaError, CudaResult, keep_note};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// The mode of a capture, or of a thread: which threads a capture forbids calls that cannot be captured (allocating,
 /// freeing, waiting, querying), and by which captures a thread is affected.
 ///
 /// A forbidden call fails and breaks the capture. If custack knows of the capture, it refuses the call before the
-/// driver is called, and the capture is not broken. Destructors are never affected.
+/// driver is called, and the capture is not broken. Destructors are never affected. A call or a destructor of another
+/// thread at the very moment when a `Global` capture begins may break it, and the capture returns that; what other modes
+/// forbid to no other thread does not.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -103,11 +106,26 @@ impl Stream {
             })?;
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();
-        Ok((Member { stream, context: self.context().id(), blocking }, pin))
+        let by = Arc::as_ptr(&self.inner).addr();
+        Ok((Member { stream, context: self.context().id(), blocking, by }, pin))
     }
 }
 
 impl Stream {
+    /// Records an event by `record`, and notes in which capture that was, if any: before, because another thread may wait
+    /// for the event as soon as it is recorded.
+    #[inline]
+    pub(crate) fn recording(&self, event: usize, record: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
+        let is_new = captures::any() && captures::will_record(event, self.key());
+        let recorded = record();
+        match recorded {
+            Ok(()) if captures::any() => captures::recorded(event, self.key()),
+            Err(_) if is_new => captures::not_recorded(event, self.key()),
+            _ => {}
+        }
+        recorded
+    }
+
     /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
     #[inline]
     pub(crate) fn waiting(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
@@ -138,16 +156,16 @@ impl Stream {
             return wait();
         }
         let waited = self.inner.will_capture(&beginning).and_then(|()| wait());
-        // A driver that fails may have made the stream part of the capture all the same.
-        if waited.is_err() && !self.captures_after_all() {
+        // A driver that fails may have made the stream part of the capture all the same, and one that succeeds may not:
+        // another thread may have recorded the event elsewhere meanwhile.
+        let joined = {
+            let _note = keep_note();
+            self.inner.with(Driver::stream_is_capturing).map_or(waited.is_ok(), |status| status != 0)
+        };
+        if !joined {
             captures::forget_stream(stream);
         }
         waited
-    }
-
-    fn captures_after_all(&self) -> bool {
-        let _note = keep_note();
-        matches!(self.inner.with(Driver::stream_is_capturing), Ok(1..))
     }
 }
 

@@ -62,10 +62,7 @@ impl Stream {
     /// and wait for more than they need.
     fn marked(&self) -> CudaResult<&Resource<CUevent>> {
         let mark = self.inner.mark()?;
-        mark.with_both(&self.inner, Driver::event_record)?;
-        if captures::any() {
-            captures::recorded(mark.raw().addr(), self.key());
-        }
+        self.recording(mark.raw().addr(), || mark.with_both(&self.inner, Driver::event_record))?;
         Ok(mark)
     }
 

@@ -4,9 +4,9 @@
 #![allow(unsafe_code)]
 
 use super::mark::destroy_mark;
-use crate::context::{Resource, captures, relax};
+use crate::context::{Pin, Resource, captures, relax, unbroken};
 use crate::driver::ffi::{CUevent, CUstream};
-use crate::driver::{Driver, driver};
+use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::{NUMBERS, Uncaptured, wait_for_uncaptured};
 use crate::report;
@@ -134,7 +134,11 @@ impl Shared {
     /// is dropped meanwhile has to wait for.
     #[inline]
     pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>) -> CudaResult<()> {
-        wait_for_uncaptured(self.stream.raw().addr());
+        if !wait_for_uncaptured(self.stream.raw().addr()) {
+            let what =
+                "to begin a capture: another thread copies, allocates or frees in the order of the stream";
+            return Err(CudaError::IllegalState.note(format_args!("{what}, and does not come to an end")));
+        }
         // Other streams' memory is used in this one only after the mark was made.
         if self.number.get().is_none() && self.mark.get().is_none() {
             return Ok(());
@@ -142,45 +146,69 @@ impl Shared {
         self.event(&self.before_capture)?.with_both(&self.stream, Driver::event_record)
     }
 
-    /// Waits for the stream's work, up to the beginning of its capture if it captures. False if it is in a capture of
-    /// other code, which a wait would break.
-    #[inline]
-    pub(crate) fn wait_outside_capture(&self) -> bool {
+    /// Waits for the stream's work, up to the beginning of its capture if it captures; the pin is of its context. False if
+    /// that cannot be waited for.
+    pub(crate) fn wait_outside_capture(&self, pin: &Pin) -> bool {
         let Ok(driver) = driver() else { return true };
         let _relaxed = relax(driver);
-        let waited = self.wait_for_event_or_stream();
+        let waited = self.wait_for_event_or_stream(pin);
         if let Err(error) = waited {
             report::debug(format_args!("waiting to free memory: {error}"));
         }
         waited != Err(CudaError::StreamCaptureUnsupported)
     }
 
-    fn wait_for_event_or_stream(&self) -> CudaResult<()> {
+    fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
         let beginning = self.beginning();
-        if !self.captures() {
-            match self.stream.with_retiring(Driver::stream_is_capturing) {
-                None => return Ok(()),
-                Some(Ok(0)) => {}
-                Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+        match captures::by_which_value(self.stream.raw().addr()) {
+            None => {
+                match self.stream.with_pinned(pin, Driver::stream_is_capturing) {
+                    None => return Ok(()),
+                    Some(Ok(0)) => {}
+                    // Other code began the capture, and waiting for the stream would break it.
+                    Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+                }
+                // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
+                let recorded = self
+                    .event(&self.before_capture)
+                    .and_then(|event| event.with_both(&self.stream, Driver::event_record));
+                if recorded.is_err() {
+                    // The owner of its context is gone, so no capture begins in it any more.
+                    drop(beginning);
+                    return self.stream.with_pinned(pin, Driver::stream_synchronize).unwrap_or(Ok(()));
+                }
             }
-            // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
-            let recorded = self
-                .event(&self.before_capture)
-                .and_then(|event| event.with_both(&self.stream, Driver::event_record));
-            if recorded.is_err() {
-                // The owner of its context is gone, so no capture begins in it any more.
-                return self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(()));
-            }
+            Some(by) if by == ptr::from_ref(self).addr() => {}
+            // It began in another value for this stream, which has recorded nothing here.
+            Some(_) => return Err(CudaError::StreamCaptureUnsupported),
         }
         let event = self.before_capture.get();
         drop(beginning);
-        event.and_then(|event| event.with_retiring(Driver::event_synchronize)).unwrap_or(Ok(()))
+        event.and_then(|event| event.with_pinned(pin, Driver::event_synchronize)).unwrap_or(Ok(()))
     }
 
-    /// Makes the event that others wait for.
+    /// Waits for work of this thread that is in the stream and in no capture. It is waited for even if the driver fails, as
+    /// host memory that it uses belongs to the caller again.
+    pub(crate) fn wait_for_own_work(&self) -> CudaResult<()> {
+        let wait = |driver: &Driver, stream: Held<'_, CUstream>| {
+            unbroken(driver, &|| driver.stream_synchronize(stream))
+        };
+        self.stream.with(wait).or_else(|_| {
+            if !self.captures() {
+                return self.stream.with(wait);
+            }
+            // Another thread has begun a capture since, which forbids to wait for the stream.
+            let driver = driver()?;
+            let _relaxed = relax(driver);
+            self.wait_for_event_or_stream(&self.stream.context().pin()?)
+        })
+    }
+
+    /// Makes the event that others wait for, and keeps the context at the driver.
     #[inline]
-    pub(crate) fn prepare(&self) -> CudaResult<()> {
-        self.mark().map(|_| ())
+    pub(crate) fn prepare(&self) -> CudaResult<Pin> {
+        self.mark()?;
+        self.stream.context().pin()
     }
 
     /// Makes the other stream wait for the present work of this one.
@@ -191,23 +219,17 @@ impl Shared {
         mark.with_both(&later.stream, |driver, mark, stream| driver.stream_wait_event(stream, mark, 0))
     }
 
-    /// Like [`before`](Self::before), but also after the contexts' owners were dropped. Work of a destroyed context is
-    /// done.
-    #[inline]
-    pub(crate) fn before_at_last(&self, later: &Shared) -> CudaResult<()> {
+    /// Like [`before`](Self::before), but also after the contexts' owners were dropped; the pins are of the contexts.
+    pub(crate) fn before_at_last(&self, pin: &Pin, later: &Shared, later_pin: &Pin) -> CudaResult<()> {
         let Some(mark) = self.mark.get() else { return Ok(()) };
-        let ordered = mark.with_retiring(|_, event| {
-            self.stream
-                .with_retiring(|driver, stream| driver.event_record(event, stream))
-                .unwrap_or(Ok(()))?;
+        let ordered = mark.with_pinned(pin, |driver, event| {
+            let recorded = self.stream.with_pinned(pin, |driver, stream| driver.event_record(event, stream));
+            recorded.unwrap_or(Ok(()))?;
             let waits =
-                later.stream.with_retiring(|driver, stream| driver.stream_wait_event(stream, event, 0));
+                later.stream.with_pinned(later_pin, |_, stream| driver.stream_wait_event(stream, event, 0));
             waits.unwrap_or(Ok(()))
         });
-        ordered.unwrap_or(Ok(())).or_else(|error| {
-            // So this thread waits for it.
-            self.stream.with_retiring(Driver::stream_synchronize).unwrap_or(Ok(())).map_err(|_| error)
-        })
+        ordered.unwrap_or(Ok(()))
     }
 
     /// Until the result is dropped no capture begins in the stream; refuses if it is capturing already. `what` is what

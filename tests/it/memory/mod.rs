@@ -5,6 +5,7 @@
 
 mod allocation;
 mod array;
+mod beside_captures;
 mod captured;
 mod copies;
 mod device_buffer;
