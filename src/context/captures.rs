@@ -88,6 +88,16 @@ struct InProgress {
     pins: Vec<Pin>,
 }
 
+/// Held while an event is recorded or waited for, or a capture ended, while captures are in progress. The driver crashes if
+/// one thread ends a capture while another records one of its events elsewhere (CUDA 13.0).
+static EVENTS: Mutex<()> = Mutex::new(());
+
+/// See [`EVENTS`]. It is held for driver calls that never wait.
+#[cold]
+pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
+    EVENTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn list() -> MutexGuard<'static, Vec<InProgress>> {
     LIST.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -116,7 +116,8 @@ impl Stream {
     /// for the event as soon as it is recorded.
     #[inline]
     pub(crate) fn recording(&self, event: usize, record: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        let is_new = captures::any() && captures::will_record(event, self.key());
+        let alone = captures::any().then(captures::one_at_a_time);
+        let is_new = alone.is_some() && captures::will_record(event, self.key());
         let recorded = record();
         match recorded {
             Ok(()) if captures::any() => captures::recorded(event, self.key()),
@@ -134,6 +135,10 @@ impl Stream {
 
     #[cold]
     fn waiting_in_captures(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
+        let wait = || {
+            let _alone = captures::one_at_a_time();
+            wait()
+        };
         let stream = self.key();
         self.refuse_by_default("wait for an event in a legacy stream")?;
         captures::refuse_merge(stream, event)?;
@@ -183,7 +188,9 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
 fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
     let at = stream.address();
     if let Some(lost) = captures::end_in(at) {
+        let alone = captures::one_at_a_time();
         let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
+        drop(alone);
         let which = lost.which;
         crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));
     }

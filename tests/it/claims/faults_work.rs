@@ -72,13 +72,14 @@ const ENDS: [&str; 5] = ["Destroy", "Free", "Unload", "Release", "Unregister"];
 
 /// Other functions whose error an operation need not return: they restore something, are tried once more, are called by
 /// destructors before they end something, or ask for what only makes a later check possible.
-const UNSEEN: [&str; 10] = [
+const UNSEEN: [&str; 11] = [
     "cuCtxPopCurrent_v2",
     "cuThreadExchangeStreamCaptureMode",
     "cuStreamEndCapture",
     "cuEventRecord,",
     "cuStreamWaitEvent",
     "cuStreamSynchronize",
+    "cuStreamIsCapturing",
     "cuCtxGetCurrent",
     "cuEventQuery",
     "cuFuncGetParamInfo",

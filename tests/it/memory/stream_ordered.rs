@@ -11,6 +11,8 @@ use custack::error::{CudaError, CudaResult};
 use custack::memory::*;
 use custack::sim;
 use custack::stream::{BorrowedStream, LegacyStream, Stream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 fn four_kib(stream: &Stream) -> CudaResult<DeviceBuffer<u8>> {
@@ -446,13 +448,16 @@ fn a_scope_of_another_stream_comes_after_the_order_of_the_memory() {
         let buffer = DeviceBuffer::from_slice_in(&[7u32; 4], &home).unwrap();
         let mut copy = unsafe { DeviceBuffer::<u32>::uninitialized_in(4, &home) }.unwrap();
         let held = hold(&home);
+        let opens = Arc::new(AtomicBool::new(false));
+        let opened = Arc::clone(&opens);
         let opener = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(30));
+            opens.store(true, Ordering::SeqCst);
             drop(held);
         });
         let ((), calls) = during(|| other.sync_scope(|scope| scope.copy_from(&mut *copy, &*buffer)).unwrap());
         assert!(calls.of("cuStreamWaitEvent") >= 1, "{calls}");
-        assert_eq!(home.is_done(), Ok(true));
+        assert!(opened.load(Ordering::SeqCst), "the work of the home has ended");
         other.sync_scope(|scope| scope.copy_to(&*copy, &mut host)).unwrap();
         assert_eq!(host, [7; 4]);
         opener.join().unwrap();
