@@ -88,11 +88,12 @@ struct InProgress {
     pins: Vec<Pin>,
 }
 
-/// Held while an event is recorded or waited for, or a capture ended, while captures are in progress. The driver crashes if
-/// one thread ends a capture while another records one of its events elsewhere (CUDA 13.0).
+/// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver knows,
+/// and while a capture is ended: an H200's driver crashed when one thread ended a capture and another recorded one of its
+/// events elsewhere (CUDA 13.0).
 static EVENTS: Mutex<()> = Mutex::new(());
 
-/// See [`EVENTS`]. It is held for driver calls that never wait.
+/// While the result exists, no other thread records an event, waits for one or ends a capture; see [`EVENTS`].
 #[cold]
 pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     EVENTS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -192,25 +193,6 @@ pub(crate) fn by_which_value(stream: usize) -> Option<usize> {
 #[cold]
 pub(crate) fn of_event(event: usize) -> Option<Which> {
     list().iter().find(|capture| capture.events.contains(&event)).map(|capture| capture.which)
-}
-
-/// The event is about to be recorded in the stream: a thread that waits for it from now on may join the stream's capture.
-/// False if that was so before.
-#[cold]
-pub(crate) fn will_record(event: usize, stream: usize) -> bool {
-    let mut captures = list();
-    let capture = captures.iter_mut().find(|capture| capture.has(stream));
-    let Some(capture) = capture.filter(|capture| !capture.events.contains(&event)) else { return false };
-    capture.events.push(event);
-    true
-}
-
-/// The event was not recorded in the stream after all.
-#[cold]
-pub(crate) fn not_recorded(event: usize, stream: usize) {
-    let mut captures = list();
-    let own = captures.iter_mut().filter(|capture| capture.has(stream));
-    own.for_each(|capture| capture.events.retain(|other| *other != event));
 }
 
 /// The event was recorded in the stream.

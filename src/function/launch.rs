@@ -215,7 +215,7 @@ impl Stream {
             let function = unsafe { Held::new(func.inner) };
             // SAFETY: as the caller guarantees.
             let launched = unsafe { driver.launch_kernel(function, func.label(), shape, stream, args) };
-            launched.map_err(|error| func.refused(driver, function, shape, error))
+            launched.map_err(|error| func.refused("to launch", driver, function, shape, error))
         });
         launched.map_err(|error| func.not_launched(error))
     }

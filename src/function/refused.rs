@@ -59,32 +59,10 @@ impl Function<'_> {
         }
     }
 
-    /// The error of a launch that the driver refused, with the reason if it can be found.
+    /// The error of a launch that the driver refused, or of a node for one, with the reason if it can be found. `asked` is
+    /// "to launch" or the like.
     #[cold]
-    pub(super) fn refused(
-        &self,
-        driver: &Driver,
-        function: Held<'_, CUfunction>,
-        shape: Shape,
-        error: CudaError,
-    ) -> CudaError {
-        self.refused_as("to launch", driver, function, shape, error)
-    }
-
-    /// The error of a node of a graph that the driver refused, as of a launch.
-    #[cfg(feature = "graph")]
-    #[cold]
-    pub(crate) fn refused_in_node(
-        &self,
-        driver: &Driver,
-        function: Held<'_, CUfunction>,
-        shape: Shape,
-        error: CudaError,
-    ) -> CudaError {
-        self.refused_as("to make a node launch", driver, function, shape, error)
-    }
-
-    fn refused_as(
+    pub(crate) fn refused(
         &self,
         asked: &str,
         driver: &Driver,

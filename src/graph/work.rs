@@ -256,5 +256,5 @@ pub(super) fn refused(
     let KernelParams { grid, block, shared_mem_bytes, .. } = params;
     let shape = Shape::plain([grid.x, grid.y, grid.z], [block.x, block.y, block.z], *shared_mem_bytes);
     // SAFETY: the function's module is borrowed or its library kept, and its context is pinned.
-    function.refused_in_node(driver, unsafe { Held::new(function.as_raw()) }, shape, error)
+    function.refused("to make a node launch", driver, unsafe { Held::new(function.as_raw()) }, shape, error)
 }

@@ -23,9 +23,8 @@ impl Handle {
     }
 }
 
-/// Such a call is short, unless the driver waits in it: for work that another thread may have to let go on, which is that
-/// which wants to begin a capture.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Such a call is short unless the driver waits in it, for work that may itself wait for the thread that begins a capture.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// Keeps captures from beginning in a stream, for a short call, until it is dropped.
 pub(crate) struct Uncaptured(#[expect(dead_code, reason = "it is there to be dropped")] Publication);
@@ -46,7 +45,7 @@ pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
     let start = Instant::now();
     let mut looks = 0;
     while PARTICIPANTS.has_hazard(stream) {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > LONGEST_WAIT {
             return false;
         }
         looks += 1;

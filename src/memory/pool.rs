@@ -13,8 +13,8 @@ use crate::liveness::retire;
 use crate::report;
 use std::ptr;
 
-/// A limit that the driver refuses, and one of which it never returns in a process without a context: an H200 did so from
-/// 2<sup>63</sup> on at the latest (CUDA 13.0).
+/// The driver refuses a limit of this size. A call with a limit of 2<sup>63</sup> never returns in a process without a
+/// context (an H200, CUDA 13.0).
 const TOO_LARGE: usize = 1 << 50;
 
 const RELEASE_THRESHOLD: u32 = 4;

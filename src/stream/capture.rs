@@ -112,19 +112,15 @@ impl Stream {
 }
 
 impl Stream {
-    /// Records an event by `record`, and notes in which capture that was, if any: before, because another thread may wait
-    /// for the event as soon as it is recorded.
+    /// Records an event by `record`, and notes in which capture that was, if any.
     #[inline]
     pub(crate) fn recording(&self, event: usize, record: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        let alone = captures::any().then(captures::one_at_a_time);
-        let is_new = alone.is_some() && captures::will_record(event, self.key());
-        let recorded = record();
-        match recorded {
-            Ok(()) if captures::any() => captures::recorded(event, self.key()),
-            Err(_) if is_new => captures::not_recorded(event, self.key()),
-            _ => {}
+        let _alone = captures::any().then(captures::one_at_a_time);
+        record()?;
+        if captures::any() {
+            captures::recorded(event, self.key());
         }
-        recorded
+        Ok(())
     }
 
     /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
@@ -135,12 +131,11 @@ impl Stream {
 
     #[cold]
     fn waiting_in_captures(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        let wait = || {
-            let _alone = captures::one_at_a_time();
-            wait()
-        };
         let stream = self.key();
         self.refuse_by_default("wait for an event in a legacy stream")?;
+        // Dropped after the locks, because that may destroy the context.
+        let _unused: Pin;
+        let _alone = captures::one_at_a_time();
         captures::refuse_merge(stream, event)?;
         if captures::of_event(event).is_none() || captures::of_stream(stream).is_some() {
             return wait();
@@ -152,17 +147,16 @@ impl Stream {
         };
         let beginning = self.inner.beginning();
         if captures::of_stream(stream).is_some() {
+            _unused = pin;
             return wait();
         }
         if let Err(pin) = captures::joins(member, event, pin) {
-            // Dropping the pin may destroy its context.
-            drop(beginning);
-            drop(pin);
+            _unused = pin;
             return wait();
         }
         let waited = self.inner.will_capture(&beginning).and_then(|()| wait());
-        // A driver that fails may have made the stream part of the capture all the same, and one that succeeds may not:
-        // another thread may have recorded the event elsewhere meanwhile.
+        // A driver that fails may have made the stream part of the capture all the same, and one that succeeds may not: a
+        // thread that knew of no capture may have recorded the event elsewhere meanwhile.
         let joined = {
             let _note = keep_note();
             self.inner.with(Driver::stream_is_capturing).map_or(waited.is_ok(), |status| status != 0)
