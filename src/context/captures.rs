@@ -10,19 +10,26 @@
 //! are waited for.
 
 use super::destroy::Pin;
+use super::in_call::key_of_default_stream;
 use crate::error::{CudaError, CudaResult};
+use crate::liveness::wait_for_calls;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// On cache lines of its own, because every call that a capture might forbid reads it.
+/// On cache lines of their own, because every call that a capture might forbid reads them.
 #[repr(align(128))]
-struct OwnLine(AtomicUsize);
+struct Numbers {
+    in_progress: AtomicUsize,
+    /// Those of them that are being ended.
+    ending: AtomicUsize,
+}
 
-static IN_PROGRESS: OwnLine = OwnLine(AtomicUsize::new(0));
+static NUMBERS: Numbers = Numbers { in_progress: AtomicUsize::new(0), ending: AtomicUsize::new(0) };
 static LIST: Mutex<Vec<InProgress>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -84,16 +91,19 @@ struct InProgress {
     streams: Vec<Member>,
     /// The events that were last recorded in one of these streams.
     events: Vec<usize>,
+    /// The keys of all streams and events that ever were part of it, and of the default streams of its contexts.
+    parts: BTreeSet<usize>,
     /// The contexts of the streams, and so of the graph's nodes.
     pins: Vec<Pin>,
+    /// The thread that is ending it.
+    ended_by: Option<u64>,
 }
 
-/// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver knows,
-/// and while a capture is ended: an H200's driver crashed when one thread ended a capture and another recorded one of its
-/// events elsewhere (CUDA 13.0).
+/// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver
+/// knows.
 static EVENTS: Mutex<()> = Mutex::new(());
 
-/// While the result exists, no other thread records an event, waits for one or ends a capture; see [`EVENTS`].
+/// While the result exists, no other thread that knows of a capture records an event or waits for one.
 #[cold]
 pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     EVENTS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,10 +116,35 @@ fn list() -> MutexGuard<'static, Vec<InProgress>> {
 /// Whether any capture that custack knows of is in progress.
 #[inline]
 pub(crate) fn any() -> bool {
-    IN_PROGRESS.0.load(Ordering::Relaxed) != 0
+    NUMBERS.in_progress.load(Ordering::Relaxed) != 0
+}
+
+/// Whether any capture is being ended.
+#[inline]
+pub(crate) fn ending() -> bool {
+    NUMBERS.ending.load(Ordering::Relaxed) != 0
+}
+
+/// Whether another thread is ending a capture that one of these streams and events is part of.
+#[cold]
+pub(super) fn is_ending_elsewhere(keys: [usize; 2]) -> bool {
+    let here = this_thread();
+    let elsewhere = |capture: &&InProgress| capture.ended_by.is_some_and(|thread| thread != here);
+    list().iter().filter(elsewhere).any(|capture| keys.iter().any(|key| capture.has_part(*key)))
 }
 
 impl InProgress {
+    fn add(&mut self, member: Member, pin: Pin) {
+        self.parts.extend([member.stream, key_of_default_stream(member.context)]);
+        self.streams.push(member);
+        self.pins.push(pin);
+    }
+
+    /// Also true of the default stream of a context that is not known.
+    fn has_part(&self, key: usize) -> bool {
+        self.parts.contains(&key) || key == key_of_default_stream(0)
+    }
+
     fn has(&self, stream: usize) -> bool {
         self.streams.iter().any(|member| member.stream == stream)
     }
@@ -120,14 +155,25 @@ pub(crate) fn begins(member: Member, pin: Pin, forbids: Forbids, since: &'static
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let which = Which { stream: member.stream, context: member.context, since };
-    let (streams, pins, thread) = (vec![member], vec![pin], this_thread());
-    list().push(InProgress { number, which, forbids, thread, streams, events: Vec::new(), pins });
-    IN_PROGRESS.0.fetch_add(1, Ordering::SeqCst);
+    let mut capture = InProgress {
+        number,
+        which,
+        forbids,
+        thread: this_thread(),
+        streams: Vec::new(),
+        events: Vec::new(),
+        parts: BTreeSet::new(),
+        pins: Vec::new(),
+        ended_by: None,
+    };
+    capture.add(member, pin);
+    list().push(capture);
+    NUMBERS.in_progress.fetch_add(1, Ordering::SeqCst);
     number
 }
 
-/// A capture that is about to end. It is in the list until this is dropped, because what is submitted to its streams
-/// before the driver has ended it would become part of it.
+/// A capture that is about to end: until this is dropped, other threads make no calls on its streams and events. It is in
+/// the list until then, because what is submitted to its streams before the driver has ended it would become part of it.
 pub(crate) struct Ending {
     number: u64,
     pub(crate) which: Which,
@@ -145,9 +191,16 @@ pub(crate) fn end_in(stream: usize) -> Option<Ending> {
 }
 
 fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
-    let mut captures = list();
-    let capture = captures.iter_mut().find(|capture| is_it(capture) && !capture.pins.is_empty())?;
-    Some(Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) })
+    let ending = {
+        let mut captures = list();
+        let capture = captures.iter_mut().find(|capture| is_it(capture) && capture.ended_by.is_none())?;
+        capture.ended_by = Some(this_thread());
+        NUMBERS.ending.fetch_add(1, Ordering::SeqCst);
+        Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) }
+    };
+    let has_part = |capture: &InProgress, key| capture.number == ending.number && capture.has_part(key);
+    wait_for_calls(|key| list().iter().any(|capture| has_part(capture, key)));
+    Some(ending)
 }
 
 impl Ending {
@@ -171,8 +224,12 @@ impl Drop for Ending {
 pub(crate) fn remove(number: u64) -> Vec<Pin> {
     let mut captures = list();
     let Some(at) = captures.iter().position(|capture| capture.number == number) else { return Vec::new() };
-    IN_PROGRESS.0.fetch_sub(1, Ordering::SeqCst);
-    captures.swap_remove(at).pins
+    NUMBERS.in_progress.fetch_sub(1, Ordering::SeqCst);
+    let capture = captures.swap_remove(at);
+    if capture.ended_by.is_some() {
+        NUMBERS.ending.fetch_sub(1, Ordering::SeqCst);
+    }
+    capture.pins
 }
 
 /// The capture that the stream is in.
@@ -195,14 +252,19 @@ pub(crate) fn of_event(event: usize) -> Option<Which> {
     list().iter().find(|capture| capture.events.contains(&event)).map(|capture| capture.which)
 }
 
-/// The event was recorded in the stream.
+/// The event was recorded in the stream, and not earlier in time than in any other.
 #[cold]
 pub(crate) fn recorded(event: usize, stream: usize) {
-    for capture in list().iter_mut() {
-        capture.events.retain(|other| *other != event);
-        if capture.has(stream) {
-            capture.events.push(event);
-        }
+    forget_event(event);
+    recorded_unnoticed(event, stream);
+}
+
+/// The event was recorded in the stream by a thread that knew of no capture.
+#[cold]
+pub(crate) fn recorded_unnoticed(event: usize, stream: usize) {
+    if let Some(capture) = list().iter_mut().find(|capture| capture.has(stream)) {
+        capture.parts.insert(event);
+        capture.events.push(event);
     }
 }
 
@@ -214,8 +276,7 @@ pub(crate) fn joins(member: Member, event: usize, pin: Pin) -> Result<(), Pin> {
     let Some(capture) = captures.iter_mut().find(|capture| capture.events.contains(&event)) else {
         return Err(pin);
     };
-    capture.streams.push(member);
-    capture.pins.push(pin);
+    capture.add(member, pin);
     Ok(())
 }
 

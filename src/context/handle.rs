@@ -213,7 +213,7 @@ impl UnownedContext {
     #[doc(alias("cuCtxSynchronize", "cuCtxSynchronize_v2"))]
     pub fn synchronize(&self) -> CudaResult<()> {
         self.usable()?;
-        refuse_in_context(self.id(), "wait for a context")?;
+        let _call = refuse_in_context(self, "wait for a context")?;
         self.inside(Driver::ctx_synchronize)
     }
 }

@@ -70,6 +70,7 @@ mod peer;
 mod access;
 pub(crate) mod captures;
 mod destroy;
+pub(crate) mod in_call;
 mod owned;
 mod primary;
 mod relaxed;

@@ -7,6 +7,7 @@
 
 use super::captures::{self, Forbids, Which};
 use super::handle::UnownedContext;
+use super::in_call::{InCall, enter_context};
 use crate::driver::{Driver, RELAXED, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::report;
@@ -83,35 +84,48 @@ fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
     Err(refused(what, which, whose))
 }
 
-/// Refuses to wait for a context while one of its streams captures.
+/// Refuses to wait for a context while one of its streams captures; the result is held during the call.
 #[inline]
-pub(crate) fn refuse_in_context(context: u64, what: &'static str) -> CudaResult<()> {
-    if captures::any() { refuse_if_captured(context, what) } else { Ok(()) }
-}
-
-#[cold]
-fn refuse_if_captured(context: u64, what: &'static str) -> CudaResult<()> {
-    captures::of_context(context, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
+pub(crate) fn refuse_in_context(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
+    let call = enter_context(context)?;
+    if captures::any() {
+        refuse_if_captured(context, what)?;
+    }
+    Ok(call)
 }
 
 /// Like [`refuse_in_context`], for the current context.
 #[inline]
-pub(crate) fn refuse_in_current(what: &'static str) -> CudaResult<()> {
-    if captures::any() { refuse_if_captured(UnownedContext::of_this_thread()?.id(), what) } else { Ok(()) }
+pub(crate) fn refuse_in_current(what: &'static str) -> CudaResult<InCall> {
+    refuse_in_context(&UnownedContext::none(), what)
 }
 
-/// Refuses work in a context's default stream while a stream is capturing that it would wait for.
+#[cold]
+fn refuse_if_captured(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
+    captures::of_context(id(context)?, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
+}
+
+/// Refuses work in a context's default stream while a stream is capturing that it would wait for; the result is held during
+/// the call.
 #[inline]
-pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
-    if captures::any() { refuse_if_implicit(context, what) } else { Ok(()) }
+pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
+    let call = enter_context(context)?;
+    if captures::any() {
+        refuse_if_implicit(context, what)?;
+    }
+    Ok(call)
 }
 
 #[cold]
 fn refuse_if_implicit(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
-    let context = if context.is_null() { UnownedContext::of_this_thread()?.id() } else { context.id() };
-    let Some(which) = captures::of_context(context, true) else { return Ok(()) };
+    let Some(which) = captures::of_context(id(context)?, true) else { return Ok(()) };
     Err(CudaError::StreamCaptureImplicit
         .note(format_args!("to {what}, which would wait for all blocking streams: {which}")))
+}
+
+/// The number of this context, or of the current one if it is null.
+fn id(context: &UnownedContext) -> CudaResult<u64> {
+    if context.is_null() { Ok(UnownedContext::of_this_thread()?.id()) } else { Ok(context.id()) }
 }
 
 #[cold]

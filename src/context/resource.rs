@@ -7,6 +7,7 @@ use super::access::Access;
 use super::captures::this_thread;
 use super::destroy::Pin;
 use super::handle::UnownedContext;
+use super::in_call::{Capturable, InCall, enter};
 use super::relaxed::unbroken;
 use crate::driver::{Driver, Held, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
@@ -28,7 +29,7 @@ pub(crate) fn must_retire() -> bool {
 /// A handle and its context. The handle comes first: existing programs read it there.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Resource<H: Copy + 'static> {
+pub(crate) struct Resource<H: Capturable> {
     pub(super) raw: H,
     pub(super) context: UnownedContext,
     destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
@@ -50,11 +51,11 @@ pub(super) enum State {
 }
 
 // SAFETY: the driver's functions may be called on any thread, with handles made on any thread.
-unsafe impl<H: Copy> Send for Resource<H> {}
+unsafe impl<H: Capturable> Send for Resource<H> {}
 // SAFETY: as above; they may also be called concurrently.
-unsafe impl<H: Copy> Sync for Resource<H> {}
+unsafe impl<H: Capturable> Sync for Resource<H> {}
 
-impl<H: Copy + 'static> Resource<H> {
+impl<H: Capturable> Resource<H> {
     /// # Safety
     ///
     /// The handle is valid and belongs to this context, nothing else will destroy it, and `destroy` destroys it.
@@ -115,9 +116,16 @@ impl<H: Copy + 'static> Resource<H> {
     /// handle.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
-        let access = self.access()?;
+        let driver = driver()?;
+        let (_lease, _access);
+        if self.is_good() {
+            _lease = self.context.lease()?;
+        } else {
+            _access = self.access_current()?;
+        }
+        let _call = self.enter()?;
         // SAFETY: this value owns the handle, and its context is not destroyed meanwhile.
-        f(access.driver, unsafe { Held::new(self.raw) })
+        f(driver, unsafe { Held::new(self.raw) })
     }
 
     #[inline]
@@ -129,6 +137,17 @@ impl<H: Copy + 'static> Resource<H> {
     fn access_current(&self) -> CudaResult<Access<'_>> {
         self.usable()?;
         self.context.go_inside()
+    }
+
+    /// A call on it, with the handle; see [`in_call`](super::in_call).
+    #[inline]
+    fn enter(&self) -> CudaResult<InCall> {
+        enter([self.key(), 0])
+    }
+
+    #[inline]
+    fn key(&self) -> usize {
+        self.raw.key(&self.context)
     }
 
     #[inline]
@@ -155,16 +174,21 @@ impl<H: Copy + 'static> Resource<H> {
 
     /// Like [`with`](Self::with), with a second handle, and under one lease if both belong to one context.
     #[inline]
-    pub(crate) fn with_both<O: Copy + 'static, R>(
+    pub(crate) fn with_both<O: Capturable, R>(
         &self,
         other: &Resource<O>,
         f: impl FnOnce(&Driver, Held<'_, H>, Held<'_, O>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        let own = self.access()?;
-        let one_lease = self.context == other.context && other.is_good();
-        let _other = if one_lease { None } else { Some(other.access()?) };
+        let driver = driver()?;
+        let (_lease, _own, _other);
+        if self.is_good() && other.is_good() && self.context == other.context {
+            _lease = self.context.lease()?;
+        } else {
+            (_own, _other) = (self.access()?, other.access()?);
+        }
+        let _call = enter([self.key(), other.key()])?;
         // SAFETY: as in `with`, for both.
-        unsafe { f(own.driver, Held::new(self.raw), Held::new(other.raw)) }
+        unsafe { f(driver, Held::new(self.raw), Held::new(other.raw)) }
     }
 
     /// Like [`with`](Self::with), with the context current.
@@ -173,6 +197,7 @@ impl<H: Copy + 'static> Resource<H> {
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<R> {
         let access = self.access_current()?;
+        let _call = self.enter()?;
         // SAFETY: as in `with`.
         f(access.driver, unsafe { Held::new(self.raw) })
     }
@@ -183,6 +208,7 @@ impl<H: Copy + 'static> Resource<H> {
         &self,
         allocate: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<(R, Pin)> {
+        let _call = self.enter()?;
         // SAFETY: as in `with`.
         self.context.pinned(|driver| allocate(driver, unsafe { Held::new(self.raw) }))
     }
@@ -203,8 +229,11 @@ impl<H: Copy + 'static> Resource<H> {
         _pin: &Pin,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
-        // SAFETY: as in `with`; the pin keeps the context at the driver.
-        let call = |driver: &Driver| f(driver, unsafe { Held::new(self.raw) });
+        let call = |driver: &Driver| {
+            let _call = self.enter()?;
+            // SAFETY: as in `with`; the pin keeps the context at the driver.
+            f(driver, unsafe { Held::new(self.raw) })
+        };
         match self.state {
             State::Spent => None,
             State::Implicit(_) => self.context.dispose(call),
@@ -221,6 +250,7 @@ impl<H: Copy + 'static> Resource<H> {
         }
         let driver = driver()?;
         let Some(_lease) = self.context.lease_to_dispose(LeaseOn::Retiring) else { return Ok(()) };
+        let _call = self.enter()?;
         // SAFETY: as in `with`; the driver finds the context by the handle.
         let destroyed = unbroken(driver, &|| (self.destroy)(driver, unsafe { Held::new(self.raw) }));
         destroyed.or_else(|error| if is_gone(error) { Ok(()) } else { Err(error) })
@@ -273,7 +303,7 @@ fn spent() -> CudaError {
         .note(format_args!("to use it after an attempt to destroy it failed and may have taken effect"))
 }
 
-impl<H: Copy + 'static> Drop for Resource<H> {
+impl<H: Capturable> Drop for Resource<H> {
     fn drop(&mut self) {
         if !self.is_owned() {
             return;

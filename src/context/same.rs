@@ -1,8 +1,9 @@
 //! When two values stand for one resource of the driver.
 
+use super::in_call::Capturable;
 use super::resource::{Resource, State};
 
-impl<H: Copy + PartialEq + 'static> Resource<H> {
+impl<H: Capturable + PartialEq> Resource<H> {
     /// Whether both are the same resource, whoever owns it. The context is compared too, because the driver gives the
     /// raw handles of a destroyed context to later resources, and default streams have the same ones in every context.
     pub(crate) fn is_same(&self, other: &Resource<H>) -> bool {

@@ -160,9 +160,9 @@ impl Event {
     fn recording(
         &self,
         stream: &Stream,
-        record: impl FnOnce(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+        record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        stream.recording(self.0.raw().addr(), || self.0.with_both(stream.inner(), record))
+        stream.recording(&self.0, record)
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {

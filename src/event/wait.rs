@@ -20,12 +20,8 @@ impl Stream {
         if flags.contains(StreamWaitEventFlags::EXTERNAL) {
             return Err(refuse_external("wait"));
         }
-        let event = event.borrow();
-        let wait = || {
-            event.0.with_both(self.inner(), |driver, event, stream| {
-                driver.stream_wait_event(stream, event, flags.bits())
-            })
-        };
-        self.waiting(event.as_raw().addr(), wait)
+        self.waiting(event.borrow().inner(), |driver, event, stream| {
+            driver.stream_wait_event(stream, event, flags.bits())
+        })
     }
 }

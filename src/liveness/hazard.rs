@@ -1,14 +1,16 @@
-//! Hazards: protection for short calls on a context's handle, and for short calls that a stream must not capture.
+//! Hazards: protection for short calls on a context's handle, and for short calls that a stream must not capture. Calls:
+//! protection for driver calls on streams and events, at which the end of a capture would crash the driver.
 
 // Vouches for a handle while a hazard is published.
 #![allow(unsafe_code)]
 
-use super::participant::Participant;
+use super::participant::{Participant, Parts};
 use super::record::Handle;
 use super::sync::pause;
-use super::thread::{PARTICIPANTS, Publication, publish};
+use super::thread::{PARTICIPANTS, Publication, own, publish};
 use crate::driver::Live;
 use crate::fence;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 impl Handle {
@@ -26,8 +28,13 @@ impl Handle {
 /// Such a call is short unless the driver waits in it, for work that may itself wait for the thread that begins a capture.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
+/// A call that takes longer is blocked, and has looked at its stream before. That takes less than a microsecond.
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
+
 /// Keeps captures from beginning in a stream, for a short call, until it is dropped.
-pub(crate) struct Uncaptured(#[expect(dead_code, reason = "it is there to be dropped")] Publication);
+pub(crate) struct Uncaptured(
+    #[expect(dead_code, reason = "it is there to be dropped")] Publication<AtomicUsize>,
+);
 
 impl Uncaptured {
     /// The stream is known by the address of its handle. The caller checks afterwards whether it is capturing, and so
@@ -39,13 +46,41 @@ impl Uncaptured {
 }
 
 /// Waits until no thread makes a call in the stream that must not be captured, which all begin with a look at the list
-/// of captures. False if that took too long.
+/// of captures. False if that took too long. Also waits for [other calls](wait_for_calls) on it.
 pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
+    wait_for_calls(|key| key == stream);
+    wait_while(LONGEST_WAIT, || PARTICIPANTS.has_hazard(stream))
+}
+
+/// A driver call on a stream or an event, or on both, until it is dropped.
+pub(crate) struct Call(#[expect(dead_code, reason = "it is there to be dropped")] Publication<Parts>);
+
+impl Call {
+    /// The caller checks afterwards whether a capture is being ended that has one of them; see [`wait_for_calls`]. The
+    /// first is not 0; the second may be, for none.
+    #[inline]
+    pub(crate) fn publish(parts: [usize; 2]) -> Option<Call> {
+        publish(Participant::call, parts).map(Call)
+    }
+}
+
+/// Waits until no other thread makes a call on one of these streams and events, or until such a call is blocked. The
+/// caller has said before what it is about to do, and calls begin with a look at that.
+pub(crate) fn wait_for_calls(is_part: impl Fn(usize) -> bool) {
     fence::heavy();
+    wait_while(LONGEST_LOOK, || PARTICIPANTS.has_call(own(), &is_part));
+}
+
+/// Waits until `is_so` is false. False if that took too long.
+pub(crate) fn wait_shortly_while(is_so: impl Fn() -> bool) -> bool {
+    wait_while(LONGEST_WAIT, is_so)
+}
+
+fn wait_while(at_most: Duration, is_so: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     let mut looks = 0;
-    while PARTICIPANTS.has_hazard(stream) {
-        if start.elapsed() > LONGEST_WAIT {
+    while is_so() {
+        if start.elapsed() > at_most {
             return false;
         }
         looks += 1;

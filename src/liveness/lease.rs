@@ -12,6 +12,7 @@ use super::thread::{PARTICIPANTS, Publication, publish};
 use crate::driver::Live;
 use crate::driver::ffi::CUcontext;
 use crate::fence;
+use std::sync::atomic::AtomicUsize;
 
 /// Which contexts to grant a lease on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(crate) enum LeaseOn {
 pub(crate) struct Lease {
     raw: CUcontext,
     // Dropped in this order.
-    _published: Publication,
+    _published: Publication<AtomicUsize>,
     _after: AfterLease,
 }
 

@@ -35,6 +35,10 @@
 //! a thread that does so publishes the stream's handle, then checks that the stream is not capturing; a thread that
 //! begins a capture lists it, then waits until the handle is withdrawn.
 //!
+//! The driver crashes if a thread ends a capture while another begins a call on one of its streams or events. So threads
+//! publish the stream and the event of each call, beside the lease, then check that no capture of them is being ended; a
+//! thread that ends one says so, then waits until they are withdrawn (`src/context/in_call.rs`).
+//!
 //! A function that a stream was asked to call, and never will because its context is in error, is dropped when the
 //! context is destroyed ([`promised`]).
 //!
@@ -70,7 +74,7 @@ mod sync {
 }
 
 pub(crate) use destroy::{Claimed, Hold};
-pub(crate) use hazard::{Uncaptured, wait_for_uncaptured};
+pub(crate) use hazard::{Call, Uncaptured, wait_for_calls, wait_for_uncaptured, wait_shortly_while};
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
 pub(crate) use record::{Handle, NUMBERS, deaths};

@@ -8,6 +8,9 @@
 //! that may block; a destroyer that finds one gives up, and the thread that withdraws the lease checks, after another
 //! fence, whether it has to destroy the context.
 //!
+//! A *call* is published for the stream and the event that a driver call is about to use, for a thread that ends a capture
+//! ([`hazard`](super::hazard) says why).
+//!
 //! Participants are allocated on demand, never freed, and reused by later threads, so there are as many as there ever
 //! were threads at once, without a limit. A participant is in the list before anything is published in it.
 //!
@@ -21,11 +24,17 @@ use super::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence, pause, pu
 /// Most calls use one context; recording an event in a stream and enabling peer access use two.
 const HAZARDS: usize = 2;
 const LEASES: usize = 6;
+/// A call within a call is one that a subscriber of reports makes.
+const CALLS: usize = 2;
+
+/// The streams and events of a call. The first is not 0 while it is published.
+pub(super) type Parts = [AtomicUsize; 2];
 
 #[repr(align(128))]
 pub(super) struct Participant {
     hazards: [AtomicUsize; HAZARDS],
     leases: [AtomicUsize; LEASES],
+    calls: [Parts; CALLS],
     /// Whether a thread has it.
     in_use: AtomicBool,
     next: AtomicPtr<Participant>,
@@ -36,6 +45,7 @@ impl Participant {
         Participant {
             hazards: Default::default(),
             leases: Default::default(),
+            calls: Default::default(),
             in_use: AtomicBool::new(true),
             next: AtomicPtr::new(std::ptr::null_mut()),
         }
@@ -51,6 +61,12 @@ impl Participant {
     #[inline]
     pub(super) fn lease(&self) -> Option<&AtomicUsize> {
         first_free(&self.leases)
+    }
+
+    /// Free cells for a call; `None` if all are in use.
+    #[inline]
+    pub(super) fn call(&self) -> Option<&Parts> {
+        self.calls.iter().find(|[first, _]| first.load(Ordering::Relaxed) == 0)
     }
 
     /// Returns it for another thread to use.
@@ -70,21 +86,61 @@ fn another_free(cells: &[AtomicUsize]) -> Option<&AtomicUsize> {
     cells.iter().find(|cell| cell.load(Ordering::Relaxed) == 0)
 }
 
-/// Keeps a record published while it exists, also during a panic.
-pub(super) struct Published<'a>(&'a AtomicUsize);
+/// Where something is published.
+pub(super) trait Publishes {
+    type What: Copy;
 
-impl<'a> Published<'a> {
+    /// Publishes before the thread's later reads.
+    fn publish(&self, what: Self::What);
+
+    fn withdraw(&self);
+}
+
+impl Publishes for AtomicUsize {
+    type What = usize;
+
     #[inline]
-    pub(super) fn new(cell: &'a AtomicUsize, what: usize) -> Published<'a> {
-        publish(cell, what);
+    fn publish(&self, what: usize) {
+        publish(self, what);
+    }
+
+    #[inline]
+    fn withdraw(&self) {
+        self.store(0, Ordering::Release);
+    }
+}
+
+impl Publishes for Parts {
+    type What = [usize; 2];
+
+    #[inline]
+    fn publish(&self, [first, second]: [usize; 2]) {
+        self[1].store(second, Ordering::Relaxed);
+        publish(&self[0], first);
+    }
+
+    #[inline]
+    fn withdraw(&self) {
+        self[1].store(0, Ordering::Release);
+        self[0].store(0, Ordering::Release);
+    }
+}
+
+/// Keeps something published while it exists, also during a panic.
+pub(super) struct Published<'a, C: Publishes>(&'a C);
+
+impl<'a, C: Publishes> Published<'a, C> {
+    #[inline]
+    pub(super) fn new(cell: &'a C, what: C::What) -> Published<'a, C> {
+        cell.publish(what);
         Published(cell)
     }
 }
 
-impl Drop for Published<'_> {
+impl<C: Publishes> Drop for Published<'_, C> {
     #[inline]
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
+        self.0.withdraw();
     }
 }
 
@@ -144,6 +200,13 @@ impl Participants {
     /// Whether any thread has a hazard on the record.
     pub(super) fn has_hazard(&self, record: usize) -> bool {
         self.all().flat_map(|one| &one.hazards).any(|cell| cell.load(Ordering::SeqCst) == record)
+    }
+
+    /// Whether a participant other than `own` makes a call on one of the streams and events for which `is_part` is true.
+    pub(super) fn has_call(&self, own: Option<&Participant>, is_part: impl Fn(usize) -> bool) -> bool {
+        let others = self.all().filter(|one| !own.is_some_and(|own| std::ptr::eq(*one, own)));
+        let cells = others.flat_map(|one| one.calls.iter().flatten());
+        cells.map(|cell| cell.load(Ordering::SeqCst)).any(|what| what != 0 && is_part(what))
     }
 
     /// Whether any thread has a lease on the record, for a caller that has just withdrawn one. Of two threads that do

@@ -1,10 +1,10 @@
 //! The calling thread's [`Participant`], which it keeps for its lifetime.
 
-use super::participant::{Participant, Participants, Published};
+use super::participant::{Participant, Participants, Published, Publishes};
 use crate::fence;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize};
+use std::sync::atomic::AtomicPtr;
 
 pub(super) static PARTICIPANTS: Participants = Participants::of(AtomicPtr::new(ptr::null_mut()));
 
@@ -30,19 +30,24 @@ pub(crate) fn is_ending() -> bool {
     SENTINEL.try_with(|_| ()).is_err()
 }
 
+/// The participant that this thread has kept.
+pub(super) fn own() -> Option<&'static Participant> {
+    MINE.get()
+}
+
 /// What this thread publishes in one of its cells, until it is dropped.
-pub(super) struct Publication {
+pub(super) struct Publication<C: Publishes + 'static> {
     // Dropped in this order: a participant is given up when nothing is published in it.
-    _published: Published<'static>,
+    _published: Published<'static, C>,
     _temporary: Option<Temporary>,
 }
 
 /// Publishes `what` in a cell that `free_cell` finds.
 #[inline]
-pub(super) fn publish(
-    free_cell: fn(&'static Participant) -> Option<&'static AtomicUsize>,
-    what: usize,
-) -> Option<Publication> {
+pub(super) fn publish<C: Publishes>(
+    free_cell: fn(&'static Participant) -> Option<&'static C>,
+    what: C::What,
+) -> Option<Publication<C>> {
     match MINE.get().and_then(free_cell) {
         Some(cell) => Some(Publication { _published: Published::new(cell, what), _temporary: None }),
         None => publish_elsewhere(free_cell, what),
@@ -52,10 +57,10 @@ pub(super) fn publish(
 /// Publishes in a participant that this thread has only now joined, because it had none, or because all cells of its
 /// own are in use.
 #[cold]
-fn publish_elsewhere(
-    free_cell: fn(&'static Participant) -> Option<&'static AtomicUsize>,
-    what: usize,
-) -> Option<Publication> {
+fn publish_elsewhere<C: Publishes>(
+    free_cell: fn(&'static Participant) -> Option<&'static C>,
+    what: C::What,
+) -> Option<Publication<C>> {
     if MINE.get().is_none() && !is_ending() {
         fence::register();
         MINE.set(Some(PARTICIPANTS.join()));

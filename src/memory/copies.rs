@@ -173,7 +173,7 @@ impl<T> DeviceSpan<T> {
         self.usable()?;
         let Some(stream) = stream else {
             let Some(home) = &self.home else {
-                refuse_by_default(&self.context, "copy without a stream")?;
+                let _call = refuse_by_default(&self.context, "copy without a stream")?;
                 return self.context.inside(|driver| f(driver, None));
             };
             let what = "copy and wait for it";
@@ -236,9 +236,7 @@ impl<T> DeviceSpan<T> {
             let is_foreign = from.context != self.context;
             // A free in the order of a stream does not wait for work outside of streams.
             let waits = order.is_none() && (is_foreign || from.home.is_some());
-            if waits {
-                refuse_in_current("copy between two contexts")?;
-            }
+            let _call = if waits { Some(refuse_in_current("copy between two contexts")?) } else { None };
             // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { self.copy_here(driver, &from, order) }?;
             // Freeing memory waits for the work of its own context only: the source might be freed, and its pages
@@ -271,7 +269,7 @@ impl<T> DeviceSpan<T> {
             // An earlier copy to it without a stream may not be done yet.
             (None, _) => {
                 refuse_unsafe("copy and wait for it")?;
-                refuse_by_default(&self.context, "wait for the default stream")?;
+                let _call = refuse_by_default(&self.context, "wait for the default stream")?;
                 self.context.inside(wait_for_copy)
             }
         }

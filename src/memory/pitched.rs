@@ -200,9 +200,8 @@ impl<T> PitchedBuffer<T> {
         waits: bool,
     ) -> CudaResult<()> {
         let copy = rows::copy(to, from, size);
-        if waits {
-            refuse_in_context(self.memory.context().id(), "copy between two contexts")?;
-        }
+        let context = self.memory.context();
+        let _call = if waits { Some(refuse_in_context(context, "copy between two contexts")?) } else { None };
         self.ordered(stream, |driver, order| {
             // SAFETY: as the caller guarantees.
             unsafe { driver.copy_rows(&copy, order) }?;

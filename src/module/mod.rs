@@ -311,7 +311,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
-        refuse_by_default(&self.context, "copy without a stream")?;
+        let _call = refuse_by_default(&self.context, "copy without a stream")?;
         self.context.inside(|driver| {
             // SAFETY: the variable has the size of the value, as `of` checked.
             unsafe { driver.copy_to_device(to, from, size, None) }?;
@@ -328,7 +328,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         }
         let (from, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let to = std::ptr::from_mut(dest).cast();
-        refuse_by_default(&self.context, "copy without a stream")?;
+        let _call = refuse_by_default(&self.context, "copy without a stream")?;
         // SAFETY: as above, and all bytes are valid, as the assertion says.
         self.context.inside(|driver| unsafe { driver.copy_to_host(to, from, size, None) })
     }

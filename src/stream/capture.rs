@@ -2,10 +2,11 @@
 
 use super::Stream;
 use crate::context::captures::{self, Member};
-use crate::context::{Pin, restore_mode};
-use crate::driver::ffi::CUstream;
+use crate::context::{Pin, Resource, restore_mode};
+use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
+use crate::liveness::wait_for_calls;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -111,33 +112,72 @@ impl Stream {
     }
 }
 
+/// A driver call with an event and a stream.
+type Call<'a> = dyn Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()> + 'a;
+
 impl Stream {
     /// Records an event by `record`, and notes in which capture that was, if any.
     #[inline]
-    pub(crate) fn recording(&self, event: usize, record: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        let _alone = captures::any().then(captures::one_at_a_time);
-        record()?;
-        if captures::any() {
-            captures::recorded(event, self.key());
+    pub(crate) fn recording(
+        &self,
+        event: &Resource<CUevent>,
+        record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        let Some(recorded) = self.unless_captures(event, &record) else {
+            return self.recording_in_captures(event, &record);
+        };
+        if captures::any() && recorded.is_ok() {
+            captures::recorded_unnoticed(event.raw().addr(), self.key());
         }
-        Ok(())
+        recorded
     }
 
     /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
     #[inline]
-    pub(crate) fn waiting(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        if captures::any() { self.waiting_in_captures(event, wait) } else { wait() }
+    pub(crate) fn waiting(
+        &self,
+        event: &Resource<CUevent>,
+        wait: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        self.unless_captures(event, &wait).unwrap_or_else(|| self.waiting_in_captures(event, &wait))
+    }
+
+    /// Makes the call, unless captures are in progress. Whether they are is looked up when the call is published: who adds
+    /// the stream or the event to a capture later waits for the call.
+    #[inline]
+    fn unless_captures(
+        &self,
+        event: &Resource<CUevent>,
+        call: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> Option<CudaResult<()>> {
+        let mut is_known = false;
+        let result = event.with_both(&self.inner, |driver, event, stream| {
+            is_known = captures::any();
+            if is_known { Ok(()) } else { call(driver, event, stream) }
+        });
+        (!is_known).then_some(result)
     }
 
     #[cold]
-    fn waiting_in_captures(&self, event: usize, wait: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
-        let stream = self.key();
+    fn recording_in_captures(&self, event: &Resource<CUevent>, record: &Call<'_>) -> CudaResult<()> {
+        let at = event.raw().addr();
+        let _alone = captures::one_at_a_time();
+        wait_for_calls(|key| key == at);
+        event.with_both(&self.inner, record)?;
+        captures::recorded(at, self.key());
+        Ok(())
+    }
+
+    #[cold]
+    fn waiting_in_captures(&self, event: &Resource<CUevent>, wait: &Call<'_>) -> CudaResult<()> {
+        let (stream, at) = (self.key(), event.raw().addr());
+        let wait = || event.with_both(&self.inner, wait);
         self.refuse_by_default("wait for an event in a legacy stream")?;
         // Dropped after the locks, because that may destroy the context.
         let _unused: Pin;
         let _alone = captures::one_at_a_time();
-        captures::refuse_merge(stream, event)?;
-        if captures::of_event(event).is_none() || captures::of_stream(stream).is_some() {
+        captures::refuse_merge(stream, at)?;
+        if captures::of_event(at).is_none() || captures::of_stream(stream).is_some() {
             return wait();
         }
         // Queried now, because that is forbidden during the capture. Captures of other code are not known here.
@@ -150,7 +190,7 @@ impl Stream {
             _unused = pin;
             return wait();
         }
-        if let Err(pin) = captures::joins(member, event, pin) {
+        if let Err(pin) = captures::joins(member, at, pin) {
             _unused = pin;
             return wait();
         }
@@ -182,9 +222,7 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
 fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
     let at = stream.address();
     if let Some(lost) = captures::end_in(at) {
-        let alone = captures::one_at_a_time();
         let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
-        drop(alone);
         let which = lost.which;
         crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));
     }

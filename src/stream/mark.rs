@@ -62,14 +62,12 @@ impl Stream {
     /// and wait for more than they need.
     fn marked(&self) -> CudaResult<&Resource<CUevent>> {
         let mark = self.inner.mark()?;
-        self.recording(mark.raw().addr(), || mark.with_both(&self.inner, Driver::event_record))?;
+        self.recording(mark, Driver::event_record)?;
         Ok(mark)
     }
 
     fn wait_for(&self, mark: &Resource<CUevent>) -> CudaResult<()> {
-        self.waiting(mark.raw().addr(), || {
-            mark.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
-        })
+        self.waiting(mark, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
     }
 }
 

@@ -45,6 +45,7 @@ pub use default::{LegacyStream, PerThreadStream};
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
 
+use crate::context::in_call::key_of_stream;
 use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
@@ -345,16 +346,10 @@ impl Stream {
         refuse_unsafe(what)
     }
 
-    /// The key of the stream in the list of captures. It is not the raw handle, because the default streams have the
-    /// same raw handles in every context, and on every thread.
+    /// The key of the stream in the list of captures.
     #[inline]
     pub(crate) fn key(&self) -> usize {
-        let at = self.inner.raw().addr();
-        if at > CU_STREAM_PER_THREAD.addr() {
-            return at;
-        }
-        let thread = if at == CU_STREAM_PER_THREAD.addr() { captures::this_thread() } else { 0 };
-        (thread as usize) << 32 | (self.context().id() as usize) << 2 | at
+        key_of_stream(self.inner.raw(), self.context())
     }
 
     /// Refuses a call that cannot be captured if the stream is capturing, and one that would wait for a capturing
@@ -369,7 +364,8 @@ impl Stream {
     #[inline]
     pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<()> {
         let is_legacy = || self.inner.raw().addr() <= CU_STREAM_LEGACY.addr();
-        if captures::any() && is_legacy() { refuse_by_default(self.context(), what) } else { Ok(()) }
+        let is_refused = captures::any() && is_legacy();
+        if is_refused { refuse_by_default(self.context(), what).map(drop) } else { Ok(()) }
     }
 
     #[inline]

@@ -442,3 +442,57 @@ fn waiting_fails_if_no_worker_can_be_started() {
         other.join().unwrap();
     });
 }
+
+/// A capture, the memory of it that the driver frees at its end, and the participants.
+struct Captured {
+    ending: AtomicUsize,
+    memory: UnsafeCell<u32>,
+    participants: Participants,
+}
+
+// SAFETY: the checker checks that the cell is used by one thread at a time.
+unsafe impl Sync for Captured {}
+// SAFETY: as above.
+unsafe impl Send for Captured {}
+
+impl Captured {
+    /// The steps of a call on the stream or the event at this place of its parts; it is made unless the capture is ended.
+    fn call(&self, parts: [usize; 2]) {
+        let participant = self.participants.join();
+        let call = Published::new(participant.call().unwrap(), parts);
+        if self.ending.load(sync::Ordering::Relaxed) == 0 {
+            // SAFETY: the checker reports an overlap with the write in `end`.
+            self.memory.with(|memory| unsafe { *memory });
+        }
+        drop(call);
+        participant.give_up();
+    }
+
+    /// The steps of ending it.
+    fn end(&self) {
+        self.ending.store(1, sync::Ordering::SeqCst);
+        fence();
+        while self.participants.has_call(None, |key| key == CONTEXT) {
+            loom::thread::yield_now();
+        }
+        // SAFETY: the checker reports an overlap with a read.
+        self.memory.with_mut(|memory| unsafe { *memory = 0 });
+    }
+}
+
+#[test]
+fn a_call_never_meets_the_end_of_a_capture() {
+    for parts in [[CONTEXT, 0], [1, CONTEXT]] {
+        model(All, move || {
+            let participants = Participants::of(AtomicPtr::new(ptr::null_mut()));
+            let captured = Captured { ending: AtomicUsize::new(0), memory: UnsafeCell::new(7), participants };
+            let captured = Arc::new(captured);
+            let caller = {
+                let captured = captured.clone();
+                loom::thread::spawn(move || captured.call(parts))
+            };
+            captured.end();
+            caller.join().unwrap();
+        });
+    }
+}

@@ -93,9 +93,7 @@ pub(super) fn end(stream: &Stream, ending: captures::Ending, into: bool) -> Cuda
     };
     let gone = || Err(CudaError::ContextIsDestroyed);
     let broke = take_what_broke();
-    let alone = captures::one_at_a_time();
     let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
-    drop(alone);
     match result {
         Ok(graph) => Ok(Ended { graph, pins: ending.into_pins() }),
         Err(CudaError::StreamCaptureInvalidated) => Err(match broke {

@@ -79,6 +79,7 @@ c_abi! {
             if which == 0 {
                 which = m.top()?;
             }
+            m.no_capture_ends_in(which, false)?;
             m.may_wait_for(which)
         });
         if status != CUDA_SUCCESS {

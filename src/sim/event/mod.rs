@@ -55,6 +55,7 @@ impl Machine {
             return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not an event"));
         };
         let event = event.clone();
+        self.event_is_in_no_ending_capture(event.captured.as_ref())?;
         self.healthy(event.context)?;
         Ok(event)
     }

@@ -86,9 +86,10 @@ impl Graphs {
     }
 
     /// Graphs, executables and user objects that are there; child graphs go with their parents.
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn count(&mut self) -> usize {
         let graphs = self.graphs.values().filter(|graph| graph.embedded_in == 0).count();
-        graphs + self.executables.len() + self.users.values().filter(|user| user.is_held()).count()
+        self.users.retain(|_, user| user.is_held());
+        graphs + self.executables.len() + self.users.len()
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::as_host_function;
+use super::ending::begin_to_end;
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put, wait_then};
 use crate::sim::graph::Host;
@@ -45,7 +46,7 @@ c_abi! {
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
         give_first(priority, |m| {
             m.capturing(stream.addr())?;
-            m.stream_of(stream.addr()).map(|s| s.attributes.priority())
+            m.known_stream(stream.addr()).map(|s| s.attributes.priority())
         })
     }
     fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) {
@@ -57,7 +58,7 @@ c_abi! {
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
         give_first(context, |m| {
             m.capturing(stream.addr())?;
-            m.stream_of(stream.addr()).map(|s| s.context as CUcontext)
+            m.known_stream(stream.addr()).map(|s| s.context as CUcontext)
         })
     }
     fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
@@ -122,6 +123,7 @@ c_abi! {
         })
     }
     fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
+        begin_to_end(stream.addr());
         call(|m| {
             let ended = m.end_capture(stream.addr());
             put(graph, ended.unwrap_or(0) as CUgraph);

@@ -5,19 +5,13 @@
 //! capture can only be ended, and gives no graph.
 
 use super::default::{Which, which};
+use super::forbidden::CAPTURES;
 use crate::driver::ffi::{CUgraphEdgeData, CUresult};
 use crate::sim::graph::{Edge, Operation};
 use crate::sim::machine::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, ThreadId};
-
-/// How many captures there are, for the calls that no capture forbids.
-static CAPTURES: AtomicUsize = AtomicUsize::new(0);
-
-pub(in crate::sim) fn is_anything_captured() -> bool {
-    CAPTURES.load(Ordering::Relaxed) > 0
-}
 
 pub(super) const CAPTURE_UNSUPPORTED: CUresult = 900;
 const CAPTURE_INVALIDATED: CUresult = 901;
@@ -61,6 +55,8 @@ pub(super) struct Capture {
     origin: usize,
     graph: usize,
     pub(super) invalid: bool,
+    /// The thread that is ending it.
+    pub(super) ended_by: Option<ThreadId>,
     /// What the next node of each stream comes after.
     tips: BTreeMap<usize, Vec<Edge>>,
     /// The same of streams that were destroyed.
@@ -70,7 +66,7 @@ pub(super) struct Capture {
 /// The captured state of an event.
 #[derive(Clone)]
 pub(in crate::sim) struct Captured {
-    id: u64,
+    pub(super) id: u64,
     tips: Vec<Edge>,
 }
 
@@ -96,7 +92,7 @@ impl Machine {
         if !matches!(which(stream), Some(Which::PerThread)) {
             return stream;
         }
-        self.stream_of(stream).map_or(stream, |found| usize::MAX - found.id as usize)
+        self.known_stream(stream).map_or(stream, |found| usize::MAX - found.id as usize)
     }
 
     pub(in crate::sim) fn member(&mut self, stream: usize) -> Option<Member> {
@@ -197,7 +193,8 @@ impl Machine {
         self.join_capture(stream, id)?;
         self.set_captured_into(graph, true);
         let (tips, thread) = (BTreeMap::from([(origin, tips)]), thread::current().id());
-        let capture = Capture { mode, thread, origin, graph, invalid: false, tips, lost: Vec::new() };
+        let capture =
+            Capture { mode, thread, origin, graph, invalid: false, ended_by: None, tips, lost: Vec::new() };
         self.captures.by_id.insert(id, capture);
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
         Ok(())
@@ -302,7 +299,7 @@ impl Machine {
             };
         }
         self.not_lost(stream)?;
-        self.stream_of(stream)?;
+        self.known_stream(stream)?;
         let member = self.member(stream);
         let capture = member.and_then(|member| self.captures.by_id.get(&member.id));
         Ok(capture.map_or(0, |capture| if capture.invalid { 2 } else { 1 }))

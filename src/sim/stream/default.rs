@@ -29,6 +29,7 @@ impl Machine {
         let context = self.healthy_current()?;
         match which {
             Which::Legacy => {
+                self.no_capture_ends_in(context, true)?;
                 self.legacy_is_free(context)?;
                 let found = self.healthy(context)?;
                 let (queue, attributes) =

@@ -3,7 +3,15 @@
 use super::capture::{CAPTURE_IMPLICIT, CAPTURE_ISOLATION, CAPTURE_UNSUPPORTED, Capture, Member, RELAXED};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+/// How many captures there are, for the calls that no capture forbids.
+pub(super) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+
+pub(in crate::sim) fn is_anything_captured() -> bool {
+    CAPTURES.load(Ordering::Relaxed) > 0
+}
 
 const GLOBAL: u32 = 0;
 

@@ -7,11 +7,13 @@ pub(super) mod abi;
 mod attributes;
 mod capture;
 mod default;
+mod ending;
 mod forbidden;
 mod queue;
 
 pub(super) use attributes::Attributes;
-pub(super) use capture::{Captured, Captures, ILLEGAL_STATE, is_anything_captured};
+pub(super) use capture::{Captured, Captures, ILLEGAL_STATE};
+pub(super) use forbidden::is_anything_captured;
 pub(super) use queue::{Moment, Queue};
 
 use super::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
@@ -69,6 +71,12 @@ impl Machine {
 
     /// A stream of a living context.
     pub(super) fn stream_of(&mut self, handle: usize) -> Answer<Stream> {
+        self.stream_is_in_no_ending_capture(handle)?;
+        self.known_stream(handle)
+    }
+
+    /// Like [`stream_of`](Self::stream_of), for the calls that may be made while its capture is ended.
+    pub(super) fn known_stream(&mut self, handle: usize) -> Answer<Stream> {
         if let Some(which) = default::which(handle) {
             return self.default_stream(which);
         }

@@ -7,6 +7,7 @@
 
 mod drops;
 mod elsewhere;
+mod ends;
 mod forks;
 mod refused;
 mod unscoped;
