@@ -77,16 +77,10 @@ impl UnownedContext {
     /// Allocates memory in this context, which is current on this thread, and pins the context.
     #[inline]
     pub(crate) fn pinned<R>(&self, allocate: impl FnOnce(&Driver) -> CudaResult<R>) -> CudaResult<(R, Pin)> {
-        let (access, pin) = self.access_pinned()?;
-        Ok((allocate(access.driver)?, pin))
-    }
-
-    #[inline]
-    fn access_pinned(&self) -> CudaResult<(Access<'_>, Pin)> {
         let driver = driver()?;
         let lease = self.lease()?;
         let pin = Pin::new(self, lease.live());
-        Ok((Access { driver, _current: None, _lease: Some(lease) }, pin))
+        Ok((allocate(driver)?, pin))
     }
 
     /// Frees what was allocated in the context, with the context current; the caller pins it. `None`, without a call,
@@ -114,7 +108,7 @@ impl UnownedContext {
     }
 
     #[cold]
-    fn lease_of_successor(&self) -> Option<(Lease, UnownedContext)> {
+    pub(super) fn lease_of_successor(&self) -> Option<(Lease, UnownedContext)> {
         let successor = registry::successor(*self.handle())?;
         Some((successor.lease(LeaseOn::Retiring)?, successor.into()))
     }

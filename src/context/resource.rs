@@ -117,6 +117,7 @@ impl<H: Capturable> Resource<H> {
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
         let driver = driver()?;
+        // Not one `access`: moving what is nearly always only a lease would cost as much as taking it.
         let (_lease, _access);
         if self.is_good() {
             _lease = self.context.lease()?;
@@ -238,7 +239,10 @@ impl<H: Capturable> Resource<H> {
             State::Spent => None,
             State::Implicit(_) => self.context.dispose(call),
             State::Good | State::Lent => {
-                let _lease = self.context.lease_to_dispose(LeaseOn::Pinned)?;
+                let _lease = match self.context.handle().lease(LeaseOn::Pinned) {
+                    Some(lease) => lease,
+                    None => self.context.lease_of_successor()?.0,
+                };
                 Some(driver().and_then(call))
             }
         }

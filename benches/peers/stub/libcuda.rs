@@ -89,6 +89,11 @@ pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut usize, size: usize) -> u32 
     0
 }
 
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocAsync(address: *mut usize, size: usize, _stream: usize) -> u32 {
+    unsafe { cuMemAlloc_v2(address, size) }
+}
+
 /// The host writes to it, so it is there; it is never freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemAllocHost_v2(memory: *mut *mut u8, size: usize) -> u32 {
@@ -118,7 +123,7 @@ nothing! {
     cuCtxSetLimit cuCtxSetSharedMemConfig cuCtxSynchronize cuDeviceGet cuDeviceGetAttribute cuDeviceGetName
     cuDeviceGetUuid cuDeviceTotalMem_v2 cuDriverGetVersion cuEventCreate cuEventDestroy_v2 cuEventElapsedTime
     cuEventQuery cuEventRecord cuEventSynchronize cuFuncGetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
-    cuGetErrorString cuInit cuLaunchKernel cuMemAllocManaged cuMemAllocPitch cuMemFreeHost cuMemFree_v2
+    cuGetErrorString cuInit cuLaunchKernel cuMemAllocManaged cuMemAllocPitch cuMemFreeHost cuMemFree_v2 cuMemFreeAsync
     cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2
     cuMemsetD8Async cuMemsetD8_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad cuModuleLoadData
     cuModuleUnload cuStreamAddCallback cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags
