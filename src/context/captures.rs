@@ -2,15 +2,17 @@
 //! refused before the driver is called, and so that a destructor breaks none.
 //!
 //! A capture is listed here from its beginning to its end, with its stream, its source location, and the streams and
-//! events that it has spread to. Calls read one number first, on a cache line that is written only when a capture
-//! begins or ends. Captures of other code are not listed.
+//! events that it has spread to. Calls read numbers first, on a cache line that is written only when a capture begins or
+//! ends. Captures of other code are not listed.
 //!
 //! Between a look at the list and the driver call another thread may begin a capture. A call that would break it then
 //! fails; one that would become part of it does not, so those that must not ([`Uncaptured`](crate::liveness::Uncaptured))
 //! are waited for.
 
 use super::destroy::Pin;
-use super::in_call::key_of_default_stream;
+use super::in_call::{
+    is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, let_waiting_calls_pass,
+};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::wait_for_calls;
 use std::cell::Cell;
@@ -76,6 +78,8 @@ pub(crate) struct Member {
     pub(crate) stream: usize,
     /// The number of its context.
     pub(crate) context: u64,
+    /// The address of its context.
+    pub(crate) raw_context: usize,
     /// Whether the context's default stream would wait for it.
     pub(crate) blocking: bool,
     /// Which of several values for this stream began or joined the capture: its address.
@@ -91,7 +95,7 @@ struct InProgress {
     streams: Vec<Member>,
     /// The events that were last recorded in one of these streams.
     events: Vec<usize>,
-    /// The keys of all streams and events that ever were part of it, and of the default streams of its contexts.
+    /// The keys of all streams and events that ever were part of it, and of its contexts.
     parts: BTreeSet<usize>,
     /// The contexts of the streams, and so of the graph's nodes.
     pins: Vec<Pin>,
@@ -125,24 +129,33 @@ pub(crate) fn ending() -> bool {
     NUMBERS.ending.load(Ordering::Relaxed) != 0
 }
 
-/// Whether another thread is ending a capture that one of these streams and events is part of.
+/// The numbers of the captures with one of these streams and events that other threads are ending.
 #[cold]
-pub(super) fn is_ending_elsewhere(keys: [usize; 2]) -> bool {
+pub(super) fn ending_elsewhere(keys: [usize; 2]) -> Vec<u64> {
     let here = this_thread();
-    let elsewhere = |capture: &&InProgress| capture.ended_by.is_some_and(|thread| thread != here);
-    list().iter().filter(elsewhere).any(|capture| keys.iter().any(|key| capture.has_part(*key)))
+    let elsewhere = |capture: &&InProgress| {
+        capture.ended_by.is_some_and(|thread| thread != here) && keys.iter().any(|key| capture.has_part(*key))
+    };
+    list().iter().filter(elsewhere).map(|capture| capture.number).collect()
+}
+
+/// Whether one of these captures is still being ended.
+pub(super) fn are_ending(numbers: &[u64]) -> bool {
+    list().iter().any(|capture| numbers.contains(&capture.number))
 }
 
 impl InProgress {
     fn add(&mut self, member: Member, pin: Pin) {
-        self.parts.extend([member.stream, key_of_default_stream(member.context)]);
+        self.parts.extend([member.stream, key_of_whole_context(member.raw_context)]);
+        if member.blocking {
+            self.parts.insert(key_of_legacy_stream(member.raw_context));
+        }
         self.streams.push(member);
         self.pins.push(pin);
     }
 
-    /// Also true of the default stream of a context that is not known.
     fn has_part(&self, key: usize) -> bool {
-        self.parts.contains(&key) || key == key_of_default_stream(0)
+        self.parts.contains(&key) || is_of_unknown_context(key)
     }
 
     fn has(&self, stream: usize) -> bool {
@@ -191,6 +204,7 @@ pub(crate) fn end_in(stream: usize) -> Option<Ending> {
 }
 
 fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
+    let_waiting_calls_pass();
     let ending = {
         let mut captures = list();
         let capture = captures.iter_mut().find(|capture| is_it(capture) && capture.ended_by.is_none())?;
@@ -198,8 +212,11 @@ fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
         NUMBERS.ending.fetch_add(1, Ordering::SeqCst);
         Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) }
     };
-    let has_part = |capture: &InProgress, key| capture.number == ending.number && capture.has_part(key);
-    wait_for_calls(|key| list().iter().any(|capture| has_part(capture, key)));
+    wait_for_calls(|parts| {
+        let captures = list();
+        let mut this = captures.iter().filter(|capture| capture.number == ending.number);
+        this.any(|capture| parts.iter().any(|part| capture.has_part(*part)))
+    });
     Some(ending)
 }
 
@@ -252,18 +269,25 @@ pub(crate) fn of_event(event: usize) -> Option<Which> {
     list().iter().find(|capture| capture.events.contains(&event)).map(|capture| capture.which)
 }
 
-/// The event was recorded in the stream, and not earlier in time than in any other.
+/// The event is about to be recorded in the stream: from then on it is part of the stream's capture.
+#[cold]
+pub(crate) fn will_be_recorded(event: usize, stream: usize) {
+    if let Some(capture) = list().iter_mut().find(|capture| capture.has(stream)) {
+        capture.parts.insert(event);
+    }
+}
+
+/// The event was recorded in the stream.
 #[cold]
 pub(crate) fn recorded(event: usize, stream: usize) {
     forget_event(event);
-    recorded_unnoticed(event, stream);
+    may_be_recorded(event, stream);
 }
 
-/// The event was recorded in the stream by a thread that knew of no capture.
+/// The driver has failed to record the event in the stream, and may have done it all the same.
 #[cold]
-pub(crate) fn recorded_unnoticed(event: usize, stream: usize) {
+pub(crate) fn may_be_recorded(event: usize, stream: usize) {
     if let Some(capture) = list().iter_mut().find(|capture| capture.has(stream)) {
-        capture.parts.insert(event);
         capture.events.push(event);
     }
 }
@@ -322,10 +346,10 @@ pub(super) fn forbidding() -> Option<(Forbids, Which)> {
     own.or_else(|| all.first().copied())
 }
 
-/// A capture of a stream of this context; with `blocking` only of one that the default stream would wait for.
+/// A capture of a stream of the context with this address; with `blocking` only of one that the default stream would wait for.
 #[cold]
-pub(super) fn of_context(context: u64, blocking: bool) -> Option<Which> {
-    let is_one = |member: &Member| member.context == context && (member.blocking || !blocking);
+pub(super) fn of_context(context: usize, blocking: bool) -> Option<Which> {
+    let is_one = |member: &Member| member.raw_context == context && (member.blocking || !blocking);
     let captures = list();
     captures.iter().find(|capture| capture.streams.iter().any(is_one)).map(|capture| capture.which)
 }

@@ -340,7 +340,7 @@ impl CurrentContext<'_> {
     /// ```
     #[doc(alias = "cuCtxSynchronize")]
     pub fn synchronize() -> CudaResult<()> {
-        refuse_in_current("wait for the current context")?;
+        let _call = refuse_in_current("wait for the current context")?;
         driver()?.ctx_synchronize()
     }
 }

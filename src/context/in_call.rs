@@ -10,13 +10,15 @@
 
 use super::captures;
 use super::handle::UnownedContext;
-use crate::driver::ffi::{
-    CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUarray, CUevent, CUlinkState, CUmodule, CUstream,
-};
+use crate::driver::Driver;
+use crate::driver::ffi::{CU_STREAM_PER_THREAD, CUarray, CUevent, CUlinkState, CUmodule, CUstream};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Call, wait_shortly_while};
+use crate::liveness::{Call, wait_for_looks, wait_shortly_while};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Until it is dropped, no other thread ends a capture that this call could crash.
+/// One driver call. Until it is dropped, no other thread ends a capture at which the call would crash; unless it takes so
+/// long that it must be blocked in the driver.
+#[must_use = "it is held during the call"]
 pub(crate) struct InCall(#[expect(dead_code, reason = "it is there to be dropped")] Option<Call>);
 
 /// What a handle is known by in the list of captures.
@@ -61,20 +63,45 @@ pub(crate) fn key_of_stream(stream: CUstream, context: &UnownedContext) -> usize
         at if at == CU_STREAM_PER_THREAD.addr() => {
             (captures::this_thread() as usize) << 32 | (context.id() as usize) << 2 | at
         }
-        _ => key_of_default_stream(context.id()),
+        _ => key_of_legacy_stream(context.as_raw().addr()),
     }
 }
 
-/// The key of a context's legacy stream, and of what waits for the whole context.
+/// The key of the legacy stream of the context with this address, which waits for the context's blocking streams. The
+/// context is known by its address, because a primary context that is retained again has another number.
 #[inline]
-pub(crate) fn key_of_default_stream(context: u64) -> usize {
-    (context as usize) << 2 | CU_STREAM_LEGACY.addr()
+pub(super) fn key_of_legacy_stream(context: usize) -> usize {
+    context | 1
 }
 
-/// A call without a stream, or one that waits for the whole context. A null context stands for any.
+/// The key of what waits for the whole context with this address.
 #[inline]
-pub(crate) fn enter_context(context: &UnownedContext) -> CudaResult<InCall> {
-    enter([key_of_default_stream(context.id()), 0])
+pub(super) fn key_of_whole_context(context: usize) -> usize {
+    context | 3
+}
+
+/// Whether it is one of these keys, of a context that is not known.
+pub(super) fn is_of_unknown_context(key: usize) -> bool {
+    key == key_of_legacy_stream(0) || key == key_of_whole_context(0)
+}
+
+/// A call without a stream. A null context stands for any.
+#[inline]
+pub(crate) fn enter_legacy_stream(context: &UnownedContext) -> CudaResult<InCall> {
+    enter([key_of_legacy_stream(context.as_raw().addr()), 0])
+}
+
+/// A call that waits for the whole context. A null context stands for any.
+#[inline]
+pub(crate) fn enter_whole_context(context: &UnownedContext) -> CudaResult<InCall> {
+    enter([key_of_whole_context(context.as_raw().addr()), 0])
+}
+
+/// Waits for the current context, where that must not fail because of a capture that another thread does not come to an
+/// end with.
+pub(crate) fn wait_for_current(driver: &Driver) -> CudaResult<()> {
+    let _call = enter_whole_context(&UnownedContext::none());
+    driver.ctx_synchronize()
 }
 
 /// A call on what has these keys, of which the second may be 0.
@@ -89,14 +116,44 @@ pub(super) fn enter(keys: [usize; 2]) -> CudaResult<InCall> {
 
 #[cold]
 fn enter_later(keys: [usize; 2], mut call: Option<Call>) -> CudaResult<InCall> {
-    while captures::is_ending_elsewhere(keys) {
+    let mut _waiting = None;
+    loop {
+        let ending = captures::ending_elsewhere(keys);
+        if ending.is_empty() {
+            return Ok(InCall(call));
+        }
         drop(call.take());
-        if !wait_shortly_while(|| captures::is_ending_elsewhere(keys)) {
+        // From now on no further capture begins to be ended, until this call is published.
+        _waiting = Some(Waiting::announce());
+        if !wait_shortly_while(|| captures::are_ending(&ending)) {
             return Err(CudaError::IllegalState.note(format_args!(
                 "to use a stream or an event of a capture that another thread is ending, which does not come to an end"
             )));
         }
         call = Call::publish(keys);
     }
-    Ok(InCall(call))
+}
+
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// A call that waits for the end of captures. Meanwhile no more of them begin to be ended, or the call would wait for ever
+/// where threads capture one graph after the other.
+struct Waiting(());
+
+impl Waiting {
+    fn announce() -> Waiting {
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        Waiting(())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Called before a capture is ended.
+pub(super) fn let_waiting_calls_pass() {
+    wait_for_looks(|| WAITING.load(Ordering::SeqCst) != 0);
 }

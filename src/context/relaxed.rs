@@ -7,7 +7,7 @@
 
 use super::captures::{self, Forbids, Which};
 use super::handle::UnownedContext;
-use super::in_call::{InCall, enter_context};
+use super::in_call::{InCall, enter_legacy_stream, enter_whole_context};
 use crate::driver::{Driver, RELAXED, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::report;
@@ -87,7 +87,7 @@ fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
 /// Refuses to wait for a context while one of its streams captures; the result is held during the call.
 #[inline]
 pub(crate) fn refuse_in_context(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
-    let call = enter_context(context)?;
+    let call = enter_whole_context(context)?;
     if captures::any() {
         refuse_if_captured(context, what)?;
     }
@@ -102,14 +102,14 @@ pub(crate) fn refuse_in_current(what: &'static str) -> CudaResult<InCall> {
 
 #[cold]
 fn refuse_if_captured(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
-    captures::of_context(id(context)?, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
+    captures::of_context(raw(context)?, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
 }
 
 /// Refuses work in a context's default stream while a stream is capturing that it would wait for; the result is held during
 /// the call.
 #[inline]
 pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
-    let call = enter_context(context)?;
+    let call = enter_legacy_stream(context)?;
     if captures::any() {
         refuse_if_implicit(context, what)?;
     }
@@ -118,14 +118,15 @@ pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) ->
 
 #[cold]
 fn refuse_if_implicit(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
-    let Some(which) = captures::of_context(id(context)?, true) else { return Ok(()) };
+    let Some(which) = captures::of_context(raw(context)?, true) else { return Ok(()) };
     Err(CudaError::StreamCaptureImplicit
         .note(format_args!("to {what}, which would wait for all blocking streams: {which}")))
 }
 
-/// The number of this context, or of the current one if it is null.
-fn id(context: &UnownedContext) -> CudaResult<u64> {
-    if context.is_null() { Ok(UnownedContext::of_this_thread()?.id()) } else { Ok(context.id()) }
+/// The address of this context, or of the current one if it is null.
+fn raw(context: &UnownedContext) -> CudaResult<usize> {
+    let here = if context.is_null() { UnownedContext::of_this_thread()? } else { context.clone() };
+    Ok(here.as_raw().addr())
 }
 
 #[cold]

@@ -66,7 +66,7 @@ impl Later {
         let launched = launch();
         let _note = keep_note();
         // Also after an error: the driver may have launched all the same.
-        let record = || mark.event.inner().with_both(stream.inner(), Driver::event_record);
+        let record = || stream.recording(mark.event.inner(), Driver::event_record);
         mark.recorded = record().or_else(|_| record()).is_ok();
         self.marks.push(mark);
         launched

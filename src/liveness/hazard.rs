@@ -28,7 +28,7 @@ impl Handle {
 /// Such a call is short unless the driver waits in it, for work that may itself wait for the thread that begins a capture.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A call that takes longer is blocked, and has looked at its stream before. That takes less than a microsecond.
+/// A driver call that takes longer is blocked, and has looked at its stream before. That takes less than a microsecond.
 const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
 /// Keeps captures from beginning in a stream, for a short call, until it is dropped.
@@ -46,29 +46,34 @@ impl Uncaptured {
 }
 
 /// Waits until no thread makes a call in the stream that must not be captured, which all begin with a look at the list
-/// of captures. False if that took too long. Also waits for [other calls](wait_for_calls) on it.
+/// of captures. False if that took too long. Also waits until no thread records or waits for an event in it.
 pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
-    wait_for_calls(|key| key == stream);
+    wait_for_calls(|[_, with]| with == stream);
     wait_while(LONGEST_WAIT, || PARTICIPANTS.has_hazard(stream))
 }
 
-/// A driver call on a stream or an event, or on both, until it is dropped.
+/// A driver call, published until it is dropped.
 pub(crate) struct Call(#[expect(dead_code, reason = "it is there to be dropped")] Publication<Parts>);
 
 impl Call {
-    /// The caller checks afterwards whether a capture is being ended that has one of them; see [`wait_for_calls`]. The
-    /// first is not 0; the second may be, for none.
+    /// Of a stream and 0, an event and 0, or an event and a stream. The caller checks afterwards whether a capture is being
+    /// ended that has one of them; see [`wait_for_calls`].
     #[inline]
     pub(crate) fn publish(parts: [usize; 2]) -> Option<Call> {
         publish(Participant::call, parts).map(Call)
     }
 }
 
-/// Waits until no other thread makes a call on one of these streams and events, or until such a call is blocked. The
-/// caller has said before what it is about to do, and calls begin with a look at that.
-pub(crate) fn wait_for_calls(is_part: impl Fn(usize) -> bool) {
+/// Waits until no other thread makes such a call, or until those that do are blocked in the driver. The caller has said
+/// before what it is about to do, and calls begin with a look at that.
+pub(crate) fn wait_for_calls(is_such: impl Fn([usize; 2]) -> bool) {
     fence::heavy();
-    wait_while(LONGEST_LOOK, || PARTICIPANTS.has_call(own(), &is_part));
+    wait_while(LONGEST_LOOK, || PARTICIPANTS.has_call(own(), &is_such));
+}
+
+/// Waits until `is_so` is false, for as long as a call may look at its stream.
+pub(crate) fn wait_for_looks(is_so: impl Fn() -> bool) {
+    wait_while(LONGEST_LOOK, is_so);
 }
 
 /// Waits until `is_so` is false. False if that took too long.

@@ -24,10 +24,10 @@ use super::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence, pause, pu
 /// Most calls use one context; recording an event in a stream and enabling peer access use two.
 const HAZARDS: usize = 2;
 const LEASES: usize = 6;
-/// A call within a call is one that a subscriber of reports makes.
+/// There are calls within calls: a copy that waits, or what a subscriber of reports calls.
 const CALLS: usize = 2;
 
-/// The streams and events of a call. The first is not 0 while it is published.
+/// What a call is on: a stream, an event, or an event and a stream. The first is not 0 while it is published.
 pub(super) type Parts = [AtomicUsize; 2];
 
 #[repr(align(128))]
@@ -202,11 +202,11 @@ impl Participants {
         self.all().flat_map(|one| &one.hazards).any(|cell| cell.load(Ordering::SeqCst) == record)
     }
 
-    /// Whether a participant other than `own` makes a call on one of the streams and events for which `is_part` is true.
-    pub(super) fn has_call(&self, own: Option<&Participant>, is_part: impl Fn(usize) -> bool) -> bool {
+    /// Whether a participant other than `own` makes a call on such parts.
+    pub(super) fn has_call(&self, own: Option<&Participant>, is_such: impl Fn([usize; 2]) -> bool) -> bool {
         let others = self.all().filter(|one| !own.is_some_and(|own| std::ptr::eq(*one, own)));
-        let cells = others.flat_map(|one| one.calls.iter().flatten());
-        cells.map(|cell| cell.load(Ordering::SeqCst)).any(|what| what != 0 && is_part(what))
+        let parts = |parts: &Parts| parts.each_ref().map(|part| part.load(Ordering::SeqCst));
+        others.flat_map(|one| &one.calls).map(parts).any(|parts| parts[0] != 0 && is_such(parts))
     }
 
     /// Whether any thread has a lease on the record, for a caller that has just withdrawn one. Of two threads that do

@@ -5,6 +5,7 @@
 
 use super::allocation::Allocation;
 use super::given_away;
+use crate::context::in_call::{enter_legacy_stream, wait_for_current};
 use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, relax};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
@@ -94,6 +95,8 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
 /// Waits for a copy from the host's memory without a stream. From memory that is not page-locked the driver returns
 /// before the device has the values, and streams that do not wait for the default stream would still find the old ones.
 pub(crate) fn wait_for_copy(driver: &Driver) -> CudaResult<()> {
+    // Without looking at an error, because the copy has begun.
+    let _call = enter_legacy_stream(&UnownedContext::none());
     // The copy breaks no capture, so neither may this.
     let _relaxed = relax(driver);
     // SAFETY: null is the default stream of the context, which is current.
@@ -241,7 +244,7 @@ impl<T> DeviceSpan<T> {
             unsafe { self.copy_here(driver, &from, order) }?;
             // Freeing memory waits for the work of its own context only: the source might be freed, and its pages
             // unmapped, while this context still reads it.
-            if waits { driver.ctx_synchronize() } else { Ok(()) }
+            if waits { wait_for_current(driver) } else { Ok(()) }
         })
     }
 

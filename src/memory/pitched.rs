@@ -8,6 +8,7 @@ use super::copies::wait_for_copy;
 use super::malloc::size_of;
 use super::rows::{self, Rows};
 use super::{DeviceCopy, DevicePointer, DeviceSlice};
+use crate::context::in_call::wait_for_current;
 use crate::context::{UnownedContext, refuse_in_context};
 use crate::driver::{Driver, Fill, Order};
 use crate::error::{CudaResult, DropResult};
@@ -206,7 +207,7 @@ impl<T> PitchedBuffer<T> {
             // SAFETY: as the caller guarantees.
             unsafe { driver.copy_rows(&copy, order) }?;
             match from {
-                _ if waits => driver.ctx_synchronize(),
+                _ if waits => wait_for_current(driver),
                 Rows::Host(..) if order.is_none() => wait_for_copy(driver),
                 _ => Ok(()),
             }

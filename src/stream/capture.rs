@@ -108,7 +108,8 @@ impl Stream {
         let blocking = flags & super::StreamFlags::NON_BLOCKING.bits() == 0;
         let stream = self.key();
         let by = Arc::as_ptr(&self.inner).addr();
-        Ok((Member { stream, context: self.context().id(), blocking, by }, pin))
+        let (context, raw_context) = (self.context().id(), self.context().as_raw().addr());
+        Ok((Member { stream, context, raw_context, blocking, by }, pin))
     }
 }
 
@@ -123,13 +124,7 @@ impl Stream {
         event: &Resource<CUevent>,
         record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        let Some(recorded) = self.unless_captures(event, &record) else {
-            return self.recording_in_captures(event, &record);
-        };
-        if captures::any() && recorded.is_ok() {
-            captures::recorded_unnoticed(event.raw().addr(), self.key());
-        }
-        recorded
+        self.unless_captures(event, &record).unwrap_or_else(|| self.recording_in_captures(event, &record))
     }
 
     /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
@@ -160,12 +155,17 @@ impl Stream {
 
     #[cold]
     fn recording_in_captures(&self, event: &Resource<CUevent>, record: &Call<'_>) -> CudaResult<()> {
-        let at = event.raw().addr();
+        let (stream, at) = (self.key(), event.raw().addr());
         let _alone = captures::one_at_a_time();
-        wait_for_calls(|key| key == at);
-        event.with_both(&self.inner, record)?;
-        captures::recorded(at, self.key());
-        Ok(())
+        captures::will_be_recorded(at, stream);
+        // Other threads, which knew of no capture, record it or wait for it.
+        wait_for_calls(|[event, with]| event == at && with != 0);
+        let recorded = event.with_both(&self.inner, record);
+        match recorded {
+            Ok(()) => captures::recorded(at, stream),
+            Err(_) => captures::may_be_recorded(at, stream),
+        }
+        recorded
     }
 
     #[cold]
@@ -195,8 +195,8 @@ impl Stream {
             return wait();
         }
         let waited = self.inner.will_capture(&beginning).and_then(|()| wait());
-        // A driver that fails may have made the stream part of the capture all the same, and one that succeeds may not: a
-        // thread that knew of no capture may have recorded the event elsewhere meanwhile.
+        // A driver that fails may have made the stream part of the capture all the same, and one that succeeds may not, if it
+        // had failed to record the event.
         let joined = {
             let _note = keep_note();
             self.inner.with(Driver::stream_is_capturing).map_or(waited.is_ok(), |status| status != 0)
@@ -222,8 +222,10 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
 fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
     let at = stream.address();
     if let Some(lost) = captures::end_in(at) {
-        let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
-        let which = lost.which;
+        let (which, ended) = (lost.which, driver.end_capture(stream));
+        // Before the report, in which a subscriber may wait for what uses the capture's streams.
+        let _pins = lost.into_pins();
+        let ended = ended.and_then(|graph| driver.discard_graph(graph));
         crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));
     }
     captures::forget_stream(at);

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{Stream, host_function};
+use crate::context::in_call::wait_for_current;
 use crate::context::{Mode, Pin};
 use crate::driver::{Driver, RELAXED, driver};
 use crate::error::{CudaResult, keep_note};
@@ -150,7 +151,7 @@ impl Work<'_> {
         let waited = synchronized().unwrap_or(Ok(()));
         if waited.is_err() {
             // A failed call may not have waited. A context in error returns the error again, and runs nothing more.
-            let all = || self.pin.context().dispose(Driver::ctx_synchronize);
+            let all = || self.pin.context().dispose(wait_for_current);
             let _ = synchronized().filter(Result::is_ok).or_else(all);
         }
         // The driver finds no function that it has not called yet.

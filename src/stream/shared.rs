@@ -155,7 +155,7 @@ impl Shared {
         if let Err(error) = waited {
             report::debug(format_args!("waiting to free memory: {error}"));
         }
-        waited != Err(CudaError::StreamCaptureUnsupported)
+        !matches!(waited, Err(CudaError::StreamCaptureUnsupported | CudaError::IllegalState))
     }
 
     fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {

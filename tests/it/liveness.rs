@@ -472,7 +472,7 @@ impl Captured {
     fn end(&self) {
         self.ending.store(1, sync::Ordering::SeqCst);
         fence();
-        while self.participants.has_call(None, |key| key == CONTEXT) {
+        while self.participants.has_call(None, |parts| parts.contains(&CONTEXT)) {
             loom::thread::yield_now();
         }
         // SAFETY: the checker reports an overlap with a read.

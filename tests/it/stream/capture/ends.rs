@@ -4,9 +4,9 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the memory lives until the end of the test")]
 
-use crate::harness::{pushed, run_alone};
-use custack::context::CurrentContext;
-use custack::error::CudaResult;
+use crate::harness::{device, pushed, run_alone};
+use custack::context::{ContextHandle, CurrentContext, PrimaryContext};
+use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::graph::{Graph, InstantiateFlags};
 use custack::memory::*;
@@ -148,6 +148,7 @@ fn no_call_without_a_stream_meets_the_end_of_a_capture() {
             forks,
             &[
                 &|| whatever(context.synchronize()),
+                &|| whatever(CurrentContext::synchronize()),
                 &|| whatever(memory.lock().unwrap().copy_from(&[2; 64])),
                 &|| whatever(memory.lock().unwrap().copy_to(&mut [0; 64])),
                 &|| whatever(memory.lock().unwrap().fill(7)),
@@ -208,6 +209,95 @@ fn no_destructor_meets_the_end_of_a_capture() {
                 });
             }
             drop(give);
+        });
+    });
+}
+
+#[test]
+fn a_primary_context_that_is_retained_again_is_known_to_capture() {
+    run_alone(|| {
+        for _ in 0..ROUNDS {
+            let first = PrimaryContext::retain(device()).unwrap();
+            let mut origin = first.create_stream(StreamFlags::DEFAULT, None).unwrap();
+            let before = first.as_unowned().id();
+            let (mut second, over) = (None, AtomicBool::new(false));
+            thread::scope(|scope| {
+                let captured = origin.capture(CaptureMode::Relaxed, |_| {
+                    // The capture keeps the context at the driver, where the next share finds it.
+                    drop(first);
+                    let again = PrimaryContext::retain(device())?;
+                    assert_ne!(again.as_unowned().id(), before);
+                    assert_eq!(again.synchronize(), Err(CudaError::StreamCaptureUnsupported));
+                    let (handle, over) = (again.as_unowned().clone(), &over);
+                    scope.spawn(move || {
+                        while !over.load(Ordering::SeqCst) {
+                            whatever(handle.synchronize());
+                        }
+                    });
+                    second = Some(again);
+                    Ok(())
+                });
+                over.store(true, Ordering::SeqCst);
+                // The stream's own handle of the context is dead.
+                assert_eq!(captured.map(|_| ()), Err(CudaError::ContextIsDestroyed));
+            });
+        }
+    });
+}
+
+#[test]
+fn calls_have_their_turn_between_the_ends_of_many_captures() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let context = CurrentContext::get_current().unwrap();
+        let mut memory = DeviceBuffer::from_slice(&[1u32; 64]).unwrap();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let _here = context.enter().unwrap();
+                    // The copy waits for such a stream, and so for the end of its capture.
+                    let mut stream = Stream::new(StreamFlags::DEFAULT, None).unwrap();
+                    while !over.load(Ordering::SeqCst) {
+                        whatever(stream.capture(CaptureMode::Relaxed, |_| Ok(())));
+                    }
+                });
+            }
+            for _ in 0..10 * ROUNDS {
+                // It may be refused while one captures; that the captures do not come to an end is not true.
+                assert_ne!(memory.copy_from(&[2; 64]), Err(CudaError::IllegalState));
+            }
+            over.store(true, Ordering::SeqCst);
+        });
+    });
+}
+
+#[test]
+fn a_copy_waits_for_no_capture_of_streams_that_it_does_not_wait_for() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let context = CurrentContext::get_current().unwrap();
+        let busy = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut memory = DeviceBuffer::from_slice(&[1u32; 64]).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        busy.launch_host_func(move || {
+            let _ = wait.recv();
+        })
+        .unwrap();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // Each capture waits a moment for this call when it is ended.
+            scope.spawn(|| context.synchronize().unwrap());
+            scope.spawn(|| {
+                let _here = context.enter().unwrap();
+                let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+                while !over.load(Ordering::SeqCst) {
+                    whatever(stream.capture(CaptureMode::Relaxed, |_| Ok(())));
+                }
+            });
+            (0..ROUNDS).for_each(|_| memory.copy_from(&[2; 64]).unwrap());
+            over.store(true, Ordering::SeqCst);
+            drop(go);
         });
     });
 }
