@@ -204,9 +204,17 @@ impl Participants {
 
     /// Whether a participant other than `own` makes a call on such parts.
     pub(super) fn has_call(&self, own: Option<&Participant>, is_such: impl Fn([usize; 2]) -> bool) -> bool {
-        let others = self.all().filter(|one| !own.is_some_and(|own| std::ptr::eq(*one, own)));
-        let parts = |parts: &Parts| parts.each_ref().map(|part| part.load(Ordering::SeqCst));
-        others.flat_map(|one| &one.calls).map(parts).any(|parts| parts[0] != 0 && is_such(parts))
+        let is_own = |one: &Participant| own.is_some_and(|own| std::ptr::eq(one, own));
+        // Loops, because there may be thousands of participants, and iterators are slow in builds that are not optimised.
+        for one in self.all() {
+            for [first, second] in &one.calls {
+                let first = first.load(Ordering::SeqCst);
+                if first != 0 && !is_own(one) && is_such([first, second.load(Ordering::SeqCst)]) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Whether any thread has a lease on the record, for a caller that has just withdrawn one. Of two threads that do

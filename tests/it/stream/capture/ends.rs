@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 12;
 const WAIT: StreamWaitEventFlags = StreamWaitEventFlags::DEFAULT;
 
 fn event() -> Event {
