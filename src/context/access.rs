@@ -108,7 +108,7 @@ impl UnownedContext {
     }
 
     #[cold]
-    pub(super) fn lease_of_successor(&self) -> Option<(Lease, UnownedContext)> {
+    fn lease_of_successor(&self) -> Option<(Lease, UnownedContext)> {
         let successor = registry::successor(*self.handle())?;
         Some((successor.lease(LeaseOn::Retiring)?, successor.into()))
     }

@@ -239,10 +239,7 @@ impl<H: Capturable> Resource<H> {
             State::Spent => None,
             State::Implicit(_) => self.context.dispose(call),
             State::Good | State::Lent => {
-                let _lease = match self.context.handle().lease(LeaseOn::Pinned) {
-                    Some(lease) => lease,
-                    None => self.context.lease_of_successor()?.0,
-                };
+                let _lease = self.context.lease_to_dispose(LeaseOn::Pinned)?;
                 Some(driver().and_then(call))
             }
         }

@@ -114,7 +114,7 @@ impl Stream {
 }
 
 /// A driver call with an event and a stream.
-type Call<'a> = dyn Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()> + 'a;
+type EventCall<'a> = dyn Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()> + 'a;
 
 impl Stream {
     /// Records an event by `record`, and notes in which capture that was, if any.
@@ -154,7 +154,7 @@ impl Stream {
     }
 
     #[cold]
-    fn recording_in_captures(&self, event: &Resource<CUevent>, record: &Call<'_>) -> CudaResult<()> {
+    fn recording_in_captures(&self, event: &Resource<CUevent>, record: &EventCall<'_>) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
         let _alone = captures::one_at_a_time();
         captures::will_be_recorded(at, stream);
@@ -169,7 +169,7 @@ impl Stream {
     }
 
     #[cold]
-    fn waiting_in_captures(&self, event: &Resource<CUevent>, wait: &Call<'_>) -> CudaResult<()> {
+    fn waiting_in_captures(&self, event: &Resource<CUevent>, wait: &EventCall<'_>) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
         let wait = || event.with_both(&self.inner, wait);
         self.refuse_by_default("wait for an event in a legacy stream")?;

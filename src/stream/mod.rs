@@ -364,8 +364,8 @@ impl Stream {
     #[inline]
     pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<()> {
         let is_legacy = || self.inner.raw().addr() <= CU_STREAM_LEGACY.addr();
-        let is_refused = captures::any() && is_legacy();
-        if is_refused { refuse_by_default(self.context(), what).map(drop) } else { Ok(()) }
+        let may_wait = captures::any() && is_legacy();
+        if may_wait { refuse_by_default(self.context(), what).map(drop) } else { Ok(()) }
     }
 
     #[inline]
