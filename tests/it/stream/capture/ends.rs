@@ -286,8 +286,14 @@ fn a_copy_waits_for_no_capture_of_streams_that_it_does_not_wait_for() {
         .unwrap();
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Each capture waits a moment for this call when it is ended.
-            scope.spawn(|| context.synchronize().unwrap());
+            // Each capture waits a moment for this call when it is ended. It is refused while one is in progress.
+            scope.spawn(|| {
+                while context.synchronize() == Err(CudaError::StreamCaptureUnsupported)
+                    && !over.load(Ordering::SeqCst)
+                {
+                    thread::yield_now();
+                }
+            });
             scope.spawn(|| {
                 let _here = context.enter().unwrap();
                 let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
