@@ -106,6 +106,37 @@ pub unsafe extern "C" fn cuMemHostAlloc(memory: *mut *mut u8, size: usize, _flag
     unsafe { cuMemAllocHost_v2(memory, size) }
 }
 
+/// A handle that is not null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoad(module: *mut usize, _name: usize) -> u32 {
+    unsafe { *module = 0x2000 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadData(module: *mut usize, _image: usize) -> u32 {
+    unsafe { cuModuleLoad(module, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadDataEx(module: *mut usize, _image: usize, _: u32, _: usize, _: usize) -> u32 {
+    unsafe { cuModuleLoad(module, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetFunction(function: *mut usize, _module: usize, _name: usize) -> u32 {
+    unsafe { *function = 0x3000 };
+    0
+}
+
+/// Every kernel takes a `u64` and a `u32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetParamInfo(_: usize, index: usize, offset: *mut usize, size: *mut usize) -> u32 {
+    let Some(known) = [(0, 8), (8, 4)].get(index) else { return 1 };
+    unsafe { (*offset, *size) = *known };
+    0
+}
+
 macro_rules! nothing {
     ($($name:ident)*) => {
         $(
@@ -125,7 +156,9 @@ nothing! {
     cuEventQuery cuEventRecord cuEventSynchronize cuFuncGetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
     cuGetErrorString cuInit cuLaunchKernel cuMemAllocManaged cuMemAllocPitch cuMemFreeHost cuMemFree_v2 cuMemFreeAsync
     cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2
-    cuMemsetD8Async cuMemsetD8_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad cuModuleLoadData
+    cuGraphDestroy cuGraphExecDestroy cuGraphGetNodes cuGraphInstantiateWithFlags cuGraphLaunch
+    cuMemsetD8Async cuMemsetD8_v2 cuModuleGetGlobal_v2 cuStreamBeginCapture_v2 cuStreamEndCapture
+    cuThreadExchangeStreamCaptureMode
     cuModuleUnload cuStreamAddCallback cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags
     cuStreamGetPriority cuStreamSynchronize cuStreamWaitEvent cuDevicePrimaryCtxRetain
     cuDevicePrimaryCtxRelease_v2
