@@ -141,6 +141,12 @@ impl UnownedContext {
         }
     }
 
+    /// Whether the context is current, as far as custack knows.
+    #[inline]
+    pub(super) fn is_on_top(&self) -> bool {
+        shadow_stack::is_top(self.handle())
+    }
+
     /// Whether other code has made the context current; asks the driver only if a probe is due. If so, a found entry is
     /// added, on which later scopes find the context.
     #[inline]

@@ -193,14 +193,25 @@ impl<H: Capturable> Resource<H> {
     }
 
     /// Like [`with`](Self::with), with the context current.
+    #[inline]
     pub(crate) fn with_current<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        let access = self.access_current()?;
+        let driver = driver()?;
+        let (_lease, _access);
+        if self.is_good() && self.context.is_on_top() {
+            // Nothing is entered, so no guard is needed to leave it again.
+            _lease = self.context.lease()?;
+            if !driver.is_current(self.context.as_raw())? {
+                _access = self.access_current()?;
+            }
+        } else {
+            _access = self.access_current()?;
+        }
         let _call = self.enter()?;
         // SAFETY: as in `with`.
-        f(access.driver, unsafe { Held::new(self.raw) })
+        f(driver, unsafe { Held::new(self.raw) })
     }
 
     /// Like [`with`](Self::with), and pins the context: for what is allocated with the handle, and outlives this call.

@@ -46,18 +46,29 @@ impl Lease {
 
 impl Handle {
     /// A lease on the context; `None` if it is not in an accepted phase.
-    #[inline]
+    // Always inlined, and the lease is not a value before it is granted: moving it would cost as much as taking it.
+    #[inline(always)]
     pub(crate) fn lease(&self, of: LeaseOn) -> Option<Lease> {
         let record = self.record();
         let published = publish(Participant::lease, record.address())?;
-        let lease = Lease { raw: self.raw(), _published: published, _after: AfterLease(record) };
         let good = match of {
             LeaseOn::Living => self.is_alive(),
             LeaseOn::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
             LeaseOn::Pinned => self.phase() != Phase::Dead,
         };
-        good.then_some(lease)
+        if good {
+            return Some(Lease { raw: self.raw(), _published: published, _after: AfterLease(record) });
+        }
+        refused(published, record);
+        None
     }
+}
+
+/// A destroyer that found what was published here may have left the context behind.
+#[cold]
+fn refused(published: Publication<AtomicUsize>, record: &'static Record) {
+    drop(published);
+    drop(AfterLease(record));
 }
 
 /// Checks, after a lease was withdrawn, whether a destroyer found the lease and left the context behind.

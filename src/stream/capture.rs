@@ -124,7 +124,9 @@ impl Stream {
         event: &Resource<CUevent>,
         record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        self.unless_captures(event, &record).unwrap_or_else(|| self.recording_in_captures(event, &record))
+        let mut is_known = false;
+        let recorded = self.unless_captures(event, &record, &mut is_known);
+        if is_known { self.recording_in_captures(event, &record) } else { recorded }
     }
 
     /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
@@ -134,23 +136,24 @@ impl Stream {
         event: &Resource<CUevent>,
         wait: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        self.unless_captures(event, &wait).unwrap_or_else(|| self.waiting_in_captures(event, &wait))
+        let mut is_known = false;
+        let waited = self.unless_captures(event, &wait, &mut is_known);
+        if is_known { self.waiting_in_captures(event, &wait) } else { waited }
     }
 
-    /// Makes the call, unless captures are in progress. Whether they are is looked up when the call is published: who adds
-    /// the stream or the event to a capture later waits for the call.
+    /// Makes the call, unless captures are in progress, which `is_known` tells. That is looked up when the call is
+    /// published: who adds the stream or the event to a capture later waits for the call.
     #[inline]
     fn unless_captures(
         &self,
         event: &Resource<CUevent>,
         call: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
-    ) -> Option<CudaResult<()>> {
-        let mut is_known = false;
-        let result = event.with_both(&self.inner, |driver, event, stream| {
-            is_known = captures::any();
-            if is_known { Ok(()) } else { call(driver, event, stream) }
-        });
-        (!is_known).then_some(result)
+        is_known: &mut bool,
+    ) -> CudaResult<()> {
+        event.with_both(&self.inner, |driver, event, stream| {
+            *is_known = captures::any();
+            if *is_known { Ok(()) } else { call(driver, event, stream) }
+        })
     }
 
     #[cold]
