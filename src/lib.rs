@@ -100,6 +100,8 @@ pub mod function;
 #[cfg(feature = "graph")]
 pub mod graph;
 
+pub mod future;
+
 pub mod prelude;
 
 pub use context::quick_init;

@@ -25,11 +25,11 @@ mod wait;
 
 pub use interprocess::IpcEventHandle;
 
-use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
+use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::stream::Stream;
+use crate::stream::{Stream, refuse_while_capturing};
 use bitflags::bitflags;
 use std::time::Duration;
 
@@ -163,6 +163,33 @@ impl Event {
         record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         stream.recording(&self.0, record)
+    }
+
+    /// Records this event, which nothing else uses, in a stream of its context, which must not be capturing; `what` is what
+    /// was asked.
+    pub(crate) fn record_uncaptured(&self, stream: &Stream, what: &'static str) -> CudaResult<()> {
+        let _uncaptured = stream.inner().uncaptured(what)?;
+        stream.refuse_in_capture(what)?;
+        self.0.with_both(stream.inner(), |driver, event, stream| {
+            refuse_while_capturing(driver, stream)?;
+            driver.event_record(event, stream)
+        })
+    }
+
+    /// Makes a stream that nothing else uses wait for the event's present marker.
+    pub(crate) fn awaited_by(&self, stream: &Stream) -> CudaResult<()> {
+        stream.wait_uncaptured(&self.0, "await an event")
+    }
+
+    /// Like [`query`](Self::query), for an event that is in no capture, in a context that is pinned; `None` if other code
+    /// has destroyed it.
+    pub(crate) fn query_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
+        self.0.with_pinned(pin, Driver::event_query)
+    }
+
+    /// Like [`synchronize`](Self::synchronize), as [`query_pinned`](Self::query_pinned).
+    pub(crate) fn synchronize_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
+        self.0.with_pinned(pin, Driver::event_synchronize)
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {

@@ -141,6 +141,22 @@ impl Stream {
         if is_known { self.waiting_in_captures(event, &wait) } else { waited }
     }
 
+    /// Makes this stream, which nothing else uses, wait for an event that must not be of a capture; `what` is what was
+    /// asked.
+    pub(crate) fn wait_uncaptured(&self, event: &Resource<CUevent>, what: &'static str) -> CudaResult<()> {
+        let wait = |driver: &Driver, event: Held<'_, CUevent>, stream: Held<'_, CUstream>| {
+            driver.stream_wait_event(stream, event, 0)
+        };
+        let mut is_known = false;
+        let waited = self.unless_captures(event, wait, &mut is_known);
+        if !is_known {
+            return waited;
+        }
+        let _alone = captures::one_at_a_time();
+        captures::refuse_of(event.raw().addr(), what)?;
+        event.with_both(&self.inner, wait)
+    }
+
     /// Makes the call, unless captures are in progress, which `is_known` tells. That is looked up when the call is
     /// published: who adds the stream or the event to a capture later waits for the call.
     #[inline]

@@ -78,7 +78,7 @@ impl Stream {
 
 /// Refuses a function that a graph would call at every launch.
 #[doc(alias = "cuStreamIsCapturing")]
-pub(super) fn refuse_while_capturing(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
+pub(crate) fn refuse_while_capturing(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     if driver.stream_is_capturing(stream)? == 0 {
         return Ok(());
     }

@@ -42,6 +42,7 @@ pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
 pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
+pub(crate) use host_function::refuse_while_capturing;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
 
@@ -328,7 +329,6 @@ impl Stream {
     }
 
     /// Its context; of a default stream that is bound to none, the current one.
-    #[cfg(feature = "graph")]
     #[inline]
     pub(crate) fn present_context(&self) -> CudaResult<UnownedContext> {
         if self.context().is_null() { UnownedContext::of_this_thread() } else { Ok(self.context().clone()) }

@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod event;
 mod function;
+mod future;
 mod graph;
 mod library;
 mod liveness;

@@ -209,6 +209,7 @@ fn modules_use_only_earlier_modules() {
         "library",
         "function",
         "graph",
+        "future",
         "prelude",
     ];
     for (name, text) in files("src", ".rs").iter().filter(|(name, _)| name != "src/lib.rs") {

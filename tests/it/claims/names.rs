@@ -9,6 +9,7 @@ use crate::module::KERNELS;
 use custack::context::UnownedContext;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags, EventStatus};
+use custack::future::Completion;
 use custack::graph::{Capture, Dependencies, EdgeData, Graph, InstantiateFlags, Recordable};
 use custack::library::Library;
 use custack::module::{JitOptions, Module};
@@ -19,6 +20,7 @@ use custack::stream::{
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::CString;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -197,6 +199,26 @@ fn captures_do_what_those_of_other_crates_do_under_the_names_of_the_table() {
         assert_eq!(relaxed.previous(), Some(CaptureMode::Global));
         drop(relaxed);
         holds(STREAMS, "## Captures", seen);
+    });
+}
+
+#[test]
+fn the_paths_of_the_table_of_futures_do_what_it_says() {
+    run(|| {
+        let seen = Seen::default();
+        let _ctx = pushed();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        types!(seen, Completion);
+        let completion: Completion = call!(seen, Stream::completion(&stream)).unwrap();
+        assert_eq!(completion.wait(), Ok(()));
+        let mut synchronized = Box::pin(call!(seen, Stream::synchronize_async(&stream)));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        while synchronized.as_mut().poll(&mut context).is_pending() {
+            std::thread::yield_now();
+        }
+        let value: Completion<u8> = call!(seen, Stream::enqueue_async(&stream, |_| Ok(7u8))).unwrap();
+        assert_eq!(value.wait(), Ok(7));
+        holds(STREAMS, "## Futures", seen);
     });
 }
 

@@ -1,0 +1,335 @@
+//! Waiting for the device without a thread: futures that are ready when work is done.
+//!
+//! A [`Completion`] is a future for any executor, and needs nothing but `std::task`. It is made from a
+//! [stream](Stream::completion), an [event](Event::completion), or a [launch](crate::graph::GraphExec::launch_async) of a
+//! graph. [`InContextExt::in_context`] runs a whole future in a context, whatever thread polls it.
+//!
+//! ```
+//! use custack::future::InContextExt;
+//! use custack::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer, LockedBuffer};
+//! use custack::stream::{Stream, StreamFlags};
+//!
+//! let context = custack::quick_init()?;
+//! let task = async {
+//!     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+//!     let here = LockedBuffer::new(&7u32, 1000)?;
+//!     let mut there = DeviceBuffer::from_slice(&[0u32; 1000])?;
+//!     let copied = stream.enqueue_async(|stream| {
+//!         // SAFETY: both buffers are moved into the result, which is kept until the copy is done.
+//!         unsafe { there.async_copy_from(&*here, stream) }?;
+//!         Ok((here, there))
+//!     })?;
+//!     let (_here, there) = copied.await?;
+//!     let mut back = [0; 1000];
+//!     there.copy_to(&mut back)?;
+//!     Ok(back[999])
+//! };
+//! // Any executor will do. This one uses one thread, and parks it while there is nothing to do.
+//! assert_eq!(block_on(task.in_context(&context))??, 7);
+//! # use std::future::Future;
+//! # use std::pin::pin;
+//! # use std::sync::Arc;
+//! # use std::task::{Context, Poll, Wake};
+//! # struct Unpark(std::thread::Thread);
+//! # impl Wake for Unpark { fn wake(self: Arc<Self>) { self.0.unpark() } }
+//! # fn block_on<F: Future>(future: F) -> F::Output {
+//! #     let (mut future, waker) = (pin!(future), Arc::new(Unpark(std::thread::current())).into());
+//! #     loop {
+//! #         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+//! #             Poll::Ready(output) => return output,
+//! #             Poll::Pending => std::thread::park(),
+//! #         }
+//! #     }
+//! # }
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
+//!
+//! # What is certain
+//!
+//! * A completion always becomes ready: with the error of work that failed, too, and if the context is in error, when the
+//!   driver calls no callbacks any more.
+//! * It belongs to the work, not to the future: dropping or forgetting a future early frees nothing that the work uses.
+//!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done.
+//! * It is never part of a capture and breaks none: on a capturing stream it is refused with
+//!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported).
+//! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls are refused
+//!   in wakers as in [callbacks](Stream::add_callback), and what a waker drops is destroyed soon after.
+//!
+//! # How it works, and what it costs
+//!
+//! The stream records an event, and one thread of custack's looks whether it is reached: without a pause for the first
+//! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond. So
+//! short work is noticed at once, long work after an eighth more of its time at the most, and the thread needs a few
+//! percent of a core. It sleeps while nothing is awaited. Callbacks of the driver would be slower for short work, would
+//! hold up the stream while they run, and do not come at all once a context is in error.
+
+mod in_context;
+mod reactor;
+mod slot;
+mod submit;
+
+/// What the slot is made of; the model checker has its own.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicBool, Ordering};
+    pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};
+}
+
+pub use in_context::{InContext, InContextExt};
+
+use crate::driver::refuse_in_host_function;
+#[cfg(doc)]
+use crate::error::CudaError;
+use crate::error::CudaResult;
+use crate::event::Event;
+use crate::stream::Stream;
+use slot::Slot;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// A future that is ready when work on the device is done, with the work's error or a value; see the [module](self).
+///
+/// Dropping it cancels nothing: the work goes on, and what it uses is kept until it is done.
+///
+/// # Panics
+///
+/// Polling it again after it was ready panics.
+#[must_use = "it tells when the work is done"]
+pub struct Completion<T = ()> {
+    slot: Arc<Slot<CudaResult<T>>>,
+    spin: Duration,
+}
+
+impl<T> Completion<T> {
+    fn new() -> Completion<T> {
+        Completion { slot: Arc::new(Slot::new()), spin: Duration::ZERO }
+    }
+
+    /// Whether it is ready: whether polling it would give a result.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.slot.is_done()
+    }
+
+    /// Makes the first poll look for this long before it gives way to other tasks: for work that takes microseconds, and
+    /// threads that have nothing better to do. No driver call is made meanwhile.
+    pub fn spinning_for(mut self, time: Duration) -> Completion<T> {
+        self.spin = time;
+        self
+    }
+
+    /// Waits on this thread until the work is done.
+    ///
+    /// # Errors
+    ///
+    /// The error of the work; [`NotPermitted`](CudaError::NotPermitted), without waiting, in a host function, a callback
+    /// or a waker.
+    ///
+    /// ```
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// stream.launch_host_func(|| println!("on the stream"))?;
+    /// stream.completion()?.wait()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    pub fn wait(mut self) -> CudaResult<T> {
+        refuse_in_host_function()?;
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            match Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl<T> Future for Completion<T> {
+    type Output = CudaResult<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
+        let spin = std::mem::take(&mut self.spin);
+        if !spin.is_zero() {
+            let begun = Instant::now();
+            while !self.slot.is_done() && begun.elapsed() < spin {
+                std::hint::spin_loop();
+            }
+        }
+        self.slot.poll(context.waker())
+    }
+}
+
+impl<T> Drop for Completion<T> {
+    fn drop(&mut self) {
+        // What wakes a task may keep it, and this future with it.
+        drop(self.slot.forget_waker());
+    }
+}
+
+impl<T> fmt::Debug for Completion<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion").field("is_done", &self.is_done()).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// A future that is ready when all work that the stream has now is done.
+    ///
+    /// It does not keep the stream. It keeps its context at the driver until the work is done, as memory does.
+    ///
+    /// # Errors
+    ///
+    /// Of the call: [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) if the stream is capturing;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
+    /// [`OperatingSystemError`](CudaError::OperatingSystemError) if no thread can be started. Of the future: the error of
+    /// work that failed; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) if other code has destroyed the context.
+    ///
+    /// ```
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// stream.launch_host_func(|| println!("first"))?;
+    /// let first = stream.completion()?;
+    /// let task = async { first.await };
+    /// # drop(task);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuEventRecord", "cuEventQuery", "completion_future", "checked_completion_future"))]
+    pub fn completion(&self) -> CudaResult<Completion> {
+        submit::submit(self, || Ok(()))
+    }
+
+    /// Waits, without a thread, until all work is done that the stream has when this is first polled.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`completion`](Self::completion), and of the work.
+    ///
+    /// ```
+    /// # use custack::stream::{Stream, StreamFlags};
+    /// async fn task(stream: &Stream) -> custack::error::CudaResult<()> {
+    ///     stream.launch_host_func(|| println!("on the stream"))?;
+    ///     stream.synchronize_async().await
+    /// }
+    /// # let _context = custack::quick_init()?;
+    /// # drop(task(&Stream::new(StreamFlags::NON_BLOCKING, None)?));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuStreamSynchronize", "cuEventQuery"))]
+    pub async fn synchronize_async(&self) -> CudaResult<()> {
+        self.completion()?.await
+    }
+
+    /// Calls a closure that submits work to the stream; the future is ready when the work is done, with the closure's
+    /// value.
+    ///
+    /// The value is kept until the work is done, whatever becomes of the future, so it is where to put what the work uses:
+    /// buffers, events, a graph. If the work fails, it is dropped after that. If another thread makes the stream part of a
+    /// capture while the closure runs, it is never dropped, because a graph may use it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`completion`](Self::completion), before the closure is called, then the closure's own. What is wrong with
+    /// the work is the future's result.
+    ///
+    /// ```
+    /// use custack::memory::DeviceBuffer;
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let filled = stream.enqueue_async(|stream| DeviceBuffer::from_slice_in(&[1, 2, 3], stream))?;
+    /// let buffer = filled.wait()?;
+    /// assert_eq!(buffer.len(), 3);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuEventRecord", "cuEventQuery"))]
+    pub fn enqueue_async<T, F>(&self, f: F) -> CudaResult<Completion<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Stream) -> CudaResult<T>,
+    {
+        submit::submit(self, || f(self))
+    }
+}
+
+impl Event {
+    /// A future that is ready when the event's present marker is reached, whatever becomes of the event; at once if it
+    /// was never recorded.
+    ///
+    /// # Errors
+    ///
+    /// Of the call: [`CapturedEvent`](CudaError::CapturedEvent) if it was recorded in a capture in progress;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
+    /// [`OperatingSystemError`](CudaError::OperatingSystemError) if no thread can be started. Of the future: as for
+    /// [`Stream::completion`].
+    ///
+    /// ```
+    /// use custack::event::{Event, EventFlags};
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let event = Event::new(EventFlags::DISABLE_TIMING)?;
+    /// event.record(&stream)?;
+    /// event.completion()?.wait()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuStreamWaitEvent", "cuEventQuery"))]
+    pub fn completion(&self) -> CudaResult<Completion> {
+        // A stream of its own, because in one that other completions use, this one would come after them.
+        let waiting = self.context().create_stream(crate::stream::StreamFlags::NON_BLOCKING, None)?;
+        self.awaited_by(&waiting)?;
+        waiting.completion()
+    }
+}
+
+#[cfg(feature = "graph")]
+impl crate::graph::GraphExec {
+    /// Like [`launch`](Self::launch); the future is ready when the launch is done.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`launch`](Self::launch) and of [`Stream::completion`]; in the latter case nothing was launched.
+    ///
+    /// ```
+    /// use custack::graph::{Graph, InstantiateFlags};
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let mut graph = Graph::new(&context)?;
+    /// graph.add_host_func(&[], || println!("in a graph"))?;
+    /// graph.instantiate(InstantiateFlags::empty())?.launch_async(&stream)?.wait()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuGraphLaunch", "cuEventQuery"))]
+    pub fn launch_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
+        submit::submit(stream, || self.launch(stream))
+    }
+
+    /// Like [`upload`](Self::upload); the future is ready when the graph is uploaded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`upload`](Self::upload) and of [`Stream::completion`]; in the latter case nothing was uploaded.
+    #[doc(alias("cuGraphUpload", "cuEventQuery"))]
+    pub fn upload_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
+        submit::submit(stream, || self.upload(stream))
+    }
+}
