@@ -44,6 +44,7 @@
 //! | feature | default | what it brings |
 //! |---|---|---|
 //! | `graph` | yes | captures of streams, and [graphs](graph) |
+//! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, handles of the types of `cuda-driver-sys`, and arrays |
 //! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
@@ -101,6 +102,9 @@ pub mod function;
 pub mod graph;
 
 pub mod future;
+
+#[cfg(feature = "nvrtc")]
+pub mod nvrtc;
 
 pub mod prelude;
 

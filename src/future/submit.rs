@@ -82,20 +82,21 @@ impl<T: Send + 'static> Submitted for Work<T> {
 
     fn finish(self: Box<Self>, result: CudaResult<()>) {
         let Work { event, pin, value, slot } = *self;
+        // All else goes first: who is woken finds nothing left of it.
         match result {
             Ok(()) => {
-                wake(slot, Ok(value));
                 drop(event);
                 // Destroying a context may wait, and other work is awaited here.
                 as_host_function(|| drop(pin));
+                wake(slot, Ok(value));
             }
             Err(error) => {
-                wake(slot, Err(error));
                 // Work that did not fail may be going on, if only the question failed.
                 retire(move || {
                     let _ = event.synchronize_pinned(&pin);
                     drop((value, event, pin));
                 });
+                wake(slot, Err(error));
             }
         }
     }

@@ -19,6 +19,7 @@ mod library;
 mod liveness;
 mod memory;
 mod module;
+mod nvrtc;
 mod report;
 mod sim;
 mod stream;

@@ -129,6 +129,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/library/variable.rs",
         "src/function/mod.rs",
         "src/function/launch.rs",
+        "src/nvrtc/library.rs",
         "src/graph/mod.rs",
         "src/graph/owned.rs",
         "src/graph/build.rs",
@@ -210,6 +211,7 @@ fn modules_use_only_earlier_modules() {
         "function",
         "graph",
         "future",
+        "nvrtc",
         "prelude",
     ];
     for (name, text) in files("src", ".rs").iter().filter(|(name, _)| name != "src/lib.rs") {

@@ -13,6 +13,7 @@ use custack::future::Completion;
 use custack::graph::{Capture, Dependencies, EdgeData, Graph, InstantiateFlags, Recordable};
 use custack::library::Library;
 use custack::module::{JitOptions, Module};
+use custack::nvrtc::{OutputKind, Program};
 use custack::stream::{
     BorrowedStream, CaptureMode, CaptureStatus, LegacyStream, PerThreadStream, Stream, StreamFlags,
     StreamWaitEventFlags, SyncScope, ThreadCaptureMode,
@@ -26,6 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 const STREAMS: &str = include_str!("../../../src/stream/names.md");
+const PROGRAMS: &str = include_str!("../../../src/nvrtc/names.md");
 const CONTEXTS: &str = include_str!("../../../src/context/names.md");
 
 type Seen = RefCell<BTreeSet<&'static str>>;
@@ -199,6 +201,30 @@ fn captures_do_what_those_of_other_crates_do_under_the_names_of_the_table() {
         assert_eq!(relaxed.previous(), Some(CaptureMode::Global));
         drop(relaxed);
         holds(STREAMS, "## Captures", seen);
+    });
+}
+
+#[test]
+fn compiled_programs_are_loaded_under_the_names_of_the_table() {
+    if !crate::nvrtc::is_here("compiled_programs_are_loaded_under_the_names_of_the_table") {
+        return;
+    }
+    run(|| {
+        let seen = Seen::default();
+        types!(seen, OutputKind);
+        let ctx: &UnownedContext = &pushed();
+        let program = crate::nvrtc::twice();
+        let compiled = call!(seen, Program::compile(&program, OutputKind::Ptx)).unwrap();
+        let name = compiled.lowered_name("twice<float>").unwrap();
+        let options = JitOptions::new();
+        let modules = [
+            call!(seen, UnownedContext::load_nvrtc_module(ctx, &compiled)).unwrap(),
+            call!(seen, UnownedContext::load_nvrtc_module_with_options(ctx, &compiled, &options)).unwrap().0,
+        ];
+        modules.iter().for_each(|module| assert!(module.get_function(name).is_ok()));
+        let library = call!(seen, Library::load_nvrtc(&compiled, &options)).unwrap();
+        assert!(library.kernel(name).is_ok());
+        holds(PROGRAMS, "# Names", seen);
     });
 }
 

@@ -1,0 +1,61 @@
+//! Compiled programs as modules and libraries.
+
+use super::{Compiled, Image};
+use crate::context::UnownedContext;
+use crate::error::{CudaError, CudaResult};
+use crate::library::Library;
+use crate::module::{JitError, JitLog, JitOptions, Module};
+
+impl Compiled {
+    /// The image, if the driver loads such images.
+    fn loadable(&self) -> CudaResult<&[u8]> {
+        match &self.image {
+            Image::Ptx(text) => Ok(text.as_bytes_with_nul()),
+            Image::Cubin(bytes) => Ok(bytes),
+            other @ (Image::LtoIr(_) | Image::OptixIr(_)) => Err(CudaError::InvalidValue.note(format_args!(
+                "to load {:?}, which has to be linked or given to OptiX; PTX and cubin can be loaded",
+                other.kind()
+            ))),
+        }
+    }
+}
+
+impl UnownedContext {
+    /// Loads a compiled program as a module of this context, whatever is current.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) for an image of another kind than PTX and cubin; those of
+    /// [`load_module`](Self::load_module).
+    #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
+    pub fn load_nvrtc_module(&self, compiled: &Compiled) -> CudaResult<Module> {
+        self.load_module(compiled.loadable()?)
+    }
+
+    /// Like [`load_nvrtc_module`](Self::load_nvrtc_module), with options for the driver's compiler; also returns its log.
+    ///
+    /// # Errors
+    ///
+    /// Like [`load_nvrtc_module`](Self::load_nvrtc_module), with the log.
+    #[doc(alias = "cuModuleLoadDataEx")]
+    pub fn load_nvrtc_module_with_options(
+        &self,
+        compiled: &Compiled,
+        options: &JitOptions,
+    ) -> Result<(Module, JitLog), JitError> {
+        self.load_module_with_options(compiled.loadable()?, options)
+    }
+}
+
+impl Library {
+    /// Loads a compiled program as a library, which belongs to no context.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) for an image of another kind than PTX and cubin; those of
+    /// [`load`](Self::load).
+    #[doc(alias = "cuLibraryLoadData")]
+    pub fn load_nvrtc(compiled: &Compiled, options: &JitOptions) -> CudaResult<Library> {
+        Library::load(compiled.loadable()?, options)
+    }
+}

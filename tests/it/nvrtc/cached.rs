@@ -1,0 +1,140 @@
+//! Compiled programs that are kept in files.
+
+use super::{is_here, twice};
+use custack::nvrtc::{OutputKind, Program};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// An empty folder, removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("custack-nvrtc-{}-{number}", std::process::id()));
+        Folder(path.join("made/if/need/be"))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let top = self.0.ancestors().nth(4).unwrap();
+        let _ = fs::remove_dir_all(top);
+    }
+}
+
+#[test]
+fn a_program_is_compiled_once_for_the_same_text_options_and_kind() {
+    if !is_here("a_program_is_compiled_once_for_the_same_text_options_and_kind") {
+        return;
+    }
+    let folder = Folder::new();
+    let first = twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    let files = folder.files();
+    assert_eq!((files.len(), &first), (1, &twice().compile(OutputKind::Ptx).unwrap()));
+    // What is in the file is what comes back: here with another text of the same length.
+    let changed = replaced(&files[0], b"add", b"mul");
+    assert_eq!(
+        twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap(),
+        first,
+        "a damaged file is not used"
+    );
+    assert_ne!(fs::read(&files[0]).unwrap(), changed, "it is written anew");
+    assert_eq!(twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap(), first);
+    assert_eq!(folder.files(), files);
+
+    for (at, other) in [
+        twice().option("--use_fast_math"),
+        twice().name_expression("twice<int>"),
+        twice().name("other.cu"),
+        twice().header("unused.h", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        other.compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+        assert_eq!(folder.files().len(), at + 2);
+    }
+    twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap();
+    assert_eq!(folder.files().len(), 6);
+}
+
+fn replaced(file: &Path, from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = fs::read(file).unwrap();
+    let at = bytes.windows(from.len()).rposition(|window| window == from).unwrap();
+    bytes[at..at + to.len()].copy_from_slice(to);
+    fs::write(file, &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_file_that_is_cut_or_empty_is_written_anew() {
+    if !is_here("a_file_that_is_cut_or_empty_is_written_anew") {
+        return;
+    }
+    let folder = Folder::new();
+    let first = twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    let file = folder.files().remove(0);
+    let whole = fs::read(&file).unwrap();
+    for length in [0, 5, 16, 23, 24, 31, 40, whole.len() / 2, whole.len() - 1] {
+        fs::write(&file, &whole[..length]).unwrap();
+        assert_eq!(twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap(), first, "{length} bytes");
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    }
+}
+
+#[test]
+fn programs_that_include_files_are_compiled_each_time() {
+    if !is_here("programs_that_include_files_are_compiled_each_time") {
+        return;
+    }
+    let folder = Folder::new();
+    let included = folder.0.join("headers");
+    fs::create_dir_all(&included).unwrap();
+    let option = format!("--include-path={}", included.display());
+    for by in ["17", "18"] {
+        fs::write(included.join("by.h"), format!("#define BY {by}")).unwrap();
+        for program in [
+            Program::new("#include \"by.h\"\n__global__ void add(int *x) { *x += BY; }").option(&option),
+            Program::new("  #  include <by.h>\n__global__ void add(int *x) { *x += BY; }").option(&option),
+            twice().option(&option),
+        ] {
+            let compiled = program.compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+            let text = String::from_utf8_lossy(compiled.image().as_bytes()).into_owned();
+            assert!(text.contains(by) || text.contains("twice"), "{text}");
+        }
+    }
+    assert_eq!(folder.files(), [included], "nothing is kept");
+    let own = Program::new("#include \"by.h\"\n__global__ void add(int *x) { *x += BY; }")
+        .header("by.h", "#define BY 3");
+    own.compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    assert_eq!(folder.files().len(), 2, "a header that was added is part of the program");
+}
+
+#[test]
+fn threads_share_a_folder_and_one_that_cannot_be_written_does_no_harm() {
+    if !is_here("threads_share_a_folder_and_one_that_cannot_be_written_does_no_harm") {
+        return;
+    }
+    let folder = Folder::new();
+    let expected = twice().compile(OutputKind::Ptx).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    assert_eq!(twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap(), expected);
+                }
+            });
+        }
+    });
+    assert_eq!(folder.files().len(), 1, "nothing unfinished is left");
+    let not_a_folder = folder.files().remove(0);
+    assert_eq!(twice().compile_cached(OutputKind::Ptx, not_a_folder).unwrap(), expected);
+}
