@@ -1,5 +1,6 @@
 //! custack.
 
+mod awaiting;
 mod newer;
 #[path = "work.rs"]
 mod work;
@@ -85,6 +86,7 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     ];
     benches.extend(work::benches(a));
     benches.extend(newer::benches(a));
+    benches.extend(awaiting::benches(a));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             let mut guards = Vec::with_capacity(depth);

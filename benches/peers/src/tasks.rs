@@ -35,6 +35,7 @@ pub const GRAPHS: [(&str, usize); 3] = [
     ("t. graph of 100 empty kernels", 100),
 ];
 pub const ORDERED: &str = "u. 4 KiB in stream order";
+pub const AWAITED: &str = "v. empty kernel, until awake";
 
 /// The kernel that is launched.
 pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n";
@@ -43,7 +44,7 @@ pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\
 pub const SIZE: usize = 4096;
 
 /// In the order of the table.
-pub const ALL: [&str; 29] = [
+pub const ALL: [&str; 30] = [
     CURRENT,
     EMPTY,
     SWITCH,
@@ -73,4 +74,5 @@ pub const ALL: [&str; 29] = [
     GRAPHS[1].0,
     GRAPHS[2].0,
     ORDERED,
+    AWAITED,
 ];

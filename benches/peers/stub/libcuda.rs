@@ -129,6 +129,30 @@ pub unsafe extern "C" fn cuModuleGetFunction(function: *mut usize, _module: usiz
     0
 }
 
+/// All work is done at once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamAddCallback(
+    stream: usize,
+    callback: unsafe extern "C" fn(usize, u32, usize),
+    data: usize,
+    _flags: u32,
+) -> u32 {
+    unsafe { callback(stream, 0, data) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchHostFunc(_stream: usize, function: unsafe extern "C" fn(usize), data: usize) -> u32 {
+    unsafe { function(data) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamIsCapturing(_stream: usize, status: *mut u32) -> u32 {
+    unsafe { *status = 0 };
+    0
+}
+
 /// Every kernel takes a `u64` and a `u32`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuFuncGetParamInfo(_: usize, index: usize, offset: *mut usize, size: *mut usize) -> u32 {
@@ -159,7 +183,7 @@ nothing! {
     cuGraphDestroy cuGraphExecDestroy cuGraphGetNodes cuGraphInstantiateWithFlags cuGraphLaunch
     cuMemsetD8Async cuMemsetD8_v2 cuModuleGetGlobal_v2 cuStreamBeginCapture_v2 cuStreamEndCapture
     cuThreadExchangeStreamCaptureMode
-    cuModuleUnload cuStreamAddCallback cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags
+    cuModuleUnload cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags
     cuStreamGetPriority cuStreamSynchronize cuStreamWaitEvent cuDevicePrimaryCtxRetain
     cuDevicePrimaryCtxRelease_v2
 }

@@ -33,7 +33,7 @@ fn launch_graph(context: &Arc<CudaContext>, kernels: usize, run: &Run) {
 }
 
 pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
-    let tasks: [Task; 10] = [
+    let tasks: [Task; 11] = [
         (LAUNCH, |context, run| {
             let stream = context.new_stream().unwrap();
             let empty = module(context).load_function("empty").unwrap();
@@ -88,6 +88,15 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
             run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());
         }),
         // The same again, as all its memory is in the order of a stream.
+        (AWAITED, |context, run| {
+            // It has no other way to wait than with the thread.
+            let stream = context.new_stream().unwrap();
+            let empty = module(context).load_function("empty").unwrap();
+            run.time(|| {
+                launch(&stream, &empty);
+                stream.synchronize().unwrap();
+            });
+        }),
         (ORDERED, |context, run| {
             let stream = context.new_stream().unwrap();
             // SAFETY: nobody reads it.

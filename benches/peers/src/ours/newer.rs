@@ -11,7 +11,7 @@ use custack::module::Module;
 use custack::stream::{CaptureMode, Stream, StreamFlags};
 use std::hint::black_box;
 
-fn stream(context: &UnownedContext) -> Stream {
+pub fn stream(context: &UnownedContext) -> Stream {
     context.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()
 }
 

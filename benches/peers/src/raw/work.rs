@@ -72,6 +72,12 @@ impl Calls {
         stream
     }
 
+    fn is_reached(&self, event: Handle) -> bool {
+        const NOT_READY: u32 = 600;
+        // SAFETY: the caller has the event.
+        unsafe { (self.event_query)(event) != NOT_READY }
+    }
+
     fn event(&self) -> Handle {
         let mut event = 0;
         self.event_create(&mut event, 2);
@@ -123,7 +129,7 @@ type Task = (&'static str, fn(&Calls, &Run));
 
 pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
     let calls = Calls::open()?;
-    let tasks: [Task; 10] = [
+    let tasks: [Task; 11] = [
         (LAUNCH, |calls, run| {
             let (module, stream) = (calls.module(), calls.stream());
             let empty = calls.function(module);
@@ -183,6 +189,19 @@ pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
             let beside = calls.buffer();
             run.time(|| calls.free(black_box(calls.buffer())));
             calls.free(beside);
+        }),
+        (AWAITED, |calls, run| {
+            let (module, stream, event) = (calls.module(), calls.stream(), calls.event());
+            let empty = calls.function(module);
+            // The cheapest way of all, at the price of a core for each waiting thread: the event is asked for all the time.
+            run.time(|| {
+                calls.launch(empty, stream);
+                calls.event_record(event, stream);
+                while !calls.is_reached(event) {}
+            });
+            calls.event_destroy(event);
+            calls.stream_destroy(stream);
+            calls.module_unload(module);
         }),
         (ORDERED, |calls, run| {
             let stream = calls.stream();
