@@ -13,7 +13,7 @@ use super::handle::UnownedContext;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_PER_THREAD, CUarray, CUevent, CUlinkState, CUmodule, CUstream};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Call, wait_for_looks, wait_shortly_while};
+use crate::liveness::{Call, wait_for_calls, wait_for_looks, wait_shortly_while};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One driver call. Until it is dropped, no other thread ends a capture at which the call would crash; unless it takes so
@@ -95,6 +95,13 @@ pub(crate) fn enter_legacy_stream(context: &UnownedContext) -> CudaResult<InCall
 #[inline]
 pub(crate) fn enter_whole_context(context: &UnownedContext) -> CudaResult<InCall> {
     enter([key_of_whole_context(context.as_raw().addr()), 0])
+}
+
+/// Waits until no other thread makes a call in the context's default stream, or until it is blocked in the driver. Calls
+/// that begin later find the capture that the caller has listed.
+pub(crate) fn wait_for_legacy_stream(context: &UnownedContext) {
+    let legacy = [key_of_legacy_stream(context.as_raw().addr()), key_of_legacy_stream(0)];
+    wait_for_calls(|keys| keys.iter().any(|key| legacy.contains(key)));
 }
 
 /// Waits for the current context, where that must not fail because of a capture that another thread does not come to an

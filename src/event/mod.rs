@@ -134,7 +134,7 @@ impl Event {
     #[inline]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
-        stream.refuse_by_default("record an event in a legacy stream")?;
+        let _call = stream.refuse_by_default("record an event in a legacy stream")?;
         self.recording(stream, Driver::event_record)
     }
 
@@ -150,7 +150,7 @@ impl Event {
             return Err(refuse_external("record"));
         }
         self.is_of_the_context_of(stream)?;
-        stream.refuse_by_default("record an event in a legacy stream")?;
+        let _call = stream.refuse_by_default("record an event in a legacy stream")?;
         self.recording(stream, |driver, event, stream| {
             driver.event_record_with_flags(event, stream, flags.bits())
         })
@@ -165,15 +165,19 @@ impl Event {
         stream.recording(&self.0, record)
     }
 
-    /// Records this event, which nothing else uses, in a stream of its context, which must not be capturing; `what` is what
-    /// was asked.
-    pub(crate) fn record_uncaptured(&self, stream: &Stream, what: &'static str) -> CudaResult<()> {
+    /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be
+    /// capturing; `what` is what was asked.
+    pub(crate) fn record_pinned(&self, stream: &Stream, pin: &Pin, what: &'static str) -> CudaResult<()> {
         let _uncaptured = stream.inner().uncaptured(what)?;
-        stream.refuse_in_capture(what)?;
-        self.0.with_both(stream.inner(), |driver, event, stream| {
-            refuse_while_capturing(driver, stream)?;
-            driver.event_record(event, stream)
-        })
+        let _call = stream.refuse_by_default(what)?;
+        let recorded = self.0.with_pinned(pin, |driver, event| {
+            let record = |_: &Driver, inner: Held<'_, CUstream>| {
+                refuse_while_capturing(driver, inner)?;
+                driver.event_record(event, inner)
+            };
+            stream.inner().with_pinned(pin, record).unwrap_or(Err(CudaError::ContextIsDestroyed))
+        });
+        recorded.unwrap_or(Err(CudaError::ContextIsDestroyed))
     }
 
     /// Makes a stream that nothing else uses wait for the event's present marker.
@@ -185,11 +189,6 @@ impl Event {
     /// has destroyed it.
     pub(crate) fn query_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
         self.0.with_pinned(pin, Driver::event_query)
-    }
-
-    /// Like [`synchronize`](Self::synchronize), as [`query_pinned`](Self::query_pinned).
-    pub(crate) fn synchronize_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
-        self.0.with_pinned(pin, Driver::event_synchronize)
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {

@@ -11,7 +11,9 @@ use std::task::{Context, Poll};
 /// Futures that run in a context.
 pub trait InContextExt: Future + Sized {
     /// Runs the future in the context: the context is current during every poll, on whichever thread, and while the
-    /// future is dropped; in between, and afterwards, the thread's stack is as it was.
+    /// future is dropped. In between, and afterwards, the thread's stack is as it was, unless the future keeps a guard of its
+    /// own across an `await`, or forgets one. In a waker, where driver calls are refused, it is neither polled nor dropped in
+    /// its context.
     ///
     /// A guard of [`enter`](UnownedContext::enter) cannot do that: it belongs to one thread's stack, so a future that
     /// keeps one across an `await` is not `Send`, and multi-threaded executors refuse it:

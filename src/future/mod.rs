@@ -49,19 +49,22 @@
 //! * A completion always becomes ready: with the error of work that failed, too, and if the context is in error, when the
 //!   driver calls no callbacks any more.
 //! * It belongs to the work, not to the future: dropping or forgetting a future early frees nothing that the work uses.
-//!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done.
-//! * It is never part of a capture and breaks none: on a capturing stream it is refused with
+//!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done. If the driver
+//!   fails to tell whether it is done, the future has that error, and the value is kept on. A value that nobody awaits any
+//!   more is dropped on the thread that destroys what was [retired](crate::context::wait_until_retired).
+//! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
 //!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported).
-//! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls are refused
-//!   in wakers as in [callbacks](Stream::add_callback), and what a waker drops is destroyed soon after.
+//! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls, and waiting
+//!   for completions, are refused in wakers as in [callbacks](Stream::add_callback), and what a waker drops is destroyed
+//!   soon after. A waker that takes long delays all others, as with any executor.
 //!
 //! # How it works, and what it costs
 //!
 //! The stream records an event, and one thread of custack's looks whether it is reached: without a pause for the first
-//! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond. So
-//! short work is noticed at once, long work after an eighth more of its time at the most, and the thread needs a few
-//! percent of a core. It sleeps while nothing is awaited. Callbacks of the driver would be slower for short work, would
-//! hold up the stream while they run, and do not come at all once a context is in error.
+//! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond for 32
+//! streams. So short work is noticed at once, and long work after an eighth more of its time at the most. The thread needs
+//! a few percent of a core, also for thousands of streams. It sleeps while nothing is awaited. Callbacks of the driver would
+//! be slower for short work, would hold up the stream while they run, and do not come at all once a context is in error.
 
 mod in_context;
 mod reactor;
@@ -76,7 +79,7 @@ mod sync {
 
 pub use in_context::{InContext, InContextExt};
 
-use crate::driver::refuse_in_host_function;
+use crate::driver::{in_host_function, refuse_in_host_function};
 #[cfg(doc)]
 use crate::error::CudaError;
 use crate::error::CudaResult;
@@ -86,9 +89,8 @@ use slot::Slot;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// A future that is ready when work on the device is done, with the work's error or a value; see the [module](self).
@@ -140,21 +142,34 @@ impl<T> Completion<T> {
     /// ```
     pub fn wait(mut self) -> CudaResult<T> {
         refuse_in_host_function()?;
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
         loop {
             match Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(result) => return result,
-                Poll::Pending => std::thread::park(),
+                Poll::Pending => woken.wait(),
             }
         }
     }
 }
 
-struct Unpark(Thread);
+/// Whether a thread that waits was woken. It is not parked, because that is what an executor on the same thread may do.
+#[derive(Default)]
+struct Woken(Mutex<bool>, Condvar);
 
-impl Wake for Unpark {
+impl Woken {
+    fn wait(&self) {
+        let mut woken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while !std::mem::take(&mut *woken) {
+            woken = self.1.wait(woken).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.1.notify_one();
     }
 }
 
@@ -163,7 +178,8 @@ impl<T> Future for Completion<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
         let spin = std::mem::take(&mut self.spin);
-        if !spin.is_zero() {
+        // In a waker it would keep the thread that it waits for.
+        if !spin.is_zero() && !in_host_function() {
             let begun = Instant::now();
             while !self.slot.is_done() && begun.elapsed() < spin {
                 std::hint::spin_loop();
@@ -240,7 +256,7 @@ impl Stream {
     ///
     /// The value is kept until the work is done, whatever becomes of the future, so it is where to put what the work uses:
     /// buffers, events, a graph. If the work fails, it is dropped after that. If another thread makes the stream part of a
-    /// capture while the closure runs, it is never dropped, because a graph may use it.
+    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it.
     ///
     /// # Errors
     ///
@@ -274,7 +290,8 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// Of the call: [`CapturedEvent`](CudaError::CapturedEvent) if it was recorded in a capture in progress;
+    /// Of the call: [`CapturedEvent`](CudaError::CapturedEvent) if it was recorded in a capture in progress that custack
+    /// knows of;
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
     /// [`OperatingSystemError`](CudaError::OperatingSystemError) if no thread can be started. Of the future: as for
     /// [`Stream::completion`].

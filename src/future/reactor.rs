@@ -1,12 +1,14 @@
 //! The thread that looks whether awaited work is done.
 //!
-//! It asks the driver about one event of each stream, because those of a stream are reached in their order. It is in the
-//! relaxed capture mode, so its questions break no capture.
+//! It asks the driver about the work of each stream in its order. It is in the relaxed capture mode, so its questions
+//! break no capture. Whatever else runs on it is the program's (wakers, subscribers of reports), and runs as a host function:
+//! driver calls and waits are refused there, because all that is awaited would wait with them.
 
 use crate::driver::{RELAXED, running};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::{Shared, Stream};
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,15 +18,14 @@ const EAGER: Duration = Duration::from_micros(20);
 /// Afterwards it pauses for this part of the time it has waited so far.
 const PART: u32 = 8;
 
-/// So that an error of the context, which ends all waiting, is noticed soon.
+/// So that an error of the context, which ends all waiting, is noticed soon. It is as long for every so many streams.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const STREAMS: u32 = 32;
 
 /// Work whose end is awaited.
 pub(super) trait Submitted: Send {
-    /// How it ended; `None` if it goes on. Does not wait.
-    fn result(&self) -> Option<CudaResult<()>>;
-
-    fn finish(self: Box<Self>, result: CudaResult<()>);
+    /// Asks whether it is done, and if so gives the outcome to who awaits it. False as long as it is to be kept.
+    fn is_over(&mut self) -> bool;
 }
 
 type Work = Box<dyn Submitted>;
@@ -56,61 +57,92 @@ pub(super) fn start() -> CudaResult<()> {
     Ok(())
 }
 
-/// Has the thread, which runs, look at the work; it is the last that the stream has now.
+/// Has the thread, which runs, look at the work, which is the last that the stream has now, or nearly: two threads may do
+/// this in another order than they submitted the work.
 pub(super) fn submit(stream: &Stream, work: Work) {
     inbox().new.push((Arc::downgrade(stream.inner()), work));
     ARRIVED.notify_one();
 }
 
-/// The awaited work of one stream, in its order.
+/// The awaited work of one stream.
 struct Line {
     /// Keeps the address from being used for another stream.
     _of: Weak<Shared>,
     work: VecDeque<Work>,
     /// When the first of it was the first.
     since: Instant,
-    next_look: Instant,
+    /// Which one is looked at besides the first.
+    other: usize,
 }
 
 impl Line {
+    /// Looks at the work from the first on, until some is not done. Then looks at one other, at each time the next one,
+    /// because some may be in another order. Returns the pause before the next look.
+    fn look(&mut self) -> Duration {
+        while self.work.front_mut().is_some_and(|first| first.is_over()) {
+            self.work.pop_front();
+            self.since = Instant::now();
+        }
+        let waited = self.since.elapsed();
+        if waited < EAGER {
+            return Duration::ZERO;
+        }
+        self.other = if self.other + 1 < self.work.len() { self.other + 1 } else { 1 };
+        if self.work.get_mut(self.other).is_some_and(|one| one.is_over()) {
+            self.work.remove(self.other);
+        }
+        waited / PART
+    }
+}
+
+#[derive(Default)]
+struct Lines {
+    by_stream: HashMap<usize, Line>,
+    /// When to look at each, the next one first.
+    looks: BinaryHeap<Reverse<(Instant, usize)>>,
+}
+
+impl Lines {
+    fn add(&mut self, of: Weak<Shared>, work: Work) {
+        let (stream, now) = (of.as_ptr().addr(), Instant::now());
+        let line = self.by_stream.entry(stream).or_insert_with(|| {
+            self.looks.push(Reverse((now, stream)));
+            Line { _of: of, work: VecDeque::new(), since: now, other: 0 }
+        });
+        line.work.push_back(work);
+    }
+
+    fn next_look(&self) -> Option<Instant> {
+        self.looks.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Looks at each line once for which it is time.
     fn look(&mut self) {
-        while let Some(first) = self.work.front() {
-            let result = first.result();
-            let now = Instant::now();
-            let Some(result) = result else {
-                let waited = now - self.since;
-                let pause = if waited < EAGER { Duration::ZERO } else { waited / PART };
-                self.next_look = now + pause.min(LONGEST_PAUSE);
-                return;
-            };
-            self.since = now;
-            if let Some(done) = self.work.pop_front() {
-                done.finish(result);
+        let (begun, longest) = (Instant::now(), LONGEST_PAUSE * (1 + self.by_stream.len() as u32 / STREAMS));
+        let mut later = Vec::new();
+        while self.next_look().is_some_and(|at| at <= begun) {
+            let Some(Reverse((_, stream))) = self.looks.pop() else { break };
+            let Some(line) = self.by_stream.get_mut(&stream) else { continue };
+            let pause = line.look().min(longest);
+            if line.work.is_empty() {
+                self.by_stream.remove(&stream);
+            } else {
+                later.push(Reverse((Instant::now() + pause, stream)));
             }
         }
+        self.looks.extend(later);
     }
 }
 
 fn run() {
-    let mut lines: HashMap<usize, Line> = HashMap::new();
+    let mut lines = Lines::default();
     let mut relaxed = false;
     loop {
-        for (of, work) in arrived(lines.values().map(|line| line.next_look).min()) {
-            let now = Instant::now();
-            let line = lines.entry(of.as_ptr().addr()).or_insert_with(|| Line {
-                _of: of,
-                work: VecDeque::new(),
-                since: now,
-                next_look: now,
-            });
-            line.work.push_back(work);
-        }
-        // Asked again if it failed; a driver too old to have capture modes has no captures either.
+        arrived(lines.next_look()).into_iter().for_each(|(of, work)| lines.add(of, work));
+        // Asked again if it failed; a driver too old to have capture modes has no captures that this would break.
         relaxed = relaxed
             || running().is_some_and(|driver| driver.thread_exchange_stream_capture_mode(RELAXED).is_ok());
-        let now = Instant::now();
-        lines.values_mut().filter(|line| line.next_look <= now).for_each(Line::look);
-        lines.retain(|_, line| !line.work.is_empty());
+        lines.look();
     }
 }
 

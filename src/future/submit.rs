@@ -3,13 +3,13 @@
 use super::Completion;
 use super::reactor::{self, Submitted};
 use super::slot::Slot;
-use crate::context::Pin;
-use crate::driver::as_host_function;
+use crate::context::{Pin, is_gone};
+use crate::driver::{Driver, as_host_function};
 use crate::error::{CudaError, CudaResult};
 use crate::event::{Event, EventFlags};
 use crate::liveness::retire;
 use crate::report;
-use crate::stream::{Stream, refuse_while_capturing};
+use crate::stream::{Shared, Stream, refuse_while_capturing};
 use std::mem;
 use std::sync::Arc;
 
@@ -28,22 +28,20 @@ pub(super) fn submit<T: Send + 'static>(
     let event = context.create_event(EventFlags::DISABLE_TIMING)?;
     let pin = context.pin()?;
     let value = f()?;
+    let mark = match event.record_pinned(stream, &pin, WHAT) {
+        Ok(()) => Mark::Event(event),
+        Err(refused) if is_of_capture(refused) => return Err(never_freed(value, refused)),
+        // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
+        // then.
+        Err(_) => Mark::Stream(Arc::clone(stream.inner())),
+    };
     let completion = Completion::new();
     let slot = Arc::clone(&completion.slot);
-    let Err(refused) = event.record_uncaptured(stream, WHAT) else {
-        reactor::submit(stream, Box::new(Work { event, pin, value, slot }));
-        return Ok(completion);
-    };
-    // The work is submitted, so its end is the outcome all the same.
-    let waited = if may_go_on(refused) { Err(refused) } else { stream.synchronize() };
-    match waited {
-        Err(error) if may_go_on(error) => return Err(never_freed(value, error)),
-        waited => wake(slot, waited.map(|()| value)),
-    }
+    reactor::submit(stream, Box::new(Work(Some(Open { mark, pin, value, slot: Some(slot) }))));
     Ok(completion)
 }
 
-/// What is used by work that can neither be awaited nor waited for, and that may have become part of a graph.
+/// What is used by work that may have become part of a graph, and cannot be awaited.
 fn never_freed<T>(value: T, error: CudaError) -> CudaError {
     if mem::needs_drop::<T>() {
         report::warn(format_args!("what the work of a stream uses is never freed: {error}"));
@@ -52,68 +50,128 @@ fn never_freed<T>(value: T, error: CudaError) -> CudaError {
     error
 }
 
-/// Whether an error says nothing about the work.
-fn may_go_on(error: CudaError) -> bool {
-    is_of_capture(error) || matches!(error, CudaError::NotPermitted | CudaError::IllegalState)
-}
-
 /// Whether a call was refused because of a capture.
 fn is_of_capture(error: CudaError) -> bool {
     (CudaError::StreamCaptureUnsupported.code()..=CudaError::CapturedEvent.code()).contains(&error.code())
 }
 
-struct Work<T> {
-    event: Event,
+/// Whether a question was refused, and says nothing.
+fn is_refused(error: CudaError) -> bool {
+    is_of_capture(error)
+        || matches!(error, CudaError::NotReady | CudaError::NotPermitted | CudaError::IllegalState)
+}
+
+/// Whether nothing runs any more in a context that returns this error: the device stopped its work for good.
+fn ends_all_work(error: CudaError) -> bool {
+    is_gone(error)
+        || matches!(
+            error,
+            CudaError::EccUncorrectable
+                | CudaError::NvlinkUncorrectable
+                | CudaError::IllegalAddress
+                | CudaError::LaunchTimeout
+                | CudaError::AssertError
+                | CudaError::HardwareStackError
+                | CudaError::IllegalInstruction
+                | CudaError::MisalignedAddress
+                | CudaError::InvalidAddressSpace
+                | CudaError::InvalidProgramCounter
+                | CudaError::LaunchFailed
+        )
+}
+
+/// What tells that work is done.
+enum Mark {
+    Event(Event),
+    Stream(Arc<Shared>),
+}
+
+/// Work that may be going on, with what it uses. `None` when it is over.
+struct Work<T>(Option<Open<T>>);
+
+struct Open<T> {
+    mark: Mark,
     pin: Pin,
     value: T,
-    slot: Arc<Slot<CudaResult<T>>>,
+    /// Where the outcome goes; `None` once it is an error, while the work may be going on.
+    slot: Option<Arc<Slot<CudaResult<T>>>>,
+}
+
+impl<T> Open<T> {
+    fn result(&self) -> CudaResult<()> {
+        let asked = match &self.mark {
+            Mark::Event(event) => event.query_pinned(&self.pin),
+            // A question would break the stream's capture.
+            Mark::Stream(stream) if stream.captures() => return Err(CudaError::NotReady),
+            Mark::Stream(stream) => stream.with_pinned(&self.pin, Driver::stream_query),
+        };
+        asked.unwrap_or(Err(CudaError::ContextIsDestroyed))
+    }
 }
 
 impl<T: Send + 'static> Submitted for Work<T> {
-    fn result(&self) -> Option<CudaResult<()>> {
-        match self.event.query_pinned(&self.pin) {
-            Some(Err(CudaError::NotReady)) => None,
-            // The next look may find the capture ended.
-            Some(Err(error)) if may_go_on(error) => None,
-            Some(result) => Some(result),
-            None => Some(Err(CudaError::ContextIsDestroyed)),
-        }
-    }
-
-    fn finish(self: Box<Self>, result: CudaResult<()>) {
-        let Work { event, pin, value, slot } = *self;
-        // All else goes first: who is woken finds nothing left of it.
-        match result {
-            Ok(()) => {
-                drop(event);
-                // Destroying a context may wait, and other work is awaited here.
-                as_host_function(|| drop(pin));
-                wake(slot, Ok(value));
+    fn is_over(&mut self) -> bool {
+        let Some(open) = &mut self.0 else { return true };
+        match open.result() {
+            Err(error) if is_refused(error) => false,
+            Err(error) if !ends_all_work(error) => {
+                // Only the question failed, so the work may be going on.
+                if let Some(slot) = open.slot.take() {
+                    give(slot, Err(error));
+                }
+                false
             }
-            Err(error) => {
-                // Work that did not fail may be going on, if only the question failed.
-                retire(move || {
-                    let _ = event.synchronize_pinned(&pin);
-                    drop((value, event, pin));
-                });
-                wake(slot, Err(error));
+            result => {
+                if let Some(open) = self.0.take() {
+                    over(open, result);
+                }
+                true
             }
         }
     }
 }
 
-/// Sets the outcome and wakes who waits. Wakers and values are the program's, so what they drop is destroyed elsewhere: on
-/// this thread other work is awaited.
-fn wake<T>(slot: Arc<Slot<CudaResult<T>>>, outcome: CudaResult<T>) {
-    let wake = || {
-        if let Some(waker) = slot.complete(outcome) {
-            waker.wake();
+/// Gives the outcome of work that is over. All else goes first: who is woken finds nothing left of it.
+fn over<T: Send + 'static>(Open { mark, pin, value, slot }: Open<T>, result: CudaResult<()>) {
+    match mark {
+        Mark::Event(event) => {
+            if let Err((error, spent)) = Event::drop(event) {
+                as_host_function(|| {
+                    report::warn(format_args!("destroying the event of awaited work: {error}"));
+                    drop(spent);
+                });
+            }
         }
-        drop(slot);
-    };
-    if !report::contained(|| as_host_function(wake)) {
-        report::warn(format_args!(
-            "a waker, or the destructor of a value that nobody awaits any more, panicked"
-        ));
+        Mark::Stream(stream) => as_host_function(|| drop(stream)),
+    }
+    as_host_function(|| drop(pin));
+    match (slot, result) {
+        (Some(slot), Ok(())) => give(slot, Ok(value)),
+        (Some(slot), Err(error)) => {
+            dispose(value);
+            give(slot, Err(error));
+        }
+        (None, _) => dispose(value),
+    }
+}
+
+/// Sets the outcome and wakes who waits. If nobody awaits it any more, it is disposed of.
+fn give<T: Send + 'static>(slot: Arc<Slot<CudaResult<T>>>, outcome: CudaResult<T>) {
+    as_host_function(|| {
+        if let Some(waker) = slot.complete(outcome) {
+            if !report::contained(|| waker.wake()) {
+                report::warn(format_args!("a waker panicked"));
+            }
+        }
+        if let Some(slot) = Arc::into_inner(slot) {
+            dispose(slot);
+        }
+    });
+}
+
+/// Drops what is the program's on another thread, where it may make driver calls and wait: here other work is awaited.
+fn dispose<V: Send + 'static>(value: V) {
+    if mem::needs_drop::<V>() {
+        as_host_function(|| retire(move || drop(value)));
     }
 }

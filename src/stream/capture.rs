@@ -191,7 +191,7 @@ impl Stream {
     fn waiting_in_captures(&self, event: &Resource<CUevent>, wait: &EventCall<'_>) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
         let wait = || event.with_both(&self.inner, wait);
-        self.refuse_by_default("wait for an event in a legacy stream")?;
+        let _call = self.refuse_by_default("wait for an event in a legacy stream")?;
         // Dropped after the locks, because that may destroy the context.
         let _unused: Pin;
         let _alone = captures::one_at_a_time();
@@ -204,6 +204,7 @@ impl Stream {
             Err(CudaError::IllegalState) => return wait(),
             member => member?,
         };
+        let blocking = member.blocking;
         let beginning = self.inner.beginning();
         if captures::of_stream(stream).is_some() {
             _unused = pin;
@@ -213,7 +214,7 @@ impl Stream {
             _unused = pin;
             return wait();
         }
-        let waited = self.inner.will_capture(&beginning).and_then(|()| wait());
+        let waited = self.inner.will_capture(&beginning, blocking).and_then(|()| wait());
         // A driver that fails may have made the stream part of the capture all the same, and one that succeeds may not, if it
         // had failed to record the event.
         let joined = {

@@ -46,6 +46,7 @@ pub(crate) use host_function::refuse_while_capturing;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
 
+use crate::context::in_call::InCall;
 use crate::context::in_call::key_of_stream;
 use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};
 use crate::device::Device;
@@ -357,15 +358,17 @@ impl Stream {
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
         captures::refuse_in(self.key(), what)?;
-        self.refuse_by_default(what)
+        self.refuse_by_default(what).map(drop)
     }
 
-    /// Refuses work in the legacy stream while a stream is capturing that it would wait for.
+    /// Refuses work in the legacy stream while a stream is capturing that it would wait for; the result is held during the
+    /// call.
     #[inline]
-    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<()> {
-        let is_legacy = || self.inner.raw().addr() <= CU_STREAM_LEGACY.addr();
-        let may_wait = captures::any() && is_legacy();
-        if may_wait { refuse_by_default(self.context(), what).map(drop) } else { Ok(()) }
+    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<Option<InCall>> {
+        if self.inner.raw().addr() > CU_STREAM_LEGACY.addr() {
+            return Ok(None);
+        }
+        refuse_by_default(self.context(), what).map(Some)
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::mark::destroy_mark;
+use crate::context::in_call::wait_for_legacy_stream;
 use crate::context::{Pin, Resource, captures, relax, unbroken};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held, driver};
@@ -130,10 +131,14 @@ impl Shared {
     }
 
     /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
-    /// allocated or freed in its order, which would become part of the graph, and records what memory in its order that
+    /// allocated or freed in its order, which would become part of the graph, and no call is made in the default stream that a
+    /// blocking stream waits for, which would break the capture; and records what memory in its order that
     /// is dropped meanwhile has to wait for.
     #[inline]
-    pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>) -> CudaResult<()> {
+    pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>, blocking: bool) -> CudaResult<()> {
+        if blocking {
+            wait_for_legacy_stream(self.stream.context());
+        }
         if !wait_for_uncaptured(self.stream.raw().addr()) {
             let what =
                 "to begin a capture: another thread copies, allocates or frees in the order of the stream";

@@ -39,7 +39,7 @@ impl<'a> Running<'a> {
         refuse_captured(stream)?;
         let (member, pin) = stream.member()?;
         take_what_broke();
-        let is_into = into.is_some();
+        let (is_into, blocking) = (into.is_some(), member.blocking);
         let begin = |driver: &Driver, stream: Held<'_, CUstream>| match into {
             None => driver.stream_begin_capture(stream, mode as u32),
             Some((graph, after)) => {
@@ -50,7 +50,8 @@ impl<'a> Running<'a> {
         // Another thread may have been here first.
         refuse_captured(stream)?;
         let number = captures::begins(member, pin, forbids(mode), since);
-        let begun = stream.inner().will_capture(&beginning).and_then(|()| stream.inner().with(begin));
+        let begun =
+            stream.inner().will_capture(&beginning, blocking).and_then(|()| stream.inner().with(begin));
         drop(beginning);
         if let Err(error) = begun {
             drop(captures::remove(number));

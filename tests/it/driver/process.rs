@@ -74,6 +74,7 @@ fn in_a_process_of_its_own() {
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
         Ok("host functions in error") => crate::stream::host_function::in_error(),
+        Ok("completion in a report") => crate::future::edges::in_a_report(),
         Ok("completion in error") => crate::future::lost::in_error(),
         Ok("scope in error") => crate::stream::scope::in_error(),
         Ok("event of another process") => crate::event::interprocess::open(),
