@@ -4,11 +4,14 @@
 
 use super::{Calling, Counting, held, poll, stream};
 use crate::harness::{is_simulated, owned_by, parked, pushed, run, run_alone, within};
-use custack::context::{PrimaryContext, wait_until_retired};
+use custack::context::{ContextStack, PrimaryContext, wait_until_retired};
 use custack::driver::instrument::{self, When};
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
+use custack::event::{Event, EventFlags};
+use custack::future::Completion;
 use custack::launch;
 use custack::sim;
+use custack::stream::{Stream, StreamFlags};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::task::Poll;
@@ -175,6 +178,59 @@ fn whichever_call_of_a_submission_fails_nothing_is_lost() {
             }
         }
         stream.synchronize().unwrap();
+    });
+}
+
+/// A way to make a completion.
+type Operation<'a> = &'a dyn Fn(&Stream, Arc<()>) -> CudaResult<Completion<Arc<()>>>;
+
+/// The others give no value, so this one goes with them.
+fn with(kept: Arc<()>, stream: &Stream, awaited: CudaResult<Completion>) -> CudaResult<Completion<Arc<()>>> {
+    awaited?.wait()?;
+    stream.enqueue_async(|_| Ok(kept))
+}
+
+#[test]
+fn any_driver_call_may_fail_with_any_code_before_or_after_its_work() {
+    run_alone(|| {
+        let ctx = pushed();
+        let (stream, other) = (stream(), ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap());
+        let event = Event::new(EventFlags::DISABLE_TIMING).unwrap();
+        event.record(&other).unwrap();
+        let operations: [(&str, Operation<'_>); 3] = [
+            ("enqueue", &|stream, kept| stream.enqueue_async(|_| Ok(kept))),
+            ("completion", &|stream, kept| with(kept, stream, stream.completion())),
+            ("event", &|stream, kept| with(kept, stream, event.completion())),
+        ];
+        let objects = || if is_simulated() { sim::objects() } else { 0 };
+        for (name, operation) in operations {
+            // A stream that the driver fails to destroy may be destroyed, so that is not tried again.
+            let spent = if name == "event" && is_simulated() { 7 } else { 0 };
+            let before = objects() + spent;
+            for code in [1, 2, 201, 709, 719, 999, 4711] {
+                for (nth, when) in (1..=14).flat_map(|nth| [(nth, When::Before), (nth, When::After)]) {
+                    let kept = Arc::new(());
+                    assert!(instrument::fail(None, nth, code, when));
+                    let awaited = operation(&stream, Arc::clone(&kept));
+                    instrument::disarm();
+                    let result = awaited.and_then(|completion| completion.wait().map(drop));
+                    let expected = CudaError::from_code(code).unwrap();
+                    assert!(
+                        matches!(result, Ok(()) | Err(CudaError::ContextIsDestroyed))
+                            || result == Err(expected),
+                        "{name}, {code} at {nth} {when:?}: {result:?}"
+                    );
+                    owned_by(&kept, 1);
+                    assert_eq!(operation(&stream, kept).unwrap().wait().map(drop), Ok(()), "{name}");
+                    assert_eq!(ContextStack::depth(), 1);
+                }
+            }
+            let begun = Instant::now();
+            while objects() > before {
+                wait_until_retired().unwrap();
+                assert!(begun.elapsed().as_secs() < 10, "{name}: {} are left, of {before}", objects());
+            }
+        }
     });
 }
 
