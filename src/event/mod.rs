@@ -29,7 +29,7 @@ use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::stream::{Stream, refuse_while_capturing};
+use crate::stream::{EventCall, Stream, refuse_while_capturing};
 use bitflags::bitflags;
 use std::time::Duration;
 
@@ -134,7 +134,9 @@ impl Event {
     #[inline]
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         self.is_of_the_context_of(stream)?;
-        let _call = stream.refuse_by_default("record an event in a legacy stream")?;
+        if stream.is_legacy() {
+            return self.record_by_default(stream, &Driver::event_record);
+        }
         self.recording(stream, Driver::event_record)
     }
 
@@ -150,10 +152,20 @@ impl Event {
             return Err(refuse_external("record"));
         }
         self.is_of_the_context_of(stream)?;
-        let _call = stream.refuse_by_default("record an event in a legacy stream")?;
-        self.recording(stream, |driver, event, stream| {
+        let record = |driver: &Driver, event: Held<'_, CUevent>, stream: Held<'_, CUstream>| {
             driver.event_record_with_flags(event, stream, flags.bits())
-        })
+        };
+        if stream.is_legacy() {
+            self.record_by_default(stream, &record)
+        } else {
+            self.recording(stream, record)
+        }
+    }
+
+    #[cold]
+    fn record_by_default(&self, stream: &Stream, record: &EventCall<'_>) -> CudaResult<()> {
+        let _call = stream.refuse_by_default("record an event in a legacy stream")?;
+        self.recording(stream, record)
     }
 
     #[inline]
@@ -169,7 +181,10 @@ impl Event {
     /// capturing; `what` is what was asked.
     pub(crate) fn record_pinned(&self, stream: &Stream, pin: &Pin, what: &'static str) -> CudaResult<()> {
         let _uncaptured = stream.inner().uncaptured(what)?;
-        let _call = stream.refuse_by_default(what)?;
+        let _call;
+        if stream.is_legacy() {
+            _call = stream.refuse_by_default(what)?;
+        }
         let recorded = self.0.with_pinned(pin, |driver, event| {
             let record = |_: &Driver, inner: Held<'_, CUstream>| {
                 refuse_while_capturing(driver, inner)?;

@@ -208,7 +208,10 @@ impl Stream {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.label())));
         }
-        let _call = self.refuse_by_default("launch a kernel in a legacy stream")?;
+        let _call;
+        if self.is_legacy() {
+            _call = self.refuse_by_default("launch a kernel in a legacy stream")?;
+        }
         let launched = self.inner().with_current(|driver, stream| {
             // SAFETY: the function's module is borrowed or its library kept, and its context is the stream's, which is
             // held.

@@ -192,7 +192,10 @@ impl<T> DeviceSpan<T> {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy memory of {memory} in a stream of {stream}")));
         }
-        let _call = stream.refuse_by_default("copy in a legacy stream")?;
+        let _call;
+        if stream.is_legacy() {
+            _call = stream.refuse_by_default("copy in a legacy stream")?;
+        }
         // The driver needs no context to be current for work in a stream.
         stream.inner().with(|driver, stream| f(driver, Some(stream)))
     }

@@ -114,7 +114,7 @@ impl Stream {
 }
 
 /// A driver call with an event and a stream.
-type EventCall<'a> = dyn Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()> + 'a;
+pub(crate) type EventCall<'a> = dyn Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()> + 'a;
 
 impl Stream {
     /// Records an event by `record`, and notes in which capture that was, if any.
@@ -191,7 +191,10 @@ impl Stream {
     fn waiting_in_captures(&self, event: &Resource<CUevent>, wait: &EventCall<'_>) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
         let wait = || event.with_both(&self.inner, wait);
-        let _call = self.refuse_by_default("wait for an event in a legacy stream")?;
+        let _call;
+        if self.is_legacy() {
+            _call = self.refuse_by_default("wait for an event in a legacy stream")?;
+        }
         // Dropped after the locks, because that may destroy the context.
         let _unused: Pin;
         let _alone = captures::one_at_a_time();

@@ -40,6 +40,7 @@ mod shared;
 
 pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
+pub(crate) use capture::EventCall;
 pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
 pub(crate) use host_function::refuse_while_capturing;
@@ -358,17 +359,21 @@ impl Stream {
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
         captures::refuse_in(self.key(), what)?;
-        self.refuse_by_default(what).map(drop)
+        let may_wait = captures::any() && self.is_legacy();
+        if may_wait { self.refuse_by_default(what).map(drop) } else { Ok(()) }
     }
 
-    /// Refuses work in the legacy stream while a stream is capturing that it would wait for; the result is held during the
-    /// call.
+    /// Whether it is the legacy stream of its context, which waits for blocking streams.
     #[inline]
-    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<Option<InCall>> {
-        if self.inner.raw().addr() > CU_STREAM_LEGACY.addr() {
-            return Ok(None);
-        }
-        refuse_by_default(self.context(), what).map(Some)
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.inner.raw().addr() <= CU_STREAM_LEGACY.addr()
+    }
+
+    /// Of the legacy stream: refuses work while a stream is capturing that it would wait for; the result is held during the
+    /// call.
+    #[cold]
+    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<InCall> {
+        refuse_by_default(self.context(), what)
     }
 
     #[inline]

@@ -129,6 +129,24 @@ pub unsafe extern "C" fn cuModuleGetFunction(function: *mut usize, _module: usiz
     0
 }
 
+/// A handle that is not a default stream's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut usize, _flags: u32, _priority: i32) -> u32 {
+    unsafe { *stream = 0x4000 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, flags: u32) -> u32 {
+    unsafe { cuStreamCreateWithPriority(stream, flags, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventCreate(event: *mut usize, _flags: u32) -> u32 {
+    unsafe { *event = 0x5000 };
+    0
+}
+
 /// All work is done at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamAddCallback(
@@ -176,14 +194,14 @@ nothing! {
     cuArray3DCreate_v2 cuArray3DGetDescriptor_v2 cuArrayDestroy cuCtxDestroy_v2 cuCtxGetApiVersion
     cuCtxGetCacheConfig cuCtxGetDevice cuCtxGetFlags cuCtxGetLimit cuCtxGetSharedMemConfig cuCtxSetCacheConfig
     cuCtxSetLimit cuCtxSetSharedMemConfig cuCtxSynchronize cuDeviceGet cuDeviceGetAttribute cuDeviceGetName
-    cuDeviceGetUuid cuDeviceTotalMem_v2 cuDriverGetVersion cuEventCreate cuEventDestroy_v2 cuEventElapsedTime
+    cuDeviceGetUuid cuDeviceTotalMem_v2 cuDriverGetVersion cuEventDestroy_v2 cuEventElapsedTime
     cuEventQuery cuEventRecord cuEventSynchronize cuFuncGetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
     cuGetErrorString cuInit cuLaunchKernel cuMemAllocManaged cuMemAllocPitch cuMemFreeHost cuMemFree_v2 cuMemFreeAsync
     cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoH_v2 cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2
     cuGraphDestroy cuGraphExecDestroy cuGraphGetNodes cuGraphInstantiateWithFlags cuGraphLaunch
     cuMemsetD8Async cuMemsetD8_v2 cuModuleGetGlobal_v2 cuStreamBeginCapture_v2 cuStreamEndCapture
     cuThreadExchangeStreamCaptureMode
-    cuModuleUnload cuStreamCreate cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags
+    cuModuleUnload cuStreamDestroy_v2 cuStreamGetFlags
     cuStreamGetPriority cuStreamSynchronize cuStreamWaitEvent cuDevicePrimaryCtxRetain
     cuDevicePrimaryCtxRelease_v2
 }
