@@ -31,8 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .header("weight.h", "#define WEIGHT 3")
         .for_device(device)?
         .name_expression("weigh<float>");
-    let folder = std::env::temp_dir().join("custack-compile");
-    let compiled = match program.compile_cached(OutputKind::Ptx, &folder) {
+    // Who can write to the folder decides what is loaded, so it is not one that everybody can write to.
+    let folder = "target/compiled";
+    let compiled = match program.compile_cached(OutputKind::Ptx, folder) {
         Ok(compiled) => compiled,
         // Without the compiler there is nothing to run; the error says what was tried, and how to get it.
         Err(error) => {

@@ -33,7 +33,7 @@ pub trait InContextExt: Future + Sized {
     /// # Errors
     ///
     /// The result is that of the future, or [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed) and the
-    /// other errors of [`enter`](UnownedContext::enter) at any poll. It is then dropped without the context.
+    /// other errors of [`enter`](UnownedContext::enter) at any poll. In a destroyed context it is dropped without it.
     ///
     /// ```
     /// use custack::context::{ContextStack, CurrentContext};

@@ -44,6 +44,11 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 //!
+//! # In a task
+//!
+//! Calls that wait, such as `synchronize`, `copy_to` and `DeviceBuffer::from_slice_in`, block the thread, and with it the
+//! executor. In their place are `synchronize_async`, and asynchronous copies from and to page-locked memory.
+//!
 //! # What is certain
 //!
 //! * A completion always becomes ready: with the error of work that failed, too, and if the context is in error, when the
@@ -51,7 +56,8 @@
 //! * It belongs to the work, not to the future: dropping or forgetting a future early frees nothing that the work uses.
 //!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done. If the driver
 //!   fails to tell whether it is done, the future has that error, and the value is kept on. A value that nobody awaits any
-//!   more is dropped on the thread that destroys what was [retired](crate::context::wait_until_retired).
+//!   more is dropped on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits
+//!   for it).
 //! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
 //!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported).
 //! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls, and waiting
@@ -61,8 +67,8 @@
 //! # How it works, and what it costs
 //!
 //! The stream records an event, and one thread of custack's looks whether it is reached: without a pause for the first
-//! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond for 32
-//! streams. So short work is noticed at once, and long work after an eighth more of its time at the most. The thread needs
+//! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with
+//! more than 32 awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the most. The thread needs
 //! a few percent of a core, also for thousands of streams. It sleeps while nothing is awaited. Callbacks of the driver would
 //! be slower for short work, would hold up the stream while they run, and do not come at all once a context is in error.
 

@@ -7,6 +7,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// In bytes: many times what a large program has.
+const LARGEST: u64 = 1 << 30;
+
 const FORMAT: &[u8] = b"custack nvrtc 1\n";
 
 /// A name for the key. Two keys may have one name, so the file has the key too.
@@ -18,6 +21,11 @@ pub(super) fn file_name(key: &str) -> String {
 
 /// What the file has for this key; `None` if there is nothing, or what is there is another key's or damaged.
 pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
+    let about = fs::metadata(file).ok()?;
+    // Reading another kind of file may wait for ever.
+    if !about.is_file() || about.len() > LARGEST {
+        return None;
+    }
     let bytes = fs::read(file).ok()?;
     let mut rest = bytes.strip_prefix(FORMAT)?;
     let checked = next(&mut rest)?;

@@ -4,7 +4,9 @@ use crate::error::Attempt;
 use std::fmt;
 
 /// Why a program could not be compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// `Debug` prints the same text as `Display`, because a `main` that returns an error prints it.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NvrtcError {
     /// The compiler's library was not found, or could not be loaded.
@@ -43,6 +45,13 @@ pub enum NvrtcError {
         /// What the text is: the source, a header, an option.
         what: &'static str,
     },
+    /// The compiler knows no architecture that the device could run.
+    UnknownDevice {
+        /// The device's compute capability, as in `sm_90`.
+        device: u32,
+        /// Those that the compiler knows.
+        known: Vec<u32>,
+    },
     /// This kind of image was not made, because of the options.
     NoImage {
         /// The kind of image, and what it needs.
@@ -70,8 +79,8 @@ impl fmt::Display for NvrtcError {
                 }
                 write!(
                     f,
-                    ". Install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc, and name the library in \
-                     CUSTACK_LIBNVRTC"
+                    ". Install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc (nvidia-cuda-nvrtc-cu12 \
+                     for CUDA 12), and name the library in CUSTACK_LIBNVRTC"
                 )
             }
             NvrtcError::Missing { library, function } => {
@@ -84,11 +93,14 @@ impl fmt::Display for NvrtcError {
             NvrtcError::InvalidName { expression, log } => {
                 write!(
                     f,
-                    "the name expression {expression:?} names nothing in the program: {}",
+                    "the name expression {expression:?} names no kernel, and no variable by its address (`&name`): {}",
                     log.trim_end()
                 )
             }
             NvrtcError::ContainsZero { what } => write!(f, "{what} contains a zero byte"),
+            NvrtcError::UnknownDevice { device, known } => {
+                write!(f, "the device is of sm_{device}, and this NVRTC compiles for {known:?}")
+            }
             NvrtcError::NoImage { what } => write!(f, "there is no {what}"),
             NvrtcError::Other { function, result, log } => {
                 write!(f, "{function} returned {result}: {}", log.trim_end())
@@ -97,4 +109,26 @@ impl fmt::Display for NvrtcError {
     }
 }
 
+impl fmt::Debug for NvrtcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for NvrtcError {}
+
+impl NvrtcError {
+    /// The error of a program that does not compile. Name expressions are compiled as a file of their own.
+    pub(super) fn of_compilation(log: String) -> NvrtcError {
+        const NAMES: &str = "__nv_name_map(";
+        const NAME: &str = "#pragma nv_mangled_name ";
+        let only_names = log.contains(NAMES)
+            && log.lines().filter(|line| line.contains("): error: ")).all(|line| line.starts_with(NAMES));
+        match log.lines().find_map(|line| line.trim_start().strip_prefix(NAME)) {
+            Some(expression) if only_names => {
+                NvrtcError::InvalidName { expression: expression.trim().to_owned(), log }
+            }
+            _ => NvrtcError::Compilation { log },
+        }
+    }
+}

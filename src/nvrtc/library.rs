@@ -9,8 +9,7 @@ use libloading::Library;
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The versions that are tried, newest first.
 #[cfg(windows)]
@@ -37,6 +36,7 @@ macro_rules! functions {
         pub(super) struct Nvrtc {
             library: &'static Library,
             path: String,
+            build: OnceLock<String>,
             $($name: unsafe extern "C" fn($($argument),*) -> u32,)*
         }
 
@@ -47,7 +47,7 @@ macro_rules! functions {
                     let $name = *unsafe { library.get(concat!($symbol, "\0").as_bytes()) }
                         .map_err(|_| NvrtcError::Missing { library: path.to_owned(), function: $symbol })?;
                 )*
-                Ok(Nvrtc { library, path: path.to_owned(), $($name,)* })
+                Ok(Nvrtc { library, path: path.to_owned(), build: OnceLock::new(), $($name,)* })
             }
         }
     };
@@ -82,7 +82,11 @@ impl Nvrtc {
     }
 
     /// Loads this file, for all later programs.
-    pub(super) fn load(path: &Path) -> Result<(), NvrtcError> {
+    ///
+    /// # Safety
+    ///
+    /// The file is NVRTC.
+    pub(super) unsafe fn load(path: &Path) -> Result<(), NvrtcError> {
         let nvrtc = Self::first(vec![path.as_os_str().to_owned()])?;
         *LOADED.lock().unwrap_or_else(PoisonError::into_inner) = Some(nvrtc);
         Ok(())
@@ -92,16 +96,31 @@ impl Nvrtc {
         let mut tried = Vec::new();
         for name in names {
             let text = name.to_string_lossy().into_owned();
-            // SAFETY: loading a library runs its initialisers. By convention a file of this name is NVRTC, or the program
-            // or its environment names it.
-            match unsafe { Library::new(&name) } {
-                Ok(library) => {
-                    return Ok(Box::leak(Box::new(Nvrtc::of(Box::leak(Box::new(library)), &text)?)));
-                }
-                Err(reason) => tried.push(Attempt { library: text, reason: reason.to_string() }),
+            // SAFETY: loading a library runs its initialisers. By convention a file of this name is NVRTC, or the
+            // environment says so, or the caller of `load` does.
+            let opened = unsafe { Library::new(&name) }.map_err(|error| error.to_string());
+            let usable = opened.and_then(|library| {
+                // Never closed, because code of it may run on other threads.
+                Nvrtc::of(Box::leak(Box::new(library)), &text).map_err(|error| error.to_string())
+            });
+            match usable {
+                Ok(nvrtc) => return Ok(Box::leak(Box::new(nvrtc))),
+                Err(reason) => tried.push(Attempt { library: text, reason }),
             }
         }
         Err(NvrtcError::NotFound { tried })
+    }
+
+    /// What tells this build of the compiler from others: the comment that it writes above all PTX. Asked for once.
+    pub(super) fn build(&'static self) -> &'static str {
+        self.build.get_or_init(|| {
+            let empty = self.create(c"", c"empty.cu", &[]).and_then(|program| {
+                program.compile(&[])?;
+                program.image(["nvrtcGetPTXSize", "nvrtcGetPTX"])
+            });
+            let text = String::from_utf8_lossy(&empty.unwrap_or_default()).into_owned();
+            text.lines().filter(|line| line.starts_with("//")).collect()
+        })
     }
 
     pub(super) fn path(&self) -> &str {
@@ -210,7 +229,7 @@ impl Handled {
         let text = |option: &CString| option.to_string_lossy().into_owned();
         match result {
             SUCCESS => Ok(log),
-            COMPILATION => Err(NvrtcError::Compilation { log }),
+            COMPILATION => Err(NvrtcError::of_compilation(log)),
             INVALID_OPTION => {
                 Err(NvrtcError::InvalidOption { options: options.iter().map(text).collect(), log })
             }
@@ -252,7 +271,10 @@ impl Handled {
         let mut size = 0;
         // SAFETY: the program is alive; writes to a local.
         succeeded(function, unsafe { get_size(self.raw, &mut size) })?;
-        let mut bytes = vec![0u8; size];
+        let mut bytes = Vec::new();
+        let other = |log: String| NvrtcError::Other { function, result: SUCCESS, log };
+        bytes.try_reserve_exact(size).map_err(|error| other(format!("{size} bytes: {error}")))?;
+        bytes.resize(size, 0u8);
         if size > 0 {
             // SAFETY: the buffer has the size that the library has just asked for.
             succeeded(function, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;

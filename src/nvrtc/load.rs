@@ -13,7 +13,7 @@ impl Compiled {
             Image::Ptx(text) => Ok(text.as_bytes_with_nul()),
             Image::Cubin(bytes) => Ok(bytes),
             other @ (Image::LtoIr(_) | Image::OptixIr(_)) => Err(CudaError::InvalidValue.note(format_args!(
-                "to load {:?}, which has to be linked or given to OptiX; PTX and cubin can be loaded",
+                "to load {:?}, which is input of nvJitLink or OptiX; the driver loads PTX and cubin",
                 other.kind()
             ))),
         }

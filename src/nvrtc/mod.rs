@@ -1,6 +1,6 @@
 //! CUDA C++ compiled at run time, by NVRTC (feature `nvrtc`).
 //!
-//! A [`Program`] is a text with its headers, options and the names that are wanted of it. It is compiled to an [`Image`],
+//! A [`Program`] is a text with its headers, options and name expressions. It is compiled to an [`Image`],
 //! which is loaded as a [module](UnownedContext::load_nvrtc_module) or a [library](Library::load_nvrtc):
 //!
 //! ```
@@ -27,18 +27,24 @@
 //! ```
 //!
 //! The library is opened when the first program is compiled; nothing of the toolkit is needed to build. The variable
-//! `CUSTACK_LIBNVRTC` names it; else the newest of the versions 13, 12 and 11.2 is taken that the system's loader finds, or
-//! that is in the toolkit of `CUDA_HOME`, `CUDA_PATH`, `CONDA_PREFIX` or `/usr/local/cuda`. It needs no GPU, and NVIDIA
-//! publishes it as the Python package `nvidia-cuda-nvrtc`.
+//! `CUSTACK_LIBNVRTC` names it. Else the system's loader is asked for versions 13, 12 and 11.2, and any; then the same files
+//! are looked for in the toolkits of `CUDA_HOME`, `CUDA_PATH`, `CONDA_PREFIX` and `/usr/local/cuda`. It needs no GPU, and
+//! NVIDIA publishes it as the Python package `nvidia-cuda-nvrtc`.
+//!
+//! Compiling takes tens of milliseconds to seconds; asynchronous code calls it where it may block. A program from others can
+//! stall or crash the compiler: compile it in another process.
 //!
 //! PTX runs on the simulated driver too, as far as it knows the instructions.
 //!
 #![doc = include_str!("names.md")]
+// `load` takes a file on the caller's word.
+#![allow(unsafe_code)]
 
 mod cache;
 mod error;
 mod library;
 mod load;
+mod whole;
 
 pub use error::NvrtcError;
 
@@ -58,9 +64,10 @@ use std::path::Path;
 pub enum OutputKind {
     /// Text for the driver's compiler, for a device of the architecture or a later one.
     Ptx,
-    /// Machine code. Needs the option `--gpu-architecture=sm_...`, of just these devices.
+    /// Machine code, for devices of one architecture. Needs [`for_device`](Program::for_device), or the option
+    /// `--gpu-architecture=sm_...`.
     Cubin,
-    /// Input of the linker for optimising several programs together. Needs the option `-dlto`.
+    /// Input of nvJitLink, which is not part of custack, to optimise several programs together. Needs the option `-dlto`.
     LtoIr,
     /// Input of OptiX. Needs the option `--optix-ir`.
     OptixIr,
@@ -79,7 +86,9 @@ impl OutputKind {
     const fn needs(self) -> &'static str {
         match self {
             OutputKind::Ptx => "PTX; with the option -dlto there is LTO IR only",
-            OutputKind::Cubin => "cubin; it needs the option --gpu-architecture=sm_..., and not compute_...",
+            OutputKind::Cubin => {
+                "cubin; it needs the option --gpu-architecture=sm_..., and not compute_... or -dlto"
+            }
             OutputKind::LtoIr => "LTO IR; it needs the option -dlto",
             OutputKind::OptixIr => "OptiX IR; it needs the option --optix-ir",
         }
@@ -94,7 +103,7 @@ pub enum Image {
     Ptx(CString),
     /// Machine code.
     Cubin(Vec<u8>),
-    /// Input of the linker.
+    /// Input of nvJitLink.
     LtoIr(Vec<u8>),
     /// Input of OptiX.
     OptixIr(Vec<u8>),
@@ -163,7 +172,7 @@ impl Compiled {
     }
 }
 
-/// A program to be compiled: a text, its headers, options, and the names that are wanted of it.
+/// A program to be compiled: a text, its headers, options, and the name expressions by which kernels are found later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "it is compiled by `compile`"]
 pub struct Program {
@@ -172,6 +181,8 @@ pub struct Program {
     headers: Vec<(String, String)>,
     expressions: Vec<String>,
     options: Vec<String>,
+    /// The compute capability of the device to compile for, as in `sm_90`.
+    device: Option<u32>,
 }
 
 impl Program {
@@ -184,6 +195,7 @@ impl Program {
             headers: Vec::new(),
             expressions: Vec::new(),
             options: Vec::new(),
+            device: None,
         }
     }
 
@@ -199,37 +211,39 @@ impl Program {
         self
     }
 
-    /// Adds an option of the compiler, such as `--use_fast_math`.
+    /// Adds an option of the compiler, such as `--use_fast_math`. A value goes behind an equals sign, or into another option.
     pub fn option(mut self, option: impl Into<String>) -> Program {
         self.options.push(option.into());
         self
     }
 
-    /// Asks for the name in the image of a kernel or variable, such as `twice<float>` or `&lengths`. Templates are made
-    /// for what is asked for.
+    /// Asks for the name in the image of a kernel or variable, such as `twice<float>` or `&lengths`. Templates are
+    /// instantiated for these expressions.
     #[doc(alias = "nvrtcAddNameExpression")]
     pub fn name_expression(mut self, expression: impl Into<String>) -> Program {
         self.expressions.push(expression.into());
         self
     }
 
-    /// Compiles for the architecture of the device; for a newer device than the compiler knows, for the newest that it
-    /// does, as PTX. Nothing is added if there is no compiler, which is an error of [`compile`](Self::compile).
+    /// Compiles for the architecture of the device, as in `sm_90`; for a device that the compiler does not know, for the
+    /// newest older architecture, which there is PTX for, and no cubin. Without this, NVRTC chooses: 12.9 takes
+    /// `compute_52`.
     ///
     /// # Errors
     ///
     /// Those of [`Device::get_attribute`].
     #[doc(alias("nvrtcGetSupportedArchs", "nvrtcGetNumSupportedArchs"))]
-    pub fn for_device(self, device: Device) -> CudaResult<Program> {
+    pub fn for_device(mut self, device: Device) -> CudaResult<Program> {
         let major = device.get_attribute(DeviceAttribute::ComputeCapabilityMajor)?;
         let minor = device.get_attribute(DeviceAttribute::ComputeCapabilityMinor)?;
-        let own = major.unsigned_abs() * 10 + minor.unsigned_abs();
-        let Ok(nvrtc) = Nvrtc::get() else { return Ok(self) };
-        let known = nvrtc.architectures();
-        Ok(match known.iter().max().filter(|newest| !known.contains(&own) && **newest < own) {
-            Some(newest) => self.option(format!("--gpu-architecture=compute_{newest}")),
-            None => self.option(format!("--gpu-architecture=sm_{own}")),
-        })
+        self.device = Some(major.unsigned_abs() * 10 + minor.unsigned_abs());
+        Ok(self)
+    }
+
+    /// All options, with the one for the device.
+    fn options(&self, nvrtc: &Nvrtc) -> Result<Vec<CString>, NvrtcError> {
+        let device = self.device.map(|own| architecture(own, nvrtc.architectures())).transpose()?;
+        device.iter().chain(&self.options).map(|option| c_string(option, "an option")).collect()
     }
 
     /// Compiles the program.
@@ -240,16 +254,30 @@ impl Program {
     /// compiler's messages, for a program with errors; and the others of [`NvrtcError`].
     #[doc(alias("nvrtcCompileProgram", "nvrtcGetPTX", "nvrtcGetCUBIN", "nvrtcGetLTOIR", "nvrtcGetOptiXIR"))]
     pub fn compile(&self, kind: OutputKind) -> Result<Compiled, NvrtcError> {
+        self.compile_by(Nvrtc::get()?, kind)
+    }
+
+    /// Compiles on a thread of its own, for its stack.
+    fn compile_by(&self, nvrtc: &'static Nvrtc, kind: OutputKind) -> Result<Compiled, NvrtcError> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("custack NVRTC".to_owned()).stack_size(STACK);
+            let other = |log: String| NvrtcError::Other { function: "nvrtcCompileProgram", result: 0, log };
+            let compiling = thread.spawn_scoped(scope, || self.compile_here(nvrtc, kind));
+            let compiling =
+                compiling.map_err(|error| other(format!("no thread could be started: {error}")))?;
+            compiling.join().unwrap_or_else(|_| Err(other("its thread panicked".to_owned())))
+        })
+    }
+
+    fn compile_here(&self, nvrtc: &'static Nvrtc, kind: OutputKind) -> Result<Compiled, NvrtcError> {
         let headers: Result<Vec<_>, _> = self
             .headers
             .iter()
             .map(|(name, text)| Ok((c_string(name, "the name of a header")?, c_string(text, "a header")?)))
             .collect();
-        let options: Result<Vec<_>, _> =
-            self.options.iter().map(|option| c_string(option, "an option")).collect();
-        let (headers, options) = (headers?, options?);
+        let options = self.options(nvrtc)?;
         let (source, name) = (c_string(&self.source, "the source")?, c_string(&self.name, "the name")?);
-        let program = Nvrtc::get()?.create(&source, &name, &headers)?;
+        let program = nvrtc.create(&source, &name, &headers?)?;
         let expressions: Result<Vec<_>, _> =
             self.expressions.iter().map(|text| c_string(text, "a name expression")).collect();
         let expressions = expressions?;
@@ -258,60 +286,60 @@ impl Program {
         let lowered: Result<Vec<_>, _> =
             expressions.iter().map(|expression| program.lowered_name(expression, &log)).collect();
         let lowered = self.expressions.iter().cloned().zip(lowered?).collect();
-        match program.image(kind.getters()) {
-            Ok(bytes) if !bytes.is_empty() => Ok(Compiled { image: Image::new(kind, bytes), log, lowered }),
+        match program.image(kind.getters()).map(|bytes| Image::new(kind, bytes)) {
+            Ok(image) if !image.as_bytes().is_empty() => Ok(Compiled { image, log, lowered }),
             Ok(_) | Err(NvrtcError::Other { .. }) => Err(NvrtcError::NoImage { what: kind.needs() }),
             Err(error) => Err(error),
         }
     }
 
     /// Like [`compile`](Self::compile), unless the folder has what an earlier call gave for the same program, options, kind
-    /// and version of NVRTC. The folder is made if need be, and may be shared by threads and processes. What cannot be read
-    /// there or written is compiled.
+    /// and build of NVRTC. The folder is created if need be; threads and processes may share it. If a file in it cannot be
+    /// read or written, the program is compiled, and no error is returned. Files are never removed.
     ///
-    /// A program that includes files, rather than the headers that were added to it, is compiled each time, because the
-    /// files may have changed.
+    /// A program that may read files is compiled each time, because they may have changed: one that includes other headers
+    /// than those that were added to it, that continues a line with a backslash (where an include could hide), or whose
+    /// options name files; also one that contains the time.
+    ///
+    /// Who can write to the folder decides what the program loads, so it should not be one that everybody can write to.
     ///
     /// # Errors
     ///
     /// Like [`compile`](Self::compile).
     pub fn compile_cached(&self, kind: OutputKind, folder: impl AsRef<Path>) -> Result<Compiled, NvrtcError> {
-        if !self.is_whole() {
-            return self.compile(kind);
+        let nvrtc = Nvrtc::get()?;
+        if !whole::is_whole(&self.source, &self.headers, &self.options) {
+            return self.compile_by(nvrtc, kind);
         }
-        let key = self.key(kind, Nvrtc::get()?.version()?);
+        let key = format!("{:?} {} {kind:?} {self:?}", nvrtc.version()?, nvrtc.build());
         let file = folder.as_ref().join(cache::file_name(&key));
-        if let Some(found) = cache::read(&file, &key) {
+        let is_asked = |found: &Compiled| {
+            let names = found.lowered.iter().map(|(expression, _)| expression);
+            found.image.kind() == kind && names.eq(&self.expressions) && !found.image.as_bytes().is_empty()
+        };
+        if let Some(found) = cache::read(&file, &key).filter(is_asked) {
             return Ok(found);
         }
-        let compiled = self.compile(kind)?;
+        let compiled = self.compile_by(nvrtc, kind)?;
         cache::write(&file, &key, &compiled);
         Ok(compiled)
     }
+}
 
-    /// Whether everything that it includes was added to it.
-    fn is_whole(&self) -> bool {
-        let reads = |option: &String| {
-            let reads_a_file = ["-I", "--include-path", "--pre-include", "-include", "--use-pch", "--pch"];
-            reads_a_file.iter().any(|name| option.trim_start().starts_with(name))
-        };
-        let texts = self.headers.iter().map(|(_, text)| text).chain([&self.source]);
-        let mut included = texts.flat_map(|text| text.lines()).filter_map(|line| {
-            let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?;
-            Some(rest.trim().trim_start_matches(['"', '<']).split(['"', '>']).next().unwrap_or(""))
-        });
-        let is_given = |name: &str| self.headers.iter().any(|(given, _)| given == name);
-        !self.options.iter().any(reads)
-            // A line may go on after a backslash, and a macro may say what is included.
-            && !self.source.contains("\\\n")
-            && included.all(is_given)
+/// The option for a device of this compute capability, for a compiler that knows these; none are known if it is too old to
+/// say.
+fn architecture(own: u32, known: Vec<u32>) -> Result<String, NvrtcError> {
+    if known.is_empty() || known.contains(&own) {
+        return Ok(format!("--gpu-architecture=sm_{own}"));
     }
-
-    /// All that the result depends on.
-    fn key(&self, kind: OutputKind, version: (u32, u32)) -> String {
-        format!("{version:?} {kind:?} {self:?}")
+    match known.iter().filter(|older| **older < own).max() {
+        Some(older) => Ok(format!("--gpu-architecture=compute_{older}")),
+        None => Err(NvrtcError::UnknownDevice { device: own, known }),
     }
 }
+
+/// In bytes. The compiler recurses as deeply as a program is nested. Only what is used of it takes memory.
+const STACK: usize = 256 << 20;
 
 fn c_string(text: &str, what: &'static str) -> Result<CString, NvrtcError> {
     CString::new(text).map_err(|_| NvrtcError::ContainsZero { what })
@@ -336,11 +364,26 @@ pub fn library() -> Result<&'static str, NvrtcError> {
     Nvrtc::get().map(Nvrtc::path)
 }
 
+/// The architectures that NVRTC compiles for, as in `sm_90`; none if it is too old to say (before CUDA 11.2).
+///
+/// # Errors
+///
+/// [`NotFound`](NvrtcError::NotFound) if it is not installed.
+#[doc(alias("nvrtcGetSupportedArchs", "nvrtcGetNumSupportedArchs"))]
+pub fn architectures() -> Result<Vec<u32>, NvrtcError> {
+    Nvrtc::get().map(Nvrtc::architectures)
+}
+
 /// Loads NVRTC from this file, for all programs that are compiled from now on.
 ///
 /// # Errors
 ///
-/// [`NotFound`](NvrtcError::NotFound) if it cannot be loaded; [`Missing`](NvrtcError::Missing) if it is another library.
-pub fn load(path: impl AsRef<Path>) -> Result<(), NvrtcError> {
-    Nvrtc::load(path.as_ref())
+/// [`NotFound`](NvrtcError::NotFound), with the reason, if it cannot be loaded or is another library.
+///
+/// # Safety
+///
+/// The file is NVRTC: loading a library runs its code, and its functions are called with NVRTC's signatures.
+pub unsafe fn load(path: impl AsRef<Path>) -> Result<(), NvrtcError> {
+    // SAFETY: as the caller guarantees.
+    unsafe { Nvrtc::load(path.as_ref()) }
 }

@@ -130,6 +130,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/function/mod.rs",
         "src/function/launch.rs",
         "src/nvrtc/library.rs",
+        "src/nvrtc/mod.rs",
         "src/graph/mod.rs",
         "src/graph/owned.rs",
         "src/graph/build.rs",

@@ -119,6 +119,45 @@ fn programs_that_include_files_are_compiled_each_time() {
 }
 
 #[test]
+fn programs_in_which_an_include_could_hide_are_compiled_each_time() {
+    if !is_here("programs_in_which_an_include_could_hide_are_compiled_each_time") {
+        return;
+    }
+    let folder = Folder::new();
+    let hidden = [
+        "/**/ #include \"w.h\"",
+        "/*\n*/ #include \"w.h\"",
+        "# /**/ include \"w.h\"",
+        "%:include \"w.h\"",
+        "#inc\\\nlude \"w.h\"",
+        "#inc\\\r\nlude \"w.h\"",
+        "#define H \"w.h\"\n#include H",
+        "#if __has_include(\"w.h\")\n#endif\n#define W 3",
+        "#define W (__TIME__[0])",
+    ];
+    for text in hidden {
+        let include = folder.0.join("headers");
+        fs::create_dir_all(&include).unwrap();
+        fs::write(include.join("w.h"), "#define W 3").unwrap();
+        let source = format!("{text}\n__global__ void k(int *x) {{ *x = W; }}");
+        for program in [
+            Program::new(&source).header("H", "").header("w.h", "#define W 3"),
+            Program::new("#include \"h.h\"\n")
+                .header("h.h", &source)
+                .header("H", "")
+                .header("w.h", "#define W 3"),
+        ] {
+            // Some of them do not compile; what matters is that nothing is kept of those that do.
+            let _ = program.compile_cached(OutputKind::Ptx, &folder.0);
+        }
+        for option in ["-pch", "--use-pch=x", "-fdevice-time-trace=t", "-I.", "-include=w.h"] {
+            let _ = twice().option(option).compile_cached(OutputKind::Ptx, &folder.0);
+        }
+        assert_eq!(folder.files().len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn threads_share_a_folder_and_one_that_cannot_be_written_does_no_harm() {
     if !is_here("threads_share_a_folder_and_one_that_cannot_be_written_does_no_harm") {
         return;

@@ -43,7 +43,7 @@ pub(crate) fn is_here(test: &str) -> bool {
                 return Err(format!("and cannot be fetched: {}", String::from_utf8_lossy(&installed.stderr)));
             }
         }
-        nvrtc::load(library).map_err(|error| error.to_string())
+        unsafe { nvrtc::load(library) }.map_err(|error| error.to_string())
     });
     if let Err(why) = here {
         skip(test, &format!("NVRTC is not installed, {why}"));
@@ -122,7 +122,7 @@ fn bad_input_is_refused_by_name() {
     let program = || Program::new(TWICE);
     let kinds = [
         (program().option("--no-such-option"), "--no-such-option"),
-        (program().name_expression("thrice<float>"), "identifier \"thrice\" is undefined"),
+        (program().name_expression("thrice<float>"), "the name expression \"thrice<float>\" names no kernel"),
         (program().option("a\0b"), "an option contains a zero byte"),
         (program().header("a\0b", ""), "the name of a header contains a zero byte"),
         (program().header("b", "\0"), "a header contains a zero byte"),
@@ -168,6 +168,35 @@ fn each_kind_of_image_is_made_with_its_options_and_the_driver_loads_two_of_them(
 }
 
 #[test]
+fn an_image_that_the_options_do_not_give_is_an_error() {
+    if !is_here("an_image_that_the_options_do_not_give_is_an_error") {
+        return;
+    }
+    let error = twice().option("-dlto").compile(OutputKind::Ptx).unwrap_err();
+    assert_eq!(error, NvrtcError::NoImage { what: "PTX; with the option -dlto there is LTO IR only" });
+}
+
+#[test]
+fn deeply_nested_programs_do_not_end_the_process() {
+    if !is_here("deeply_nested_programs_do_not_end_the_process") {
+        return;
+    }
+    let nested =
+        format!("__global__ void k(int *x) {{ *x = {}1{}; }}", "(".repeat(20_000), ")".repeat(20_000));
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let compiled = small.spawn(move || Program::new(nested).compile(OutputKind::Ptx).is_ok()).unwrap();
+    assert!(compiled.join().unwrap());
+}
+
+#[test]
+fn an_error_from_main_is_readable() {
+    let error = NvrtcError::Compilation { log: "a.cu(1): error: x\n".to_owned() };
+    assert_eq!(format!("{error:?}"), "the program does not compile:\na.cu(1): error: x");
+    let unknown = NvrtcError::UnknownDevice { device: 70, known: vec![75, 80] };
+    assert_eq!(unknown.to_string(), "the device is of sm_70, and this NVRTC compiles for [75, 80]");
+}
+
+#[test]
 fn threads_compile_at_once() {
     if !is_here("threads_compile_at_once") {
         return;
@@ -186,12 +215,12 @@ fn threads_compile_at_once() {
 
 #[test]
 fn a_library_that_is_missing_or_another_is_named() {
-    let error = nvrtc::load("/no/such/libnvrtc.so").unwrap_err();
+    let error = unsafe { nvrtc::load("/no/such/libnvrtc.so") }.unwrap_err();
     assert!(matches!(&error, NvrtcError::NotFound { tried } if tried.len() == 1));
     let text = error.to_string();
     assert!(text.contains("/no/such/libnvrtc.so (") && text.contains("CUSTACK_LIBNVRTC"), "{text}");
     if cfg!(target_os = "linux") {
-        let error = nvrtc::load("libm.so.6").unwrap_err();
+        let error = unsafe { nvrtc::load("libm.so.6") }.unwrap_err();
         let text = error.to_string();
         assert!(text.contains("libm.so.6 is no NVRTC, or too old: it has no nvrtcVersion"), "{text}");
     }
@@ -204,4 +233,5 @@ fn the_compiler_tells_its_version_and_where_it_is() {
     }
     assert!(nvrtc::version().unwrap() >= (11, 2));
     assert!(nvrtc::library().unwrap().contains("nvrtc"));
+    assert!(nvrtc::architectures().unwrap().contains(&90));
 }
