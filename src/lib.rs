@@ -43,6 +43,7 @@
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
+//! | `future` | yes | [futures](future) that are ready when work is done, and that run in a context |
 //! | `graph` | yes | captures of streams, and [graphs](graph) |
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, handles of the types of `cuda-driver-sys`, and arrays |
@@ -63,7 +64,10 @@
 //! Paths, names and signatures are RustaCUDA's; the README has the table of what differs.
 
 // In the other build the compiler reports what nothing uses.
-#![cfg_attr(not(feature = "graph"), allow(dead_code, reason = "captures and graphs alone use it"))]
+#![cfg_attr(
+    not(all(feature = "future", feature = "graph")),
+    allow(dead_code, reason = "captures, graphs and futures alone use it")
+)]
 
 pub mod error;
 mod report;
@@ -101,6 +105,7 @@ pub mod function;
 #[cfg(feature = "graph")]
 pub mod graph;
 
+#[cfg(feature = "future")]
 pub mod future;
 
 #[cfg(feature = "nvrtc")]

@@ -20,16 +20,18 @@
 // Raw handles from the caller.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "future")]
+mod awaited;
 mod interprocess;
 mod wait;
 
 pub use interprocess::IpcEventHandle;
 
-use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
+use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::stream::{EventCall, Stream, refuse_while_capturing};
+use crate::stream::{EventCall, Stream};
 use bitflags::bitflags;
 use std::time::Duration;
 
@@ -175,35 +177,6 @@ impl Event {
         record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         stream.recording(&self.0, record)
-    }
-
-    /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be
-    /// capturing; `what` is what was asked.
-    pub(crate) fn record_pinned(&self, stream: &Stream, pin: &Pin, what: &'static str) -> CudaResult<()> {
-        let _uncaptured = stream.inner().uncaptured(what)?;
-        let _call;
-        if stream.is_legacy() {
-            _call = stream.refuse_by_default(what)?;
-        }
-        let recorded = self.0.with_pinned(pin, |driver, event| {
-            let record = |_: &Driver, inner: Held<'_, CUstream>| {
-                refuse_while_capturing(driver, inner)?;
-                driver.event_record(event, inner)
-            };
-            stream.inner().with_pinned(pin, record).unwrap_or(Err(CudaError::ContextIsDestroyed))
-        });
-        recorded.unwrap_or(Err(CudaError::ContextIsDestroyed))
-    }
-
-    /// Makes a stream that nothing else uses wait for the event's present marker.
-    pub(crate) fn awaited_by(&self, stream: &Stream) -> CudaResult<()> {
-        stream.wait_uncaptured(&self.0, "await an event")
-    }
-
-    /// Like [`query`](Self::query), for an event that is in no capture, in a context that is pinned; `None` if other code
-    /// has destroyed it.
-    pub(crate) fn query_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
-        self.0.with_pinned(pin, Driver::event_query)
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {

@@ -43,6 +43,7 @@ pub use borrowed::BorrowedStream;
 pub(crate) use capture::EventCall;
 pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
+#[cfg(feature = "future")]
 pub(crate) use host_function::refuse_while_capturing;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
@@ -331,6 +332,7 @@ impl Stream {
     }
 
     /// Its context; of a default stream that is bound to none, the current one.
+    #[cfg(any(feature = "future", feature = "graph"))]
     #[inline]
     pub(crate) fn present_context(&self) -> CudaResult<UnownedContext> {
         if self.context().is_null() { UnownedContext::of_this_thread() } else { Ok(self.context().clone()) }

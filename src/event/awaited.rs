@@ -1,0 +1,39 @@
+//! Events that mark the end of awaited work: in no capture, and in contexts that are pinned.
+
+use super::Event;
+use crate::context::Pin;
+use crate::driver::ffi::CUstream;
+use crate::driver::{Driver, Held};
+use crate::error::{CudaError, CudaResult};
+use crate::stream::{Stream, refuse_while_capturing};
+
+impl Event {
+    /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be
+    /// capturing; `what` is what was asked.
+    pub(crate) fn record_pinned(&self, stream: &Stream, pin: &Pin, what: &'static str) -> CudaResult<()> {
+        let _uncaptured = stream.inner().uncaptured(what)?;
+        let _call;
+        if stream.is_legacy() {
+            _call = stream.refuse_by_default(what)?;
+        }
+        let recorded = self.0.with_pinned(pin, |driver, event| {
+            let record = |_: &Driver, inner: Held<'_, CUstream>| {
+                refuse_while_capturing(driver, inner)?;
+                driver.event_record(event, inner)
+            };
+            stream.inner().with_pinned(pin, record).unwrap_or(Err(CudaError::ContextIsDestroyed))
+        });
+        recorded.unwrap_or(Err(CudaError::ContextIsDestroyed))
+    }
+
+    /// Makes a stream that nothing else uses wait for the event's present marker.
+    pub(crate) fn awaited_by(&self, stream: &Stream) -> CudaResult<()> {
+        stream.wait_uncaptured(&self.0, "await an event")
+    }
+
+    /// Like [`query`](Self::query), for an event that is in no capture, in a context that is pinned; `None` if other code
+    /// has destroyed it.
+    pub(crate) fn query_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
+        self.0.with_pinned(pin, Driver::event_query)
+    }
+}
