@@ -51,7 +51,7 @@
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
 //!
-//! Without any of them custack builds faster than cudarc or oxicuda-driver.
+//! Without any of them custack builds about as fast as cudarc, and faster than oxicuda-driver.
 //!
 //! # From RustaCUDA
 //!
