@@ -262,7 +262,8 @@ impl Stream {
     ///
     /// The value is kept until the work is done, whatever becomes of the future, so it is where to put what the work uses:
     /// buffers, events, a graph. If the work fails, it is dropped after that. If another thread makes the stream part of a
-    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it.
+    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it; nor is
+    /// it if the driver fails to record an event in a default stream, which no other thread can ask about.
     ///
     /// # Errors
     ///

@@ -30,7 +30,10 @@ pub(super) fn submit<T: Send + 'static>(
     let value = f()?;
     let mark = match event.record_pinned(stream, &pin, WHAT) {
         Ok(()) => Mark::Event(event),
-        Err(refused) if is_of_capture(refused) => return Err(never_freed(value, refused)),
+        // A default stream is another one on another thread, and asking about it may break a capture.
+        Err(refused) if is_of_capture(refused) || stream.is_default() => {
+            return Err(never_freed(value, refused));
+        }
         // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
         // then.
         Err(_) => Mark::Stream(Arc::clone(stream.inner())),
@@ -41,7 +44,7 @@ pub(super) fn submit<T: Send + 'static>(
     Ok(completion)
 }
 
-/// What is used by work that may have become part of a graph, and cannot be awaited.
+/// What is used by work that cannot be awaited, and that may have become part of a graph.
 fn never_freed<T>(value: T, error: CudaError) -> CudaError {
     if mem::needs_drop::<T>() {
         report::warn(format_args!("what the work of a stream uses is never freed: {error}"));
@@ -83,6 +86,7 @@ fn ends_all_work(error: CudaError) -> bool {
 /// What tells that work is done.
 enum Mark {
     Event(Event),
+    /// It is not a default stream.
     Stream(Arc<Shared>),
 }
 
@@ -101,9 +105,10 @@ impl<T> Open<T> {
     fn result(&self) -> CudaResult<()> {
         let asked = match &self.mark {
             Mark::Event(event) => event.query_pinned(&self.pin),
-            // A question would break the stream's capture.
-            Mark::Stream(stream) if stream.captures() => return Err(CudaError::NotReady),
-            Mark::Stream(stream) => stream.with_pinned(&self.pin, Driver::stream_query),
+            Mark::Stream(stream) => {
+                let _uncaptured = stream.uncaptured(WHAT)?;
+                stream.with_pinned(&self.pin, Driver::stream_query)
+            }
         };
         asked.unwrap_or(Err(CudaError::ContextIsDestroyed))
     }

@@ -48,8 +48,7 @@ pub(crate) use host_function::refuse_while_capturing;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
 
-use crate::context::in_call::InCall;
-use crate::context::in_call::key_of_stream;
+use crate::context::in_call::{InCall, key_of_stream};
 use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
@@ -369,6 +368,12 @@ impl Stream {
     #[inline]
     pub(crate) fn is_legacy(&self) -> bool {
         self.inner.raw().addr() <= CU_STREAM_LEGACY.addr()
+    }
+
+    /// Whether it is a default stream: the legacy stream of its context, or that of a thread.
+    #[cfg(feature = "future")]
+    pub(crate) fn is_default(&self) -> bool {
+        self.inner.raw().addr() <= CU_STREAM_PER_THREAD.addr()
     }
 
     /// Of the legacy stream: refuses work while a stream is capturing that it would wait for; the result is held during the

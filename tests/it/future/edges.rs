@@ -8,7 +8,7 @@ use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
-use custack::stream::{CaptureMode, LegacyStream, Stream, StreamFlags};
+use custack::stream::{CaptureMode, LegacyStream, PerThreadStream, Stream, StreamFlags};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -76,6 +76,28 @@ fn work_whose_end_could_not_be_marked_is_awaited_by_its_stream_and_others_do_not
         drop(second);
         assert_eq!(unmarked.wait().map(drop), Ok(()));
         owned_by(&kept, 1);
+    });
+}
+
+#[test]
+fn work_of_a_default_stream_whose_end_could_not_be_marked_is_not_taken_for_done() {
+    soon(|| {
+        let ctx = pushed();
+        let (legacy, of_thread) = (LegacyStream::of(&ctx), PerThreadStream::of(&ctx));
+        for stream in [&*legacy as &Stream, &*of_thread] {
+            let kept = Arc::new(());
+            let value = Arc::clone(&kept);
+            let go = held(stream);
+            let unmarked = stream.enqueue_async(|_| {
+                assert!(instrument::fail(Some("cuEventRecord"), 1, 999, When::Before));
+                Ok(value)
+            });
+            assert_eq!(unmarked.map(drop), Err(CudaError::UnknownError));
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(Arc::strong_count(&kept), 2, "another thread cannot ask whether it is done");
+            drop(go);
+            stream.completion().unwrap().wait().unwrap();
+        }
     });
 }
 
