@@ -68,9 +68,10 @@
 //!
 //! The stream records an event, and one thread of custack's looks whether it is reached: without a pause for the first
 //! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with
-//! more than 32 awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the most. The thread needs
-//! a few percent of a core, also for thousands of streams. It sleeps while nothing is awaited. Callbacks of the driver would
-//! be slower for short work, would hold up the stream while they run, and do not come at all once a context is in error.
+//! more than 32 awaited streams less often. So short work is noticed at once, and long work after an eighth more of its
+//! time at the most. The thread needs a few percent of a core, also for thousands of streams. It sleeps while nothing is
+//! awaited. Callbacks of the driver would be slower for short work, would hold up the stream while they run, and do not come
+//! at all once a context is in error.
 
 mod in_context;
 mod reactor;

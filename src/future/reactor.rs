@@ -18,20 +18,20 @@ const EAGER: Duration = Duration::from_micros(20);
 /// Afterwards it pauses for this part of the time it has waited so far.
 const PART: u32 = 8;
 
-/// So that an error of the context, which ends all waiting, is noticed soon. It is as long for every so many streams.
+/// The longest pause with few streams. An error of the context, which ends all waiting, is noticed within it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-const STREAMS: u32 = 32;
+
+/// Each time that there are so many streams more, the longest pause becomes longer by itself.
+const FEW_STREAMS: u32 = 32;
 
 /// Work whose end is awaited.
-pub(super) trait Submitted: Send {
+pub(super) trait Work: Send {
     /// Asks whether it is done, and if so gives the outcome to who awaits it. False as long as it is to be kept.
     fn is_over(&mut self) -> bool;
 }
 
-type Work = Box<dyn Submitted>;
-
 struct Inbox {
-    new: Vec<(Weak<Shared>, Work)>,
+    new: Vec<(Weak<Shared>, Box<dyn Work>)>,
     has_thread: bool,
 }
 
@@ -59,23 +59,23 @@ pub(super) fn start() -> CudaResult<()> {
 
 /// Has the thread, which runs, look at the work, which is the last that the stream has now, or nearly: two threads may do
 /// this in another order than they submitted the work.
-pub(super) fn submit(stream: &Stream, work: Work) {
+pub(super) fn submit(stream: &Stream, work: Box<dyn Work>) {
     inbox().new.push((Arc::downgrade(stream.inner()), work));
     ARRIVED.notify_one();
 }
 
 /// The awaited work of one stream.
-struct Line {
+struct Queue {
     /// Keeps the address from being used for another stream.
     _of: Weak<Shared>,
-    work: VecDeque<Work>,
+    work: VecDeque<Box<dyn Work>>,
     /// When the first of it was the first.
     since: Instant,
     /// Which one is looked at besides the first.
     other: usize,
 }
 
-impl Line {
+impl Queue {
     /// Looks at the work from the first on, until some is not done. Then looks at one other, at each time the next one,
     /// because some may be in another order. Returns the pause before the next look.
     fn look(&mut self) -> Duration {
@@ -96,35 +96,36 @@ impl Line {
 }
 
 #[derive(Default)]
-struct Lines {
-    by_stream: HashMap<usize, Line>,
+struct Queues {
+    by_stream: HashMap<usize, Queue>,
     /// When to look at each, the next one first.
     looks: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
-impl Lines {
-    fn add(&mut self, of: Weak<Shared>, work: Work) {
+impl Queues {
+    fn add(&mut self, of: Weak<Shared>, work: Box<dyn Work>) {
         let (stream, now) = (of.as_ptr().addr(), Instant::now());
-        let line = self.by_stream.entry(stream).or_insert_with(|| {
+        let queue = self.by_stream.entry(stream).or_insert_with(|| {
             self.looks.push(Reverse((now, stream)));
-            Line { _of: of, work: VecDeque::new(), since: now, other: 0 }
+            Queue { _of: of, work: VecDeque::new(), since: now, other: 0 }
         });
-        line.work.push_back(work);
+        queue.work.push_back(work);
     }
 
     fn next_look(&self) -> Option<Instant> {
         self.looks.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Looks at each line once for which it is time.
+    /// Looks at each queue once for which it is time.
     fn look(&mut self) {
-        let (begun, longest) = (Instant::now(), LONGEST_PAUSE * (1 + self.by_stream.len() as u32 / STREAMS));
+        let (begun, longest) =
+            (Instant::now(), LONGEST_PAUSE * (1 + self.by_stream.len() as u32 / FEW_STREAMS));
         let mut later = Vec::new();
         while self.next_look().is_some_and(|at| at <= begun) {
             let Some(Reverse((_, stream))) = self.looks.pop() else { break };
-            let Some(line) = self.by_stream.get_mut(&stream) else { continue };
-            let pause = line.look().min(longest);
-            if line.work.is_empty() {
+            let Some(queue) = self.by_stream.get_mut(&stream) else { continue };
+            let pause = queue.look().min(longest);
+            if queue.work.is_empty() {
                 self.by_stream.remove(&stream);
             } else {
                 later.push(Reverse((Instant::now() + pause, stream)));
@@ -135,19 +136,19 @@ impl Lines {
 }
 
 fn run() {
-    let mut lines = Lines::default();
+    let mut queues = Queues::default();
     let mut relaxed = false;
     loop {
-        arrived(lines.next_look()).into_iter().for_each(|(of, work)| lines.add(of, work));
+        arrived(queues.next_look()).into_iter().for_each(|(of, work)| queues.add(of, work));
         // Asked again if it failed; a driver too old to have capture modes has no captures that this would break.
         relaxed = relaxed
             || running().is_some_and(|driver| driver.thread_exchange_stream_capture_mode(RELAXED).is_ok());
-        lines.look();
+        queues.look();
     }
 }
 
 /// What was submitted; waits for something, at most until then.
-fn arrived(until: Option<Instant>) -> Vec<(Weak<Shared>, Work)> {
+fn arrived(until: Option<Instant>) -> Vec<(Weak<Shared>, Box<dyn Work>)> {
     let mut inbox = inbox();
     while inbox.new.is_empty() {
         let Some(until) = until else {

@@ -1,7 +1,7 @@
 //! Work whose end is awaited: from the call that submits it to the future's outcome.
 
 use super::Completion;
-use super::reactor::{self, Submitted};
+use super::reactor::{self, Work};
 use super::slot::Slot;
 use crate::context::{Pin, is_gone};
 use crate::driver::{Driver, as_host_function};
@@ -40,7 +40,7 @@ pub(super) fn submit<T: Send + 'static>(
     };
     let completion = Completion::new();
     let slot = Arc::clone(&completion.slot);
-    reactor::submit(stream, Box::new(Work(Some(Open { mark, pin, value, slot: Some(slot) }))));
+    reactor::submit(stream, Box::new(Submitted(Some(Open { mark, pin, value, slot: Some(slot) }))));
     Ok(completion)
 }
 
@@ -91,7 +91,7 @@ enum Mark {
 }
 
 /// Work that may be going on, with what it uses. `None` when it is over.
-struct Work<T>(Option<Open<T>>);
+struct Submitted<T>(Option<Open<T>>);
 
 struct Open<T> {
     mark: Mark,
@@ -114,7 +114,7 @@ impl<T> Open<T> {
     }
 }
 
-impl<T: Send + 'static> Submitted for Work<T> {
+impl<T: Send + 'static> Work for Submitted<T> {
     fn is_over(&mut self) -> bool {
         let Some(open) = &mut self.0 else { return true };
         match open.result() {

@@ -159,7 +159,8 @@ impl Stream {
     }
 
     /// Makes the call, unless captures are in progress, which `is_known` tells. That is looked up when the call is
-    /// published: who adds the stream or the event to a capture later waits for the call.
+    /// published: who adds the stream or the event to a capture later waits for the call. (It is no `Option` of the result:
+    /// moving the result once more took as long as all of custack's part of the call.)
     #[inline]
     fn unless_captures(
         &self,

@@ -131,9 +131,9 @@ impl Shared {
     }
 
     /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
-    /// allocated or freed in its order, which would become part of the graph, and no call is made in the default stream that a
-    /// blocking stream waits for, which would break the capture; and records what memory in its order that
-    /// is dropped meanwhile has to wait for.
+    /// allocated or freed in its order, which would become part of the graph, and, if it is blocking, until no call is made
+    /// in the legacy stream, which would break the capture. Records what memory in its order that is dropped meanwhile has
+    /// to wait for.
     #[inline]
     pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>, blocking: bool) -> CudaResult<()> {
         if blocking {

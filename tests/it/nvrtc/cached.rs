@@ -150,7 +150,8 @@ fn programs_in_which_an_include_could_hide_are_compiled_each_time() {
             // Some of them do not compile; what matters is that nothing is kept of those that do.
             let _ = program.compile_cached(OutputKind::Ptx, &folder.0);
         }
-        for option in ["-pch", "--use-pch=x", "-fdevice-time-trace=t", "-I.", "-include=w.h"] {
+        let trace = format!("-fdevice-time-trace={}", include.join("trace").display());
+        for option in ["-pch", "--use-pch=x", &trace, "-I.", "-include=w.h"] {
             let _ = twice().option(option).compile_cached(OutputKind::Ptx, &folder.0);
         }
         assert_eq!(folder.files().len(), 1, "{text}");
