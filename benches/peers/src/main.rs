@@ -7,6 +7,9 @@
 // One file measures two libraries that have the same names.
 #![allow(clippy::duplicate_mod)]
 
+#[cfg(feature = "cuda-async")]
+#[path = "cuda_async_.rs"]
+mod cuda_async;
 mod cudarc_;
 mod measure;
 mod ours;
@@ -18,6 +21,7 @@ mod targets;
 mod tasks;
 
 use measure::{Bench, Row};
+use tasks::LONG;
 use rusta::Contexts;
 use std::time::Instant;
 
@@ -40,12 +44,14 @@ fn main() {
         Ok(driver) => println!("Running on {driver}."),
         Err(error) => println!("No driver: {error}"),
     }
-    let libraries: [(&str, Prepare); 5] = [
+    let libraries: &[(&str, Prepare)] = &[
         ("raw", raw::benches),
         ("custack", ours::benches),
         ("rustacuda", rusta::benches),
         ("cudarc", cudarc_::benches),
         ("oxicuda", oxicuda::benches),
+        #[cfg(feature = "cuda-async")]
+        ("cuda-async", cuda_async::benches),
     ];
     let contexts = match rusta::contexts() {
         Ok(contexts) => contexts,
@@ -74,6 +80,11 @@ fn main() {
     }
     println!("Measured in {:.0} s.", start.elapsed().as_secs_f64());
     table::print(&rows, &THREADS);
+    println!("\nCores busy while one thread awaits kernels of 1 ms, one after another:");
+    for bench in benches.iter().filter(|bench| bench.task == LONG) {
+        let cores = bench.cores(1500).map_or("unknown".to_owned(), |cores| format!("{cores:.3}"));
+        println!("  {}: {cores}", bench.library);
+    }
     targets::print(&rows);
     if let Err(error) = table::write(&rows, file) {
         println!("{file} could not be written: {error}");

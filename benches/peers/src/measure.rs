@@ -93,11 +93,27 @@ impl Bench {
         catch_unwind(AssertUnwindSafe(|| self.once(1, 1))).is_ok()
     }
 
+    /// How many cores the process keeps busy while one thread does this.
+    pub fn cores(&self, iterations: u64) -> Option<f64> {
+        let (busy, start) = (processor_time()?, Instant::now());
+        self.once(1, iterations);
+        Some((processor_time()? - busy).as_secs_f64() / start.elapsed().as_secs_f64())
+    }
+
     /// How many iterations take about the span.
     fn calibrate(&self, threads: usize) -> u64 {
         let once = self.once(threads, 200).max(1.0) * self.per_iteration as f64;
         ((SPAN.as_nanos() as f64 / once) as u64).clamp(10, 1_000_000)
     }
+}
+
+/// The processor time of all threads of this process so far, which Linux tells in ticks of 10 ms.
+fn processor_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field, in parentheses, may contain spaces.
+    let ticks: Vec<u64> =
+        stat.rsplit(')').next()?.split_whitespace().skip(11).take(2).flat_map(str::parse).collect();
+    Some(Duration::from_millis(ticks.iter().sum::<u64>() * 10))
 }
 
 /// The quartiles over several repetitions.

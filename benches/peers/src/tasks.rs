@@ -36,15 +36,33 @@ pub const GRAPHS: [(&str, usize); 3] = [
 ];
 pub const ORDERED: &str = "u. 4 KiB in stream order";
 pub const AWAITED: &str = "v. empty kernel, until awake";
+pub const LONG: &str = "w. kernel of 1 ms, until awake";
 
 /// The kernel that is launched.
 pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n";
+
+/// A kernel that runs for a millisecond.
+pub const LONG_KERNEL: &CStr = c".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry long() {
+    .reg .u64 %begun, %now;
+    .reg .pred %over;
+    mov.u64 %begun, %globaltimer;
+again:
+    mov.u64 %now, %globaltimer;
+    sub.u64 %now, %now, %begun;
+    setp.ge.u64 %over, %now, 1000000;
+    @!%over bra again;
+    ret;
+}
+";
 
 /// The size in bytes of copies and buffers.
 pub const SIZE: usize = 4096;
 
 /// In the order of the table.
-pub const ALL: [&str; 30] = [
+pub const ALL: [&str; 31] = [
     CURRENT,
     EMPTY,
     SWITCH,
@@ -75,4 +93,5 @@ pub const ALL: [&str; 30] = [
     GRAPHS[2].0,
     ORDERED,
     AWAITED,
+    LONG,
 ];

@@ -1,4 +1,4 @@
-//! From the launch of an empty kernel to the moment when who awaits it goes on, by each of custack's ways.
+//! From the launch of a kernel to the moment when who awaits it goes on, by each of custack's ways.
 
 use super::LIBRARY;
 use super::newer::stream;
@@ -36,14 +36,29 @@ impl Told {
     }
 }
 
-fn each(context: &UnownedContext, run: &Run, wait: impl Fn(&Stream)) {
-    let module = context.scoped(|_| Module::load_from_string(EMPTY_KERNEL)).unwrap();
-    let (empty, stream) = (module.get_function(c"empty").unwrap(), stream(context));
+/// What is launched and awaited again and again.
+#[derive(Clone, Copy)]
+enum Kernel {
+    Empty,
+    Long,
+}
+
+fn each(context: &UnownedContext, kernel: Kernel, run: &Run, wait: impl Fn(&Stream)) {
+    let (source, name) = match kernel {
+        Kernel::Empty => (EMPTY_KERNEL, c"empty"),
+        Kernel::Long => (LONG_KERNEL, c"long"),
+    };
+    let module = context.scoped(|_| Module::load_from_string(source)).unwrap();
+    let (function, stream) = (module.get_function(name).unwrap(), stream(context));
     context
         .scoped(|_| {
             run.time(|| {
-                // SAFETY: the kernel takes these and does nothing.
-                unsafe { launch!(empty<<<1, 32, 0, stream>>>(0u64, 1u32)) }.unwrap();
+                // SAFETY: the kernels take these, or nothing, and write nothing.
+                match kernel {
+                    Kernel::Empty => unsafe { launch!(function<<<1, 32, 0, stream>>>(0u64, 1u32)) },
+                    Kernel::Long => unsafe { launch!(function<<<1, 1, 0, stream>>>()) },
+                }
+                .unwrap();
                 wait(&stream);
             });
             Ok(())
@@ -51,30 +66,37 @@ fn each(context: &UnownedContext, run: &Run, wait: impl Fn(&Stream)) {
         .unwrap();
 }
 
-type Way = fn(&UnownedContext, &Run);
+type Way = fn(&UnownedContext, Kernel, &Run);
 
 pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
     let ways: [(&str, Way); 4] = [
-        (LIBRARY, |context, run| each(context, run, |stream| stream.completion().unwrap().wait().unwrap())),
-        ("custack, spinning", |context, run| {
-            each(context, run, |stream| stream.completion().unwrap().spinning_for(SPIN).wait().unwrap());
+        (LIBRARY, |context, kernel, run| {
+            each(context, kernel, run, |stream| stream.completion().unwrap().wait().unwrap());
         }),
-        ("custack, callback", |context, run| {
+        ("custack, spinning", |context, kernel, run| {
+            each(context, kernel, run, |stream| {
+                stream.completion().unwrap().spinning_for(SPIN).wait().unwrap();
+            });
+        }),
+        ("custack, callback", |context, kernel, run| {
             let told = Told::new();
-            each(context, run, |stream| {
+            each(context, kernel, run, |stream| {
                 let tells = Arc::clone(&told);
                 stream.add_callback(Box::new(move |_| tells.tell())).unwrap();
                 told.wait();
             });
         }),
-        ("custack, host function", |context, run| {
+        ("custack, host function", |context, kernel, run| {
             let told = Told::new();
-            each(context, run, |stream| {
+            each(context, kernel, run, |stream| {
                 let tells = Arc::clone(&told);
                 stream.launch_host_func(move || tells.tell()).unwrap();
                 told.wait();
             });
         }),
     ];
-    ways.map(|(way, of)| Bench::new(AWAITED, way, move |run| of(context, run))).into()
+    let of = |(task, kernel)| {
+        ways.map(|(way, each)| Bench::new(task, way, move |run| each(context, kernel, run)))
+    };
+    [(AWAITED, Kernel::Empty), (LONG, Kernel::Long)].into_iter().flat_map(of).collect()
 }

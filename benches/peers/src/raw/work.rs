@@ -4,7 +4,7 @@ use super::{Driver, Handle, LIBRARY, check};
 use crate::measure::{Bench, Run};
 use crate::tasks::*;
 use libloading::{Error, Library};
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::hint::black_box;
 use std::ptr::null_mut;
 
@@ -85,8 +85,12 @@ impl Calls {
     }
 
     fn module(&self) -> Handle {
+        self.load(EMPTY_KERNEL)
+    }
+
+    fn load(&self, source: &CStr) -> Handle {
         let mut module = 0;
-        self.module_load(&mut module, EMPTY_KERNEL.as_ptr());
+        self.module_load(&mut module, source.as_ptr());
         module
     }
 
@@ -129,7 +133,7 @@ type Task = (&'static str, fn(&Calls, &Run));
 
 pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
     let calls = Calls::open()?;
-    let tasks: [Task; 11] = [
+    let tasks: [Task; 12] = [
         (LAUNCH, |calls, run| {
             let (module, stream) = (calls.module(), calls.stream());
             let empty = calls.function(module);
@@ -196,6 +200,19 @@ pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
             // The cheapest way of all, at the price of a core for each waiting thread: the event is asked for all the time.
             run.time(|| {
                 calls.launch(empty, stream);
+                calls.event_record(event, stream);
+                while !calls.is_reached(event) {}
+            });
+            calls.event_destroy(event);
+            calls.stream_destroy(stream);
+            calls.module_unload(module);
+        }),
+        (LONG, |calls, run| {
+            let (module, stream, event) = (calls.load(LONG_KERNEL), calls.stream(), calls.event());
+            let mut long = 0;
+            calls.module_function(&mut long, module, c"long".as_ptr());
+            run.time(|| {
+                calls.launch_kernel(long, 1, 1, 1, 1, 1, 1, 0, stream, null_mut(), null_mut());
                 calls.event_record(event, stream);
                 while !calls.is_reached(event) {}
             });
