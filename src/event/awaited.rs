@@ -1,13 +1,26 @@
 //! Events that mark the end of awaited work: in no capture, and in contexts that are pinned.
 
-use super::Event;
-use crate::context::Pin;
+use super::{Event, EventFlags};
+use crate::context::{Pin, UnownedContext};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult};
-use crate::stream::{Stream, refuse_while_capturing};
+use crate::stream::{Spare, Stream, refuse_while_capturing};
 
 impl Event {
+    /// One that has marked the end of other work, or a new one.
+    pub(crate) fn spare(spare: &Spare, context: &UnownedContext) -> CudaResult<Event> {
+        match spare.take() {
+            Some(event) => Ok(Event(event)),
+            None => context.create_event(EventFlags::DISABLE_TIMING),
+        }
+    }
+
+    /// To be used again, which is for events that no work records any more. One too many is given back.
+    pub(crate) fn keep(mut self, spare: &Spare) -> Option<Event> {
+        spare.keep(self.0.take()).map(Event)
+    }
+
     /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be
     /// capturing; `what` is what was asked.
     pub(crate) fn record_pinned(&self, stream: &Stream, pin: &Pin, what: &'static str) -> CudaResult<()> {

@@ -54,10 +54,10 @@
 //! * A completion always becomes ready: with the error of work that failed, too, and if the context is in error, when the
 //!   driver calls no callbacks any more.
 //! * It belongs to the work, not to the future: dropping or forgetting a future early frees nothing that the work uses.
-//!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done. If the driver
-//!   fails to tell whether it is done, the future has that error, and the value is kept on. A value that nobody awaits any
-//!   more is dropped on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits
-//!   for it).
+//!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done, and until the
+//!   future was polled, asked or dropped: forgotten before that, it keeps them for ever. If the driver fails to tell whether
+//!   the work is done, the future has that error, and the value is kept on. A value that nobody awaits any more is dropped
+//!   on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits for it).
 //! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
 //!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported).
 //! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls, and waiting
@@ -66,13 +66,16 @@
 //!
 //! # How it works, and what it costs
 //!
-//! The stream records an event, and one thread of custack's looks whether it is reached: without a pause for the first
-//! 20 us, then ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with
-//! more than 32 awaited streams less often. So short work is noticed at once, and long work after an eighth more of its
-//! time at the most. The thread needs a few percent of a core, also for thousands of streams. It sleeps while nothing is
-//! awaited. Callbacks of the driver would be slower for short work, would hold up the stream while they run, and do not come
-//! at all once a context is in error.
+//! The stream records an event, of which it keeps a few for that. From the first poll on, one thread of custack's looks
+//! whether the event is reached. At first it looks without a pause, for up to 200 us while the work that it sees takes no
+//! longer, and for 10 us where work takes long. Then it looks ever less often, in steps of an eighth of the time it has waited
+//! so far, at least once a millisecond; with more than 32 awaited streams less often. So short work is noticed at once,
+//! and long work after an eighth more of its time at the most. The thread needs a few percent of a core for work that
+//! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A poll that
+//! [spins](Completion::spinning_for) needs it only for work that takes longer. Callbacks of the driver would be slower for
+//! short work, would hold up the stream while they run, and do not come at all once a context is in error.
 
+mod completion;
 mod in_context;
 mod reactor;
 mod slot;
@@ -84,130 +87,14 @@ mod sync {
     pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};
 }
 
+pub use completion::Completion;
 pub use in_context::{InContext, InContextExt};
 
-use crate::driver::{in_host_function, refuse_in_host_function};
 #[cfg(doc)]
 use crate::error::CudaError;
 use crate::error::CudaResult;
 use crate::event::Event;
 use crate::stream::Stream;
-use slot::Slot;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
-
-/// A future that is ready when work on the device is done, with the work's error or a value; see the [module](self).
-///
-/// Dropping it cancels nothing: the work goes on, and what it uses is kept until it is done.
-///
-/// # Panics
-///
-/// Polling it again after it was ready panics.
-#[must_use = "it tells when the work is done"]
-pub struct Completion<T = ()> {
-    slot: Arc<Slot<CudaResult<T>>>,
-    spin: Duration,
-}
-
-impl<T> Completion<T> {
-    fn new() -> Completion<T> {
-        Completion { slot: Arc::new(Slot::new()), spin: Duration::ZERO }
-    }
-
-    /// Whether it is ready: whether polling it would give a result.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.slot.is_done()
-    }
-
-    /// Makes the first poll look for this long before it gives way to other tasks: for work that takes microseconds, and
-    /// threads that have nothing better to do. No driver call is made meanwhile.
-    pub fn spinning_for(mut self, time: Duration) -> Completion<T> {
-        self.spin = time;
-        self
-    }
-
-    /// Waits on this thread until the work is done.
-    ///
-    /// # Errors
-    ///
-    /// The error of the work; [`NotPermitted`](CudaError::NotPermitted), without waiting, in a host function, a callback
-    /// or a waker.
-    ///
-    /// ```
-    /// use custack::stream::{Stream, StreamFlags};
-    ///
-    /// let _context = custack::quick_init()?;
-    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
-    /// stream.launch_host_func(|| println!("on the stream"))?;
-    /// stream.completion()?.wait()?;
-    /// # Ok::<(), custack::error::CudaError>(())
-    /// ```
-    pub fn wait(mut self) -> CudaResult<T> {
-        refuse_in_host_function()?;
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(Arc::clone(&woken));
-        loop {
-            match Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => woken.wait(),
-            }
-        }
-    }
-}
-
-/// Whether a thread that waits was woken. It is not parked, because that is what an executor on the same thread may do.
-#[derive(Default)]
-struct Woken(Mutex<bool>, Condvar);
-
-impl Woken {
-    fn wait(&self) {
-        let mut woken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while !std::mem::take(&mut *woken) {
-            woken = self.1.wait(woken).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.1.notify_one();
-    }
-}
-
-impl<T> Future for Completion<T> {
-    type Output = CudaResult<T>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
-        let spin = std::mem::take(&mut self.spin);
-        // In a waker it would keep the thread that it waits for.
-        if !spin.is_zero() && !in_host_function() {
-            let begun = Instant::now();
-            while !self.slot.is_done() && begun.elapsed() < spin {
-                std::hint::spin_loop();
-            }
-        }
-        self.slot.poll(context.waker())
-    }
-}
-
-impl<T> Drop for Completion<T> {
-    fn drop(&mut self) {
-        // What wakes a task may keep it, and this future with it.
-        drop(self.slot.forget_waker());
-    }
-}
-
-impl<T> fmt::Debug for Completion<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Completion").field("is_done", &self.is_done()).finish_non_exhaustive()
-    }
-}
 
 impl Stream {
     /// A future that is ready when all work that the stream has now is done.

@@ -6,17 +6,34 @@
 
 use crate::driver::{RELAXED, running};
 use crate::error::{CudaError, CudaResult};
-use crate::stream::{Shared, Stream};
+use crate::stream::Shared;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// For so long it looks without a pause: work that ends soon is noticed at once.
-const EAGER: Duration = Duration::from_micros(20);
+/// How long the thread looks without a pause: long while work ends soon, and hardly at all while work takes long.
+struct Eagerness(Duration);
 
-/// Afterwards it pauses for this part of the time it has waited so far.
+impl Eagerness {
+    const LEAST: Duration = Duration::from_micros(10);
+    const MOST: Duration = Duration::from_micros(200);
+
+    /// Some work was seen to be done so long after it was first looked at.
+    fn learn(&mut self, waited: Duration) {
+        self.0 = if waited <= Self::MOST { self.0 * 2 } else { self.0 / 2 }.clamp(Self::LEAST, Self::MOST);
+    }
+}
+
+/// For so long at the most it stays awake with nothing to look at: who was woken often submits more.
+const LONGEST_VIGIL: Duration = Duration::from_micros(50);
+
+/// It pauses for this part of the time it has waited so far.
 const PART: u32 = 8;
+
+/// A sleep takes about this much longer than it was meant to, so a shorter one is of no use.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 
 /// The longest pause with few streams. An error of the context, which ends all waiting, is noticed within it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -24,19 +41,34 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Each time that there are so many streams more, the longest pause becomes longer by itself.
 const FEW_STREAMS: u32 = 32;
 
+/// It gives way to other threads after it has looked so often.
+const LOOKS_AT_A_STRETCH: u32 = 16;
+
 /// Work whose end is awaited.
 pub(super) trait Work: Send {
+    /// The stream that does it.
+    fn of(&self) -> &Weak<Shared>;
+
+    fn submitted_at(&self) -> Instant;
+
+    /// In the relaxed capture mode.
+    ///
     /// Asks whether it is done, and if so gives the outcome to who awaits it. False as long as it is to be kept.
     fn is_over(&mut self) -> bool;
 }
 
 struct Inbox {
-    new: Vec<(Weak<Shared>, Box<dyn Work>)>,
+    new: Vec<Box<dyn Work>>,
     has_thread: bool,
+    /// Whether the thread sleeps until it is told of something new.
+    is_asleep: bool,
 }
 
-static INBOX: Mutex<Inbox> = Mutex::new(Inbox { new: Vec::new(), has_thread: false });
+static INBOX: Mutex<Inbox> = Mutex::new(Inbox { new: Vec::new(), has_thread: false, is_asleep: false });
 static ARRIVED: Condvar = Condvar::new();
+
+/// Whether there is something new, for the thread while it is awake.
+static IS_NEW: AtomicBool = AtomicBool::new(false);
 
 fn inbox() -> MutexGuard<'static, Inbox> {
     INBOX.lock().unwrap_or_else(PoisonError::into_inner)
@@ -57,17 +89,21 @@ pub(super) fn start() -> CudaResult<()> {
     Ok(())
 }
 
-/// Has the thread, which runs, look at the work, which is the last that the stream has now, or nearly: two threads may do
-/// this in another order than they submitted the work.
-pub(super) fn submit(stream: &Stream, work: Box<dyn Work>) {
-    inbox().new.push((Arc::downgrade(stream.inner()), work));
-    ARRIVED.notify_one();
+/// Has the thread, which runs, look at the work.
+pub(super) fn look_at(work: Box<dyn Work>) {
+    let is_asleep = {
+        let mut inbox = inbox();
+        inbox.new.push(work);
+        IS_NEW.store(true, Ordering::Release);
+        std::mem::take(&mut inbox.is_asleep)
+    };
+    if is_asleep {
+        ARRIVED.notify_one();
+    }
 }
 
-/// The awaited work of one stream.
+/// The awaited work of one stream, in the order in which it was submitted.
 struct Queue {
-    /// Keeps the address from being used for another stream.
-    _of: Weak<Shared>,
     work: VecDeque<Box<dyn Work>>,
     /// When the first of it was the first.
     since: Instant,
@@ -76,40 +112,51 @@ struct Queue {
 }
 
 impl Queue {
-    /// Looks at the work from the first on, until some is not done. Then looks at one other, at each time the next one,
-    /// because some may be in another order. Returns the pause before the next look.
-    fn look(&mut self) -> Duration {
+    fn add(&mut self, work: Box<dyn Work>) {
+        let at = work.submitted_at();
+        let before = self.work.iter().rposition(|other| other.submitted_at() <= at);
+        self.work.insert(before.map_or(0, |before| before + 1), work);
+    }
+
+    /// Looks at the work from the first on, until some is not done. Then looks at one other, at each time the next one:
+    /// threads that submitted work at the same moment may have done so in another order. Returns the pause before the next
+    /// look.
+    fn look(&mut self, eagerness: &mut Eagerness) -> Duration {
         while self.work.front_mut().is_some_and(|first| first.is_over()) {
             self.work.pop_front();
+            eagerness.learn(self.since.elapsed());
             self.since = Instant::now();
         }
         let waited = self.since.elapsed();
-        if waited < EAGER {
+        if waited < eagerness.0 {
             return Duration::ZERO;
         }
         self.other = if self.other + 1 < self.work.len() { self.other + 1 } else { 1 };
         if self.work.get_mut(self.other).is_some_and(|one| one.is_over()) {
             self.work.remove(self.other);
         }
-        waited / PART
+        (waited / PART).max(SHORTEST_PAUSE)
     }
 }
 
-#[derive(Default)]
 struct Queues {
+    /// By the address of the stream, which the work keeps from being used for another one.
     by_stream: HashMap<usize, Queue>,
     /// When to look at each, the next one first.
     looks: BinaryHeap<Reverse<(Instant, usize)>>,
+    eagerness: Eagerness,
+    /// It does not sleep before then.
+    awake_until: Instant,
 }
 
 impl Queues {
-    fn add(&mut self, of: Weak<Shared>, work: Box<dyn Work>) {
-        let (stream, now) = (of.as_ptr().addr(), Instant::now());
+    fn add(&mut self, work: Box<dyn Work>) {
+        let (stream, now) = (work.of().as_ptr().addr(), Instant::now());
         let queue = self.by_stream.entry(stream).or_insert_with(|| {
             self.looks.push(Reverse((now, stream)));
-            Queue { _of: of, work: VecDeque::new(), since: now, other: 0 }
+            Queue { work: VecDeque::new(), since: now, other: 0 }
         });
-        queue.work.push_back(work);
+        queue.add(work);
     }
 
     fn next_look(&self) -> Option<Instant> {
@@ -124,11 +171,13 @@ impl Queues {
         while self.next_look().is_some_and(|at| at <= begun) {
             let Some(Reverse((_, stream))) = self.looks.pop() else { break };
             let Some(queue) = self.by_stream.get_mut(&stream) else { continue };
-            let pause = queue.look().min(longest);
+            let pause = queue.look(&mut self.eagerness).min(longest);
+            let now = Instant::now();
             if queue.work.is_empty() {
                 self.by_stream.remove(&stream);
+                self.awake_until = now + self.eagerness.0.min(LONGEST_VIGIL);
             } else {
-                later.push(Reverse((Instant::now() + pause, stream)));
+                later.push(Reverse((now + pause, stream)));
             }
         }
         self.looks.extend(later);
@@ -136,10 +185,20 @@ impl Queues {
 }
 
 fn run() {
-    let mut queues = Queues::default();
-    let mut relaxed = false;
+    let mut queues = Queues {
+        by_stream: HashMap::new(),
+        looks: BinaryHeap::new(),
+        eagerness: Eagerness(Eagerness::MOST),
+        awake_until: Instant::now(),
+    };
+    let (mut relaxed, mut looks) = (false, 0u32);
     loop {
-        arrived(queues.next_look()).into_iter().for_each(|(of, work)| queues.add(of, work));
+        looks = looks.wrapping_add(1);
+        if IS_NEW.load(Ordering::Acquire) || !stays_awake(&queues) {
+            arrived(queues.next_look()).into_iter().for_each(|work| queues.add(work));
+        } else if looks % LOOKS_AT_A_STRETCH == 0 {
+            std::thread::yield_now();
+        }
         // Asked again if it failed; a driver too old to have capture modes has no captures that this would break.
         relaxed = relaxed
             || running().is_some_and(|driver| driver.thread_exchange_stream_capture_mode(RELAXED).is_ok());
@@ -147,22 +206,26 @@ fn run() {
     }
 }
 
-/// What was submitted; waits for something, at most until then.
-fn arrived(until: Option<Instant>) -> Vec<(Weak<Shared>, Box<dyn Work>)> {
+fn stays_awake(queues: &Queues) -> bool {
+    let now = Instant::now();
+    now < queues.awake_until || queues.next_look().is_some_and(|at| at <= now)
+}
+
+/// What is new; waits for something, at most until then.
+fn arrived(until: Option<Instant>) -> Vec<Box<dyn Work>> {
     let mut inbox = inbox();
     while inbox.new.is_empty() {
-        let Some(until) = until else {
-            inbox = ARRIVED.wait(inbox).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
-        let pause = until.saturating_duration_since(Instant::now());
-        if pause.is_zero() {
-            drop(inbox);
-            // Others may need the core more.
-            std::thread::yield_now();
-            return Vec::new();
+        let pause = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if pause.is_some_and(|pause| pause.is_zero()) {
+            break;
         }
-        inbox = ARRIVED.wait_timeout(inbox, pause).unwrap_or_else(PoisonError::into_inner).0;
+        inbox.is_asleep = true;
+        inbox = match pause {
+            Some(pause) => ARRIVED.wait_timeout(inbox, pause).unwrap_or_else(PoisonError::into_inner).0,
+            None => ARRIVED.wait(inbox).unwrap_or_else(PoisonError::into_inner),
+        };
+        inbox.is_asleep = false;
     }
+    IS_NEW.store(false, Ordering::Relaxed);
     std::mem::take(&mut inbox.new)
 }

@@ -6,12 +6,13 @@ use super::slot::Slot;
 use crate::context::{Pin, is_gone};
 use crate::driver::{Driver, as_host_function};
 use crate::error::{CudaError, CudaResult};
-use crate::event::{Event, EventFlags};
+use crate::event::Event;
 use crate::liveness::retire;
 use crate::report;
-use crate::stream::{Shared, Stream, refuse_while_capturing};
+use crate::stream::{Shared, Spare, Stream, refuse_while_capturing};
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 const WHAT: &str = "await the work of a stream";
 
@@ -25,9 +26,16 @@ pub(super) fn submit<T: Send + 'static>(
     stream.inner().with(refuse_while_capturing)?;
     let context = stream.present_context()?;
     reactor::start()?;
-    let event = context.create_event(EventFlags::DISABLE_TIMING)?;
+    let spare = stream.inner().spare();
+    let event = Event::spare(spare, &context)?;
     let pin = context.pin()?;
-    let value = f()?;
+    let value = match f() {
+        Ok(value) => value,
+        Err(error) => {
+            drop(event.keep(spare));
+            return Err(error);
+        }
+    };
     let mark = match event.record_pinned(stream, &pin, WHAT) {
         Ok(()) => Mark::Event(event),
         // A default stream is another one on another thread, and asking about it may break a capture.
@@ -38,10 +46,11 @@ pub(super) fn submit<T: Send + 'static>(
         // then.
         Err(_) => Mark::Stream(Arc::clone(stream.inner())),
     };
-    let completion = Completion::new();
-    let slot = Arc::clone(&completion.slot);
-    reactor::submit(stream, Box::new(Submitted(Some(Open { mark, pin, value, slot: Some(slot) }))));
-    Ok(completion)
+    let slot = Arc::new(Slot::new());
+    let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
+    let of = Arc::downgrade(stream.inner());
+    let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
+    Ok(Completion::new(slot, work))
 }
 
 /// What is used by work that cannot be awaited, and that may have become part of a graph.
@@ -90,13 +99,20 @@ enum Mark {
     Stream(Arc<Shared>),
 }
 
-/// Work that may be going on, with what it uses. `None` when it is over.
-struct Submitted<T>(Option<Open<T>>);
+/// Work that may be going on, with what it uses.
+struct Submitted<T> {
+    of: Weak<Shared>,
+    at: Instant,
+    /// `None` when it is over.
+    open: Option<Open<T>>,
+}
 
 struct Open<T> {
     mark: Mark,
     pin: Pin,
     value: T,
+    /// Where the event goes when it has marked the end.
+    spare: Arc<Spare>,
     /// Where the outcome goes; `None` once it is an error, while the work may be going on.
     slot: Option<Arc<Slot<CudaResult<T>>>>,
 }
@@ -115,8 +131,16 @@ impl<T> Open<T> {
 }
 
 impl<T: Send + 'static> Work for Submitted<T> {
+    fn of(&self) -> &Weak<Shared> {
+        &self.of
+    }
+
+    fn submitted_at(&self) -> Instant {
+        self.at
+    }
+
     fn is_over(&mut self) -> bool {
-        let Some(open) = &mut self.0 else { return true };
+        let Some(open) = &mut self.open else { return true };
         match open.result() {
             Err(error) if is_refused(error) => false,
             Err(error) if !ends_all_work(error) => {
@@ -127,7 +151,7 @@ impl<T: Send + 'static> Work for Submitted<T> {
                 false
             }
             result => {
-                if let Some(open) = self.0.take() {
+                if let Some(open) = self.open.take() {
                     over(open, result);
                 }
                 true
@@ -137,19 +161,13 @@ impl<T: Send + 'static> Work for Submitted<T> {
 }
 
 /// Gives the outcome of work that is over. All else goes first: who is woken finds nothing left of it.
-fn over<T: Send + 'static>(Open { mark, pin, value, slot }: Open<T>, result: CudaResult<()>) {
-    match mark {
-        Mark::Event(event) => {
-            if let Err((error, spent)) = Event::drop(event) {
-                as_host_function(|| {
-                    report::warn(format_args!("destroying the event of awaited work: {error}"));
-                    drop(spent);
-                });
-            }
-        }
-        Mark::Stream(stream) => as_host_function(|| drop(stream)),
-    }
-    as_host_function(|| drop(pin));
+fn over<T: Send + 'static>(open: Open<T>, result: CudaResult<()>) {
+    let Open { mark, pin, value, spare, slot } = open;
+    as_host_function(|| match mark {
+        Mark::Event(event) if result.is_ok() => drop((event.keep(&spare), spare, pin)),
+        Mark::Event(event) => drop((event, spare, pin)),
+        Mark::Stream(stream) => drop((stream, spare, pin)),
+    });
     match (slot, result) {
         (Some(slot), Ok(())) => give(slot, Ok(value)),
         (Some(slot), Err(error)) => {

@@ -37,6 +37,8 @@ mod host_function;
 mod mark;
 mod scope;
 mod shared;
+#[cfg(feature = "future")]
+mod spare;
 
 pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
@@ -47,6 +49,8 @@ pub use default::{LegacyStream, PerThreadStream};
 pub(crate) use host_function::refuse_while_capturing;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
+#[cfg(feature = "future")]
+pub(crate) use spare::Spare;
 
 use crate::context::in_call::{InCall, key_of_stream};
 use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};

@@ -4,6 +4,8 @@
 #![allow(unsafe_code)]
 
 use super::mark::destroy_mark;
+#[cfg(feature = "future")]
+use super::spare::Spare;
 use crate::context::in_call::wait_for_legacy_stream;
 use crate::context::{Pin, Resource, captures, relax, unbroken};
 use crate::driver::ffi::{CUevent, CUstream};
@@ -30,6 +32,9 @@ pub(crate) struct Shared {
     beginning: Mutex<()>,
     /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
+    /// What marks the end of its awaited work; made when work is awaited for the first time.
+    #[cfg(feature = "future")]
+    spare: OnceLock<Arc<Spare>>,
 }
 
 /// The flag for an event without timing.
@@ -51,6 +56,8 @@ impl Shared {
             before_capture: OnceLock::new(),
             beginning: Mutex::new(()),
             number: OnceLock::new(),
+            #[cfg(feature = "future")]
+            spare: OnceLock::new(),
         }
     }
 
@@ -107,6 +114,11 @@ impl Shared {
             Arc::increment_strong_count(at);
             Some(Arc::from_raw(at))
         }
+    }
+
+    #[cfg(feature = "future")]
+    pub(crate) fn spare(&self) -> &Arc<Spare> {
+        self.spare.get_or_init(Arc::default)
     }
 
     #[inline]

@@ -13,6 +13,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// Calls this when it is dropped.
@@ -107,9 +108,11 @@ fn questions_that_fail_again_and_again_free_nothing_early_and_hold_up_nobody() {
         let _ctx = pushed();
         let (first, second) = (stream(), stream());
         let kept = Arc::new(());
-        let (value, go) = (Arc::clone(&kept), held(&second));
-        let failing = second.enqueue_async(|_| Ok(value)).unwrap();
+        // A driver may call one host function at a time, so the first to end comes first.
         let begin = held(&first);
+        let (value, go) = (Arc::clone(&kept), held(&second));
+        let mut failing = second.enqueue_async(|_| Ok(value)).unwrap();
+        assert!(poll(&mut failing, Waker::noop()).is_pending());
         let mut one = first.completion().unwrap();
         // Wakers run on the thread that asks, where the fault is armed.
         let arm = Calling::waker(|| {
@@ -279,13 +282,14 @@ fn many_waiting_streams_are_looked_at_less_often_each() {
         let (gate, opener) = (stream(), Event::new(EventFlags::DISABLE_TIMING).unwrap());
         let go = held(&gate);
         opener.record(&gate).unwrap();
-        let all: Vec<_> = streams
+        let mut all: Vec<_> = streams
             .iter()
             .map(|one| {
                 one.wait_event(&opener, custack::stream::StreamWaitEventFlags::DEFAULT).unwrap();
                 one.completion().unwrap()
             })
             .collect();
+        assert!(all.iter_mut().all(|one| poll(one, Waker::noop()).is_pending()));
         std::thread::sleep(Duration::from_millis(50));
         let ((), calls) =
             instrument::during_on_all_threads(|| std::thread::sleep(Duration::from_millis(100)));

@@ -146,9 +146,31 @@ fn each_completion_of_a_stream_is_about_the_work_before_it() {
         drop(first);
         between.wait().unwrap();
         assert!(!after.is_done());
+        let count = woken.count();
+        let (last, wakes) = Counting::waker();
+        assert!(poll(&mut after, &wakes).is_pending());
         drop(second);
-        after.wait().unwrap();
-        assert_eq!(woken.count(), 0, "who waited last was woken");
+        last.reaches(1);
+        assert_eq!((after.wait(), woken.count()), (Ok(()), count), "who polled last was woken");
+    });
+}
+
+#[test]
+fn completions_are_ready_one_by_one_in_whatever_order_they_are_polled() {
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let held: Vec<_> = (0..5).map(|_| (held(&stream), stream.completion().unwrap())).collect();
+        let (mut go, mut all): (Vec<_>, Vec<_>) =
+            held.into_iter().map(|(go, one)| (Some(go), Some(one))).unzip();
+        for at in [3, 0, 4, 2, 1] {
+            assert!(poll(all[at].as_mut().unwrap(), Waker::noop()).is_pending());
+        }
+        for at in 0..5 {
+            assert!(all[at..].iter().flatten().all(|one| !one.is_done()));
+            drop(go[at].take());
+            assert_eq!(all[at].take().unwrap().wait(), Ok(()));
+        }
     });
 }
 
@@ -305,7 +327,8 @@ fn long_work_is_looked_at_ever_less_often() {
         let _ctx = pushed();
         let (stream, other) = (stream(), stream());
         let (go, _held) = (held(&stream), held(&other));
-        let all: Vec<_> = (0..50).map(|_| stream.completion().unwrap()).collect();
+        let mut all: Vec<_> = (0..50).map(|_| stream.completion().unwrap()).collect();
+        assert!(all.iter_mut().all(|one| poll(one, Waker::noop()).is_pending()));
         let ((), calls) =
             instrument::during_on_all_threads(|| std::thread::sleep(Duration::from_millis(100)));
         let looks = calls.of("cuEventQuery");
@@ -331,6 +354,29 @@ fn a_completion_costs_these_calls() {
         );
         assert!(calls.total() <= 5, "and one for what is current: {calls}");
         result.unwrap().wait().unwrap();
+        // The event is used again.
+        let again = || stream.completion().and_then(|one| one.wait());
+        let (result, calls) = instrument::during_on_all_threads(again);
+        assert_eq!(result, Ok(()));
+        let queries = calls.of("cuEventQuery");
+        assert_eq!((calls.of("cuEventRecord"), calls.of("cuStreamIsCapturing")), (1, 2), "{calls}");
+        assert!(queries > 0 && calls.total() - queries <= 4, "{calls}");
+    });
+}
+
+#[test]
+fn who_spins_asks_and_no_other_thread_does() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let spin = || stream.completion().unwrap().spinning_for(Duration::from_secs(10)).wait();
+        spin().unwrap();
+        let (here, all) = (|| instrument::during(spin), instrument::during_on_all_threads);
+        let ((result, by_this), by_all) = all(here);
+        assert_eq!(result, Ok(()));
+        assert!(by_this.of("cuEventQuery") > 0, "{by_this}");
+        assert_eq!(by_this.of("cuThreadExchangeStreamCaptureMode"), 2, "{by_this}");
+        assert_eq!(by_this.total(), by_all.total(), "{by_all}");
     });
 }
 
@@ -340,5 +386,5 @@ fn completions_go_to_other_threads_and_are_shared() {
     assert_impl_all!(Completion: Send, Sync, Unpin);
     assert_impl_all!(Completion<std::cell::Cell<u8>>: Send, Sync, Unpin);
     assert_not_impl_any!(Completion<std::rc::Rc<u8>>: Send, Sync);
-    assert!(std::mem::size_of::<Completion>() <= 24);
+    assert!(std::mem::size_of::<Completion>() <= 48);
 }

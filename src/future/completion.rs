@@ -1,0 +1,173 @@
+//! The future that is ready when work is done.
+
+use super::reactor::{self, Work};
+use super::slot::Slot;
+use crate::context::relax;
+use crate::driver::{in_host_function, refuse_in_host_function, running};
+#[cfg(doc)]
+use crate::error::CudaError;
+use crate::error::CudaResult;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// A future that is ready when work on the device is done, with the work's error or a value; see the [module](super).
+///
+/// Dropping it cancels nothing: the work goes on, and what it uses is kept until it is done.
+///
+/// # Panics
+///
+/// Polling it again after it was ready panics.
+#[must_use = "it tells when the work is done"]
+pub struct Completion<T = ()> {
+    slot: Arc<Slot<CudaResult<T>>>,
+    spin: Duration,
+    /// The work, until the thread that looks has it: from when the first poll gives way on, or this is asked or dropped.
+    work: Mutex<Option<Box<dyn Work>>>,
+}
+
+impl<T> Completion<T> {
+    /// Nobody looks at the work yet.
+    pub(super) fn new(slot: Arc<Slot<CudaResult<T>>>, work: Box<dyn Work>) -> Completion<T> {
+        Completion { slot, spin: Duration::ZERO, work: Mutex::new(Some(work)) }
+    }
+
+    /// Whether it is ready: whether polling it would give a result. It becomes so soon after the work is done, at the
+    /// earliest after it was first asked.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.have_looked_at();
+        self.slot.is_done()
+    }
+
+    /// Has the thread that looks care for the work.
+    fn have_looked_at(&self) {
+        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(work) = work {
+            reactor::look_at(work);
+        }
+    }
+
+    /// Looks at the work for this long at the most.
+    fn spin(&mut self, time: Duration) {
+        let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let begun = Instant::now();
+        // So its questions break no capture.
+        let _relaxed = running().and_then(relax);
+        while !self.slot.is_done() && begun.elapsed() < time {
+            if work.as_mut().is_some_and(|work| work.is_over()) {
+                *work = None;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Makes the first poll look by itself, for this long, before it gives way to other tasks: for work that takes
+    /// microseconds, and threads that have nothing better to do. It asks the driver about the event all the while.
+    pub fn spinning_for(mut self, time: Duration) -> Completion<T> {
+        self.spin = time;
+        self
+    }
+
+    /// Waits on this thread until the work is done.
+    ///
+    /// # Errors
+    ///
+    /// The error of the work; [`NotPermitted`](CudaError::NotPermitted), without waiting, in a host function, a callback
+    /// or a waker.
+    ///
+    /// ```
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// stream.launch_host_func(|| println!("on the stream"))?;
+    /// stream.completion()?.wait()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    pub fn wait(mut self) -> CudaResult<T> {
+        refuse_in_host_function()?;
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        loop {
+            match Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => woken.wait(),
+            }
+        }
+    }
+}
+
+/// Wakes a thread that waits. It is not parked, because that is what an executor on the same thread may do.
+#[derive(Default)]
+struct Woken {
+    state: Mutex<WokenState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct WokenState {
+    is_woken: bool,
+    sleeps: bool,
+}
+
+impl Woken {
+    fn state(&self) -> MutexGuard<'_, WokenState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self) {
+        let mut state = self.state();
+        while !std::mem::take(&mut state.is_woken) {
+            state.sleeps = true;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.sleeps = false;
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        let sleeps = {
+            let mut state = self.state();
+            state.is_woken = true;
+            state.sleeps
+        };
+        // Telling costs a system call even if nobody listens.
+        if sleeps {
+            self.changed.notify_one();
+        }
+    }
+}
+
+impl<T> Future for Completion<T> {
+    type Output = CudaResult<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
+        let spin = std::mem::take(&mut self.spin);
+        // In a waker it would keep the thread that it waits for.
+        if !spin.is_zero() && !in_host_function() {
+            self.spin(spin);
+        }
+        let polled = self.slot.poll(context.waker());
+        self.have_looked_at();
+        polled
+    }
+}
+
+impl<T> Drop for Completion<T> {
+    fn drop(&mut self) {
+        // What wakes a task may keep it, and this future with it.
+        drop(self.slot.forget_waker());
+        self.have_looked_at();
+    }
+}
+
+impl<T> fmt::Debug for Completion<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion").field("is_done", &self.slot.is_done()).finish_non_exhaustive()
+    }
+}
