@@ -248,6 +248,9 @@ impl Function<'_> {
 
     /// Loads its code on the device, so that the first launch need not (CUDA 12.4 and later).
     ///
+    /// In the driver's [lazy mode](crate::module::LoadingMode) the first launch loads the code, and may wait for all work of
+    /// the context while it does. If that work waits for the launching thread, as a host function may, neither goes on.
+    ///
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed);

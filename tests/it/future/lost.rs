@@ -87,6 +87,8 @@ pub(crate) fn in_error() {
         let ctx = pushed();
         let (working, other) = (stream(), stream());
         let module = ctx.load_module(crate::module::KERNELS.as_bytes()).unwrap();
+        // Else the launch would load it, which may wait for all work of the context, and so for this thread.
+        module.get_function(c"trapped").unwrap().load().unwrap();
         let kept = Arc::new(());
         let value = Arc::clone(&kept);
         let go = held(&other);
