@@ -50,6 +50,9 @@ impl Machine {
         if let Some(handle) = found.functions.get(&entry) {
             return Ok(*handle);
         }
+        let program = Arc::clone(&found.program);
+        self.can_run(&program, entry)?;
+        let found = self.module(module)?;
         let settings = Settings::of(&found.program.entries[entry]);
         let name = Arc::new(CString::new(name).unwrap_or_default());
         let function = Function { context, module, entry, settings, own: 0, name };

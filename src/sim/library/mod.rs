@@ -110,7 +110,7 @@ impl Machine {
         let program = self.program_of_library(handle)?;
         let mut placed = BTreeMap::new();
         for (at, variable) in program.variables.iter().enumerate().filter(|(_, it)| it.managed) {
-            let alone = Program { variables: vec![variable.clone()], ..Program::default() };
+            let alone = Program::of_one(variable);
             let address = self.place(&alone, OF_NO_CONTEXT, &BTreeMap::new())?;
             placed.extend(address.first().map(|address| (at, *address)));
         }
@@ -174,6 +174,7 @@ impl Machine {
         if let Some(kernel) = self.library(library)?.kernels.get(&entry) {
             return Ok(*kernel);
         }
+        self.can_run(&program, entry)?;
         let name = Arc::new(CString::new(name).unwrap_or_default());
         let settings = BTreeMap::new();
         let kernel = Kernel { context: OF_NO_CONTEXT, library, entry, name, settings };

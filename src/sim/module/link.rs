@@ -118,14 +118,24 @@ impl Machine {
         }
         let text = match linker.links.finish() {
             Ok(text) => text,
+            // Of nothing an empty image is made.
+            Err(_) if linked_nothing => {}
             Err(refusal) => {
                 self.linker(handle)?.state = State::Failed(refusal.status);
                 self.thread().compiler_log = CompilerLog { info: String::new(), error: refusal.linker_log() };
                 return self.refuse(refusal.status, refusal);
             }
         };
-        if let Ok(program) = read(text.trim_end_matches('\0')) {
-            self.thread().compiler_log = CompilerLog::of(&program);
+        let linked_nothing = text.len() == 1;
+        match read(text.trim_end_matches('\0')) {
+            Ok(program) => self.thread().compiler_log = CompilerLog::of(&program),
+            // Of nothing an empty image is made.
+            Err(_) if linked_nothing => {}
+            Err(refusal) => {
+                self.linker(handle)?.state = State::Failed(refusal.status);
+                self.thread().compiler_log = CompilerLog { info: String::new(), error: refusal.linker_log() };
+                return self.refuse(refusal.status, refusal);
+            }
         }
         let image = Arc::new(text.into_bytes());
         let linker = self.linker(handle)?;

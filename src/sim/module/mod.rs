@@ -97,7 +97,25 @@ impl Machine {
             new.push(address);
             variables.push(address);
         }
+        for (variable, at) in program.variables.iter().zip(&variables).filter(|(_, at)| new.contains(at)) {
+            for address in &variable.addresses {
+                let bytes = program.bytes_of(address, &variables);
+                // It was just placed, with room for what it begins with.
+                let _ = memory::lock().write(at + address.at as u64, &bytes);
+            }
+        }
         Ok(variables)
+    }
+
+    /// Refuses a kernel that cannot run.
+    pub(super) fn can_run(&mut self, program: &Program, entry: usize) -> Answer<()> {
+        match &program.entries[entry].refusal {
+            None => Ok(()),
+            Some(refusal) => {
+                self.thread().compiler_log = CompilerLog::refused(refusal);
+                self.refuse(refusal.status, refusal)
+            }
+        }
     }
 
     /// The compiler's log of this thread's last program; returned once.

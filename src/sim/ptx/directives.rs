@@ -1,7 +1,8 @@
 //! What stands between a kernel's parameters and its body, and how it may be launched by that.
 
 use super::Refusal;
-use super::read::Reader;
+use super::reader::Reader;
+use super::unknown;
 
 /// The sizes that a kernel says it has, or at most has.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,10 +19,16 @@ pub(in crate::sim) struct Directives {
     pub(in crate::sim) most_blocks_of_cluster: Option<u32>,
 }
 
-/// Reads up to the body, whose brace is taken too.
-pub(super) fn directives(reader: &mut Reader<'_>) -> Result<Directives, Refusal> {
+/// Reads up to the body, whose brace is taken too. What is only declared ends with a semicolon, and has none: false.
+pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), Refusal> {
     let mut found = Directives::default();
-    while !reader.takes('{') {
+    loop {
+        if reader.takes('{') {
+            return Ok((found, true));
+        }
+        if reader.takes(';') {
+            return Ok((found, false));
+        }
         match reader.next()?.word() {
             Some(".maxntid") => {
                 found.most_threads =
@@ -31,11 +38,17 @@ pub(super) fn directives(reader: &mut Reader<'_>) -> Result<Directives, Refusal>
             Some(".reqnctapercluster") => found.cluster = Some(sizes(reader)?),
             Some(".explicitcluster") => found.explicit_cluster = true,
             Some(".maxclusterrank") => found.most_blocks_of_cluster = u32::try_from(reader.int()?).ok(),
-            // The others help a compiler.
-            _ => {}
+            // They help a compiler.
+            Some(".maxnreg" | ".minnctapersm" | ".maxnctapersm" | ".abi_preserve" | ".abi_preserve_control") => {
+                reader.int()?;
+            }
+            Some(".noreturn" | ".blocksareclusters" | ".unified") => {}
+            Some(".pragma") => drop(reader.until(';')?),
+            Some(".loc") => reader.pass_line(),
+            Some(other) => return Err(unknown(format!("the directive {other} of a kernel"))),
+            None => return Err(super::wrong("`{` is missing before the code")),
         }
     }
-    Ok(found)
 }
 
 /// One, two or three sizes.

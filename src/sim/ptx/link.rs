@@ -20,12 +20,9 @@ impl Links {
     pub(in crate::sim) fn add(&mut self, text: &str, name: &str) -> Result<(), Refusal> {
         let mut own = Program::default();
         add(&mut own, text)?;
-        let known = |entry: &str| {
-            self.program.entries.iter().any(|it| it.name == entry)
-                || self.program.variables.iter().any(|it| it.name == entry && !it.external)
-        };
-        let variables = own.variables.iter().filter(|it| !it.external).map(|it| &it.name);
-        if let Some(twice) = own.entries.iter().map(|it| &it.name).chain(variables).find(|it| known(it)) {
+        own.check()?;
+        let known = |name: &str| self.program.defines().any(|it| it == name);
+        if let Some(twice) = own.defines().find(|it| known(it)) {
             let why = format!("Multiple definition of '{twice}' in '{name}'");
             return Err(Refusal { status: INVALID_SOURCE, line: None, why });
         }
@@ -37,9 +34,9 @@ impl Links {
 
     /// The text of all, with a NUL, if what is declared is defined.
     pub(in crate::sim) fn finish(&self) -> Result<String, Refusal> {
-        match self.program.variables.iter().find(|variable| variable.external) {
-            Some(variable) => {
-                let why = format!("Undefined reference to '{}'", variable.name);
+        match self.program.undefined() {
+            Some(name) => {
+                let why = format!("Undefined reference to '{name}'");
                 Err(Refusal { status: UNKNOWN, line: None, why })
             }
             None => Ok(format!("{}\0", self.text)),

@@ -1,24 +1,28 @@
-//! Kernels: a parser and an interpreter for scalar PTX, built around a table of instructions.
+//! Kernels: a parser and an interpreter for PTX, built around a table of instructions.
 //!
-//! [`tokens`] splits the text, [`read`] finds the entries and the variables, [`decode`] turns each instruction into an
-//! [`Op`](decode::Op) once, when the module is loaded, and [`run`] executes them, block by block, and within a block
-//! thread by thread from one barrier to the next. [`values`] has the arithmetic. It is not a compiler, and does not
-//! model time: only the result is guaranteed.
+//! [`tokens`] splits the text, [`read`] finds the kernels, the functions and the variables, [`scope`] the names and the
+//! instructions of a function, [`code`] turns each instruction into a closure once, when the module is loaded, and [`run`]
+//! executes them. It is not a compiler, and does not model time: only the result is guaranteed.
 //!
-//! An instruction that is not in the table makes loading fail with `CUDA_ERROR_NOT_SUPPORTED`, and the log names it.
+//! An instruction or a modifier that is not known makes the kernel be refused with `CUDA_ERROR_NOT_SUPPORTED` when it is
+//! asked for, and what the NVIDIA driver's compiler would refuse makes loading fail.
 
-mod decode;
+mod arith;
+mod code;
+mod declared;
 mod directives;
-mod instructions;
+mod inst;
 mod link;
 mod read;
+mod reader;
 mod run;
+mod scope;
 mod tokens;
-mod values;
+mod types;
 
 pub(super) use link::{INVALID_SOURCE, Links};
 pub(super) use read::{Entry, Program, read};
-pub(super) use run::Launch;
+pub(super) use run::{Launch, limit_steps};
 
 use super::machine::NOT_SUPPORTED;
 use crate::driver::ffi::CUresult;
@@ -35,7 +39,34 @@ pub(super) struct Refusal {
     pub(super) why: String,
 }
 
+/// The memory of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Space {
+    Param,
+    Global,
+    Shared,
+    Local,
+    Generic,
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Param => "parameter",
+            Space::Global => "global",
+            Space::Shared => "shared",
+            Space::Local => "local",
+            Space::Generic => "generic",
+        })
+    }
+}
+
 impl Refusal {
+    /// Whether another driver may accept it.
+    fn is_unknown(&self) -> bool {
+        self.status == NOT_SUPPORTED
+    }
+
     /// With this line, unless a nearer one is known.
     fn at(self, line: u32) -> Refusal {
         Refusal { line: self.line.or(Some(line)), ..self }

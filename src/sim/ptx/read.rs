@@ -1,15 +1,18 @@
-//! Finds the entries and the variables of a PTX text.
+//! Finds the kernels, the functions and the variables of a PTX text.
 
-use super::decode::{Body, decode};
+use super::code::{Body, generate};
+use super::declared::{Address, Declared, declared};
 use super::directives::{Directives, directives};
+use super::reader::Reader;
+use super::run::function_address;
 use super::tokens::{Token, tokens};
-use super::values::Type;
 use super::{INVALID_IMAGE, Refusal, unknown, wrong};
+use std::sync::Arc;
 
 /// The newest PTX that a driver for CUDA 13.0 knows.
 const NEWEST: f64 = 9.0;
-/// More than any device has, and small enough that sums cannot overflow.
-const MOST_BYTES: usize = 1 << 32;
+/// The newest device that it is, and the variant with what only that one has.
+const TARGET: u32 = 90;
 /// The maximum size of a kernel's parameters, in bytes; before PTX 8.1 it was smaller.
 const MOST_PARAMETERS: usize = 32_764;
 const MOST_PARAMETERS_BEFORE: usize = 4352;
@@ -24,6 +27,12 @@ pub(in crate::sim) struct Program {
     pub(in crate::sim) entries: Vec<Entry>,
     /// The variables in global and constant memory.
     pub(in crate::sim) variables: Vec<Variable>,
+    pub(super) functions: Vec<Function>,
+    /// Variables in shared memory that are declared outside of functions.
+    pub(super) shared: Vec<Declared>,
+    aliases: Vec<(String, String)>,
+    /// It is a part of what is linked: functions may be defined elsewhere.
+    pub(super) is_open: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -32,11 +41,15 @@ pub(in crate::sim) struct Variable {
     pub(in crate::sim) size: usize,
     /// Its initial bytes; zeros follow.
     pub(in crate::sim) contents: Vec<u8>,
+    /// Addresses among them.
+    pub(in crate::sim) addresses: Vec<Address>,
     pub(in crate::sim) constant: bool,
     /// In memory that the host can use too.
     pub(in crate::sim) managed: bool,
     /// Declared, and to be found in another text that this one is linked with.
     pub(super) external: bool,
+    /// Another one of this name is the same.
+    weak: bool,
 }
 
 /// A parameter of a kernel, and its offset among them.
@@ -52,166 +65,34 @@ pub(in crate::sim) struct Entry {
     pub(in crate::sim) name: String,
     pub(in crate::sim) parameters: Vec<Parameter>,
     pub(in crate::sim) directives: Directives,
-    pub(in crate::sim) body: Body,
+    pub(in crate::sim) body: Arc<Body>,
+    /// Why it cannot run.
+    pub(in crate::sim) refusal: Option<Arc<Refusal>>,
 }
 
-/// A declared variable: its name, alignment, size in bytes, and initial bytes.
-pub(super) struct Declared {
+/// A kernel or a function.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
     pub(super) name: String,
-    pub(super) align: usize,
-    pub(super) size: usize,
-    pub(super) contents: Vec<u8>,
-    pub(super) managed: bool,
-}
-
-pub(super) struct Reader<'a> {
-    tokens: &'a [Token],
-    lines: &'a [u32],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn new(tokens: &'a [Token], lines: &'a [u32]) -> Reader<'a> {
-        Reader { tokens, lines, at: 0 }
-    }
-
-    /// The line of the token that was taken last.
-    pub(super) fn line(&self) -> u32 {
-        self.lines.get(self.at.saturating_sub(1)).or(self.lines.last()).copied().unwrap_or(1)
-    }
-
-    pub(super) fn peek(&self) -> Option<&'a Token> {
-        self.tokens.get(self.at)
-    }
-
-    pub(super) fn next(&mut self) -> Result<&'a Token, Refusal> {
-        let token = self.peek().ok_or_else(|| wrong("the text ends too soon"))?;
-        self.at += 1;
-        Ok(token)
-    }
-
-    pub(super) fn takes(&mut self, sign: char) -> bool {
-        let here = self.peek().is_some_and(|token| token.is(sign));
-        self.at += usize::from(here);
-        here
-    }
-
-    pub(super) fn expect(&mut self, sign: char) -> Result<(), Refusal> {
-        let token = self.next()?;
-        if token.is(sign) {
-            Ok(())
-        } else {
-            Err(wrong(format!("`{sign}` is expected, but `{token}` is found")))
-        }
-    }
-
-    pub(super) fn word(&mut self) -> Result<&'a str, Refusal> {
-        let token = self.next()?;
-        token.word().ok_or_else(|| wrong(format!("a name is expected, but `{token}` is found")))
-    }
-
-    pub(super) fn int(&mut self) -> Result<i64, Refusal> {
-        match self.next()? {
-            Token::Int(value) => Ok(*value),
-            other => Err(wrong(format!("a number is expected, but `{other}` is found"))),
-        }
-    }
-
-    /// The tokens up to the sign, which is consumed too.
-    pub(super) fn until(&mut self, sign: char) -> Result<&'a [Token], Refusal> {
-        let length = self.tokens[self.at..].iter().position(|token| token.is(sign));
-        let length = length.ok_or_else(|| wrong(format!("`{sign}` is missing")))?;
-        let part = &self.tokens[self.at..self.at + length];
-        self.at += length + 1;
-        Ok(part)
-    }
-
-    /// The tokens between braces, the first of which is already consumed.
-    fn block(&mut self) -> Result<Reader<'a>, Refusal> {
-        let start = self.at;
-        let mut depth = 1i64;
-        while depth > 0 {
-            match self.next()? {
-                Token::Sign('{') => depth += 1,
-                Token::Sign('}') => depth -= 1,
-                _ => {}
-            }
-        }
-        let within = start..self.at - 1;
-        Ok(Reader::new(&self.tokens[within.clone()], &self.lines[within]))
-    }
-
-    /// `[.align N] .type name[N] = {...};` after the word for its state space.
-    pub(super) fn declared(&mut self) -> Result<Declared, Refusal> {
-        let (mut align, mut ty, mut managed) = (None, None, false);
-        let name = loop {
-            match self.word()? {
-                ".attribute" => {
-                    self.expect('(')?;
-                    managed |= self.until(')')?.iter().any(|token| token.word() == Some(".managed"));
-                }
-                ".align" => align = Some(self.int()? as usize),
-                ".ptr" | ".volatile" => {}
-                word if word.starts_with('.') => match Type::named(word) {
-                    Some(known) => ty = Some(known),
-                    None => return Err(unknown(format!("a variable of type {word}"))),
-                },
-                name => break name.to_owned(),
-            }
-        };
-        let ty = ty.ok_or_else(|| wrong(format!("the variable {name} has no type")))?;
-        let mut count = 1;
-        if self.takes('[') {
-            count = if self.takes(']') {
-                0
-            } else {
-                let count =
-                    usize::try_from(self.int()?).map_err(|_| wrong("a negative number of elements"))?;
-                self.expect(']')?;
-                count
-            };
-        }
-        let mut contents = Vec::new();
-        if self.takes('=') {
-            let braced = self.takes('{');
-            loop {
-                let negative = self.takes('-');
-                let value = match self.next()? {
-                    Token::Int(value) if negative => value.wrapping_neg() as u64,
-                    Token::Int(value) => *value as u64,
-                    Token::Single(bits) => u64::from(*bits),
-                    Token::Double(bits) => *bits,
-                    other => return Err(unknown(format!("{name} begins with `{other}`"))),
-                };
-                contents.extend_from_slice(&value.to_le_bytes()[..ty.size()]);
-                if !self.takes(',') {
-                    break;
-                }
-            }
-            if braced {
-                self.expect('}')?;
-            }
-        }
-        self.until(';')?;
-        let size = count.checked_mul(ty.size()).filter(|size| *size <= MOST_BYTES);
-        let size =
-            size.ok_or_else(|| wrong(format!("the variable {name} is too large")))?.max(contents.len());
-        let align = align.unwrap_or(1);
-        if !align.is_power_of_two() || align > 4096 {
-            return Err(wrong(format!("the variable {name} is aligned to {align}")));
-        }
-        Ok(Declared { name, align: align.max(ty.size()), size, contents, managed })
-    }
+    pub(super) is_kernel: bool,
+    pub(super) returns: Vec<Declared>,
+    pub(super) parameters: Vec<Declared>,
+    directives: Directives,
+    /// Its code, if it is defined.
+    pub(super) code: Option<(Vec<Token>, Vec<u32>)>,
+    pub(super) line: u32,
+    weak: bool,
 }
 
 /// Parses a text; one that is not PTX at all is an invalid image.
 pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
     let mut program = Program::default();
     add(&mut program, text)?;
-    match program.variables.iter().find(|variable| variable.external) {
-        Some(variable) => Err(wrong(format!("{} is declared, and defined nowhere", variable.name))),
-        None => Ok(program),
+    if let Some(name) = program.undefined() {
+        return Err(wrong(format!("{name} is declared, and defined nowhere")));
     }
+    program.finish()?;
+    Ok(program)
 }
 
 /// Adds what a text has to a program.
@@ -225,16 +106,25 @@ pub(super) fn add(program: &mut Program, text: &str) -> Result<(), Refusal> {
     items(program, &mut reader).map_err(|refusal| refusal.at(reader.line()))
 }
 
+/// What stands before a declaration.
+#[derive(Default)]
+struct Linkage {
+    external: bool,
+    weak: bool,
+}
+
 fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> {
-    let mut headers = Vec::new();
-    let mut external = false;
+    let mut linkage = Linkage::default();
     while reader.peek().is_some() {
         match reader.word()? {
             ".version" => program.version = version(reader.next()?)?.max(program.version),
             ".target" => {
-                reader.word()?;
+                target(reader.word()?)?;
                 while reader.takes(',') {
-                    reader.word()?;
+                    let word = reader.word()?;
+                    if !matches!(word, "debug" | "texmode_unified" | "texmode_independent") {
+                        target(word)?;
+                    }
                 }
             }
             ".address_size" => {
@@ -242,30 +132,47 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                     return Err(wrong("addresses have 64 bits"));
                 }
             }
-            ".extern" => external = true,
-            ".visible" | ".weak" | ".default_stream" => {}
-            ".global" | ".const" => {
-                let constant = reader.tokens[reader.at - 1].word() == Some(".const");
-                let Declared { name, size, contents, managed, .. } = reader.declared()?;
-                let size = size.max(1);
-                let external = std::mem::take(&mut external);
-                program.add(Variable { name, size, contents, constant, managed, external })?;
+            ".extern" => linkage.external = true,
+            ".weak" | ".common" => linkage.weak = true,
+            ".visible" | ".default_stream" => {}
+            word @ (".global" | ".const") => {
+                let Linkage { external, weak } = std::mem::take(&mut linkage);
+                let found = declared(reader)?;
+                reader.expect(';')?;
+                let Declared { name, size, contents, addresses, managed, .. } = found;
+                let (size, constant) = (size.max(1), word == ".const");
+                program.add(Variable { name, size, contents, addresses, constant, managed, external, weak })?;
             }
             ".shared" => {
-                headers.push(reader.declared()?);
-                external = false;
+                program.shared.push(declared(reader)?);
+                reader.expect(';')?;
+                linkage = Linkage::default();
             }
-            ".entry" => {
-                let (name, parameters, directives, body) = entry(reader, program.version)?;
-                let body = decode(body, &parameters, &program.variables, &headers)
-                    .map_err(|refusal| refusal.within(format_args!("kernel {name}")))?;
-                if program.entries.iter().any(|entry| entry.name == name) {
-                    return Err(wrong(format!("the kernel {name} is defined twice")));
-                }
-                program.entries.push(Entry { name, parameters, directives, body });
+            ".tex" => {
+                let (found, Linkage { external, weak }) = (declared(reader)?, std::mem::take(&mut linkage));
+                reader.expect(';')?;
+                let Declared { name, size, contents, addresses, managed, .. } = found;
+                program.add(Variable { name, size, contents, addresses, constant: false, managed, external, weak })?;
+            }
+            word @ (".entry" | ".func") => {
+                let weak = std::mem::take(&mut linkage).weak;
+                let function = function(reader, word == ".entry", weak, program.version)?;
+                program.add_function(function)?;
+            }
+            ".alias" => {
+                let alias = reader.word()?.to_owned();
+                reader.expect(',')?;
+                program.aliases.push((alias, reader.word()?.to_owned()));
+                reader.expect(';')?;
             }
             ".pragma" => {
                 reader.until(';')?;
+            }
+            ".file" | ".loc" => reader.pass_line(),
+            ".section" => {
+                reader.word()?;
+                reader.expect('{')?;
+                reader.block()?;
             }
             other => return Err(unknown(format!("the directive {other}"))),
         }
@@ -283,9 +190,88 @@ impl Program {
         match self.variables.iter_mut().find(|known| known.name == new.name) {
             None => self.variables.push(new),
             Some(known) if known.external => *known = new,
-            Some(_) if new.external => {}
+            Some(known) if new.external || new.weak && known.weak => {}
             Some(_) => return Err(wrong(format!("the variable {} is defined twice", new.name))),
         }
+        Ok(())
+    }
+
+    fn add_function(&mut self, new: Function) -> Result<(), Refusal> {
+        match self.functions.iter_mut().find(|known| known.name == new.name) {
+            None => self.functions.push(new),
+            Some(known) if known.code.is_none() => *known = new,
+            Some(known) if new.code.is_none() || new.weak && known.weak => {}
+            Some(_) => {
+                let what = if new.is_kernel { "kernel" } else { "function" };
+                return Err(wrong(format!("the {what} {} is defined twice", new.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a compiler would accept it before it is linked.
+    pub(super) fn check(&mut self) -> Result<(), Refusal> {
+        self.is_open = true;
+        self.finish()
+    }
+
+    /// One that has nothing but a variable.
+    pub(in crate::sim) fn of_one(variable: &Variable) -> Program {
+        Program { variables: vec![variable.clone()], ..Program::default() }
+    }
+
+    /// The bytes of an address that a variable begins with.
+    pub(in crate::sim) fn bytes_of(&self, address: &Address, variables: &[u64]) -> Vec<u8> {
+        let of = match self.variables.iter().position(|variable| variable.name == address.of) {
+            Some(at) => variables.get(at).copied().unwrap_or(0),
+            None => self.function(&address.of).map_or(0, function_address),
+        };
+        let value = of.wrapping_add_signed(address.offset).checked_shr(address.shift).unwrap_or(0);
+        value.to_le_bytes()[..address.size.min(8)].to_vec()
+    }
+
+    /// The names that it defines, and that nothing else may define.
+    pub(super) fn defines(&self) -> impl Iterator<Item = &str> {
+        let functions = self.functions.iter().filter(|it| it.code.is_some() && !it.weak).map(|it| &it.name[..]);
+        let variables = self.variables.iter().filter(|it| !it.external && !it.weak).map(|it| &it.name[..]);
+        functions.chain(variables)
+    }
+
+    /// A variable that is declared, and defined nowhere.
+    pub(super) fn undefined(&self) -> Option<&str> {
+        self.variables.iter().find(|variable| variable.external).map(|variable| &variable.name[..])
+    }
+
+    /// The number of the function that has this name, or that an alias of this name stands for.
+    pub(super) fn function(&self, name: &str) -> Option<usize> {
+        let name = self.aliases.iter().find(|(alias, _)| alias == name).map_or(name, |(_, of)| of);
+        self.functions.iter().position(|function| function.name == name)
+    }
+
+    /// Makes the code of the kernels. One with an instruction that is not known is refused when it is asked for; what no
+    /// driver would accept refuses them all.
+    fn finish(&mut self) -> Result<(), Refusal> {
+        let mut entries = Vec::new();
+        for (number, function) in self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel) {
+            let name = function.name.clone();
+            let (body, refusal) = match generate(self, number) {
+                Ok(body) => (body, None),
+                Err(refusal) if refusal.is_unknown() => {
+                    let refusal = refusal.within(format_args!("kernel {name}")).at(function.line);
+                    (Body::default(), Some(Arc::new(refusal)))
+                }
+                Err(refusal) => return Err(refusal.within(format_args!("kernel {name}")).at(function.line)),
+            };
+            let mut end = 0;
+            let parameters = function.parameters.iter().map(|it| {
+                let offset = usize::next_multiple_of(end, it.align);
+                end = offset + it.size;
+                Parameter { name: it.name.clone(), offset, size: it.size }
+            });
+            let parameters = parameters.collect();
+            entries.push(Entry { name, parameters, directives: function.directives, body: Arc::new(body), refusal });
+        }
+        self.entries = entries;
         Ok(())
     }
 }
@@ -302,56 +288,60 @@ fn version(token: &Token) -> Result<u32, Refusal> {
     Ok((value * 10.0).round() as u32)
 }
 
-type Head<'a> = (String, Vec<Parameter>, Directives, Reader<'a>);
-
-fn entry<'a>(reader: &mut Reader<'a>, version: u32) -> Result<Head<'a>, Refusal> {
-    let name = reader.word()?.to_owned();
-    let mut parameters: Vec<Parameter> = Vec::new();
-    let mut end = 0;
-    if reader.takes('(') && !reader.takes(')') {
-        loop {
-            if reader.word()? != ".param" {
-                return Err(wrong(format!("kernel {name}: a parameter begins with .param")));
-            }
-            let (parameter, align) = parameter(reader)?;
-            let offset = usize::next_multiple_of(end, align);
-            end = offset + parameter.size;
-            let most = if version < 81 { MOST_PARAMETERS_BEFORE } else { MOST_PARAMETERS };
-            if end > most {
-                return Err(wrong(format!("kernel {name}: more than {most} bytes of parameters")));
-            }
-            parameters.push(Parameter { offset, ..parameter });
-            if !reader.takes(',') {
-                break;
-            }
-        }
-        reader.expect(')')?;
+/// `sm_80` runs here, `sm_90a` too, and `sm_100` or `sm_80a` do not.
+fn target(word: &str) -> Result<(), Refusal> {
+    let Some(name) = word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_")) else {
+        return match word {
+            "map_f64_to_f32" => Err(unknown("the target map_f64_to_f32")),
+            _ => Err(wrong(format!("{word} is not a target"))),
+        };
+    };
+    let (number, variant) = name.split_at(name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len()));
+    let number: u32 = number.parse().map_err(|_| wrong(format!("{word} is not a target")))?;
+    if number > TARGET || !variant.is_empty() && number != TARGET {
+        let why = format!("the text is for {word}, and the device is sm_{TARGET}");
+        return Err(Refusal { status: super::INVALID_PTX, line: None, why });
     }
-    let directives = directives(reader)?;
-    Ok((name, parameters, directives, reader.block()?))
+    Ok(())
 }
 
-fn parameter(reader: &mut Reader<'_>) -> Result<(Parameter, usize), Refusal> {
-    let (mut align, mut ty) = (0, None);
-    loop {
-        match reader.word()? {
-            ".align" => align = (reader.int()? as usize).clamp(1, 4096).next_power_of_two(),
-            ".ptr" | ".global" | ".const" | ".shared" | ".local" => {}
-            word if word.starts_with('.') => {
-                ty = Some(Type::named(word).ok_or_else(|| unknown(format!("a parameter of type {word}")))?);
-            }
-            name => {
-                let ty = ty.ok_or_else(|| wrong(format!("the parameter {name} has no type")))?;
-                let mut size = ty.size();
-                if reader.takes('[') {
-                    let count = usize::try_from(reader.int()?).ok().filter(|count| *count <= MOST_PARAMETERS);
-                    size *= count.ok_or_else(|| wrong(format!("the parameter {name} is too large")))?;
-                    reader.expect(']')?;
-                }
-                // The alignment of a pointer's target is not that of the pointer.
-                let align = if size > ty.size() { align.max(ty.size()) } else { ty.size() };
-                return Ok((Parameter { name: name.to_owned(), offset: 0, size }, align));
-            }
+fn function(reader: &mut Reader<'_>, is_kernel: bool, weak: bool, version: u32) -> Result<Function, Refusal> {
+    let line = reader.line();
+    let returns = if !is_kernel && reader.takes('(') { parameters(reader)? } else { Vec::new() };
+    let name = reader.word()?.to_owned();
+    let what = if is_kernel { "kernel" } else { "function" };
+    let within = |refusal: Refusal| refusal.within(format_args!("{what} {name}"));
+    let parameters = if reader.takes('(') { parameters(reader).map_err(within)? } else { Vec::new() };
+    let most = if version < 81 { MOST_PARAMETERS_BEFORE } else { MOST_PARAMETERS };
+    let mut end = 0usize;
+    for parameter in &parameters {
+        end = end.next_multiple_of(parameter.align).saturating_add(parameter.size);
+        if end > most {
+            return Err(wrong(format!("{what} {name}: more than {most} bytes of parameters")));
         }
     }
+    let (directives, has_code) = directives(reader).map_err(within)?;
+    let code = if has_code { Some(reader.block()?.rest()) } else { None };
+    Ok(Function { name, is_kernel, returns, parameters, directives, code, line, weak })
+}
+
+/// Up to the closing bracket.
+pub(super) fn parameters(reader: &mut Reader<'_>) -> Result<Vec<Declared>, Refusal> {
+    let mut parameters = Vec::new();
+    if reader.takes(')') {
+        return Ok(parameters);
+    }
+    loop {
+        match reader.word()? {
+            ".param" => {}
+            ".reg" => return Err(unknown("parameters in registers")),
+            other => return Err(wrong(format!("a parameter begins with .param, and not with {other}"))),
+        }
+        parameters.push(declared(reader)?);
+        if !reader.takes(',') {
+            break;
+        }
+    }
+    reader.expect(')')?;
+    Ok(parameters)
 }

@@ -93,18 +93,9 @@ fn without_comments(text: &str) -> Result<String, Refusal> {
     Ok(out)
 }
 
-/// Without the directives that only a debugger reads: they begin a line and end with it.
-fn without_debugging(text: &str) -> String {
-    let kept = text.lines().map(|line| {
-        let mut words = line.split_whitespace();
-        if matches!(words.next(), Some(".loc" | ".file")) { "" } else { line }
-    });
-    kept.collect::<Vec<_>>().join("\n")
-}
-
 /// The tokens, and the line of each.
 pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
-    let text = without_debugging(&without_comments(text)?);
+    let text = without_comments(text)?;
     let mut rest = text.trim_start();
     let (mut tokens, mut lines) = (Vec::new(), Vec::new());
     let (mut line, mut counted) = (1, text.len());
@@ -150,12 +141,12 @@ fn number(text: &str) -> Result<Token, Refusal> {
         return lower.parse().map(|value: f64| Token::Double(value.to_bits())).map_err(|_| bad());
     }
     let digits = lower.strip_suffix('u').unwrap_or(&lower);
-    let value = match digits.strip_prefix("0x") {
-        Some(digits) => hex(digits)?,
-        None => match digits.strip_prefix("0b") {
-            Some(digits) => u64::from_str_radix(digits, 2).map_err(|_| bad())?,
-            None => digits.parse().map_err(|_| bad())?,
-        },
+    let radix = |digits: &str, radix| u64::from_str_radix(digits, radix).map_err(|_| bad());
+    let value = match (digits.strip_prefix("0x"), digits.strip_prefix("0b"), digits.strip_prefix('0')) {
+        (Some(digits), ..) => radix(digits, 16)?,
+        (_, Some(digits), _) => radix(digits, 2)?,
+        (_, _, Some(digits)) if !digits.is_empty() => radix(digits, 8)?,
+        _ => digits.parse().map_err(|_| bad())?,
     };
     Ok(Token::Int(value as i64))
 }

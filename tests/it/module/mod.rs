@@ -79,10 +79,11 @@ fn an_instruction_that_is_not_simulated_is_named() {
     }
     run(|| {
         let _ctx = pushed();
-        let text = KERNELS.replace("add.rn.f32 %f3, %f1, %f2;", "tanh.approx.f32 %f3, %f1;");
-        assert_eq!(Module::load_from_bytes(text.as_bytes()).unwrap_err(), CudaError::NotSupported);
+        let text = KERNELS.replace("add.rn.f32 %f3, %f1, %f2;", "wgmma.fence.sync.aligned;");
+        let module = Module::load_from_bytes(text.as_bytes()).unwrap();
+        assert_eq!(module.get_function(c"sum").unwrap_err(), CudaError::NotSupported);
         let why = sim::log().pop().unwrap();
-        assert!(why.contains("tanh.approx.f32") && why.contains("kernel sum"), "{why}");
+        assert!(why.contains("wgmma.fence") && why.contains("kernel sum"), "{why}");
     });
 }
 
@@ -168,11 +169,12 @@ fn what_the_interpreter_lacks_is_said_to_be_its_lack() {
     }
     run(|| {
         let _ctx = pushed();
-        let text = with_body(".reg .b32 %r<3>;\nmma.sync.aligned %r1, %r2;");
-        let error = Module::load_from_bytes(text.as_bytes()).unwrap_err();
+        let text = with_body(".reg .b32 %r<3>;\nwgmma.fence.sync.aligned;");
+        let module = Module::load_from_bytes(text.as_bytes()).unwrap();
+        let error = module.get_function(c"k").unwrap_err();
         assert_eq!(error, CudaError::NotSupported);
         let said = error.to_string();
-        assert!(said.contains("line 6") && said.contains("mma.sync.aligned"), "{said}");
+        assert!(said.contains("line 6") && said.contains("wgmma.fence.sync.aligned"), "{said}");
         assert!(said.contains("the simulated driver does not know") && !said.contains("system"), "{said}");
     });
 }

@@ -1,5 +1,6 @@
 //! The simulated driver: its controls, and whether it answers as a real driver does.
 
+mod arith;
 mod controls;
 mod facts;
 mod pool;

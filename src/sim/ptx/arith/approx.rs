@@ -1,0 +1,118 @@
+//! The functions that the device computes approximately: here they are as near as their format allows.
+
+use super::float::Float;
+
+/// 2 to the power of `value`, also where the host's library would differ from the manual's table.
+#[inline]
+pub(in crate::sim) fn power_of_two(value: f64) -> f64 {
+    value.exp2()
+}
+
+/// Of an `f32`, computed in `f64`, with `.ftz` or without.
+#[inline]
+fn through(ftz: bool, a: f32, f: impl Fn(f64) -> f64) -> f32 {
+    let a = if ftz { a.flush() } else { a };
+    let result = (f(a.into()) as f32).canonical();
+    if ftz { result.flush() } else { result }
+}
+
+/// `ex2.approx`.
+#[inline]
+pub(in crate::sim) fn ex2(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, power_of_two)
+}
+
+/// `lg2.approx`: minus infinity of either zero, NaN of what is negative.
+#[inline]
+pub(in crate::sim) fn lg2(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, f64::log2)
+}
+
+/// `sin.approx`.
+#[inline]
+pub(in crate::sim) fn sin(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, f64::sin)
+}
+
+/// `cos.approx`.
+#[inline]
+pub(in crate::sim) fn cos(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, f64::cos)
+}
+
+/// `tanh.approx`, which has no `.ftz`.
+#[inline]
+pub(in crate::sim) fn tanh(a: f32) -> f32 {
+    through(false, a, f64::tanh)
+}
+
+/// `rcp.approx`.
+#[inline]
+pub(in crate::sim) fn rcp(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, |a| 1.0 / a)
+}
+
+/// `rsqrt.approx`: infinity with the sign of a zero.
+#[inline]
+pub(in crate::sim) fn rsqrt(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, |a| 1.0 / a.sqrt())
+}
+
+/// `sqrt.approx`.
+#[inline]
+pub(in crate::sim) fn sqrt(ftz: bool, a: f32) -> f32 {
+    through(ftz, a, f64::sqrt)
+}
+
+/// `div.full`, and `div.approx` with `full` false: that multiplies by a reciprocal, which from 2^126 on is flushed.
+#[inline]
+pub(in crate::sim) fn div(full: bool, ftz: bool, a: f32, b: f32) -> f32 {
+    if !full && b.is_finite() && b.abs() > f32::from_bits(253 << 23) {
+        let sign = if b.is_sign_negative() { -0.0 } else { 0.0 };
+        return (if ftz { a.flush() } else { a } * sign).canonical();
+    }
+    let b = if ftz { b.flush() } else { b };
+    through(ftz, a, |a| a / f64::from(b))
+}
+
+/// The upper half of an `f64`, rounded to 20 bits of fraction, over 32 zeros.
+#[inline]
+fn upper_half(value: f64) -> f64 {
+    if value.is_nan() {
+        return f64::from_bits(0x7fff_ffff_0000_0000);
+    }
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff_ffff + (bits >> 32 & 1)) & 0xffff_ffff_0000_0000;
+    flush(f64::from_bits(rounded))
+}
+
+/// Zero for a subnormal `f64`: the instructions below have `.ftz`.
+#[inline]
+fn flush(value: f64) -> f64 {
+    if value.is_subnormal() { 0f64.copysign(value) } else { value }
+}
+
+/// An operand of which only the upper half counts.
+#[inline]
+fn truncated(a: f64) -> f64 {
+    if a.is_nan() { a } else { flush(f64::from_bits(a.to_bits() & 0xffff_ffff_0000_0000)) }
+}
+
+/// `rcp.approx.ftz.f64`: of the upper half of the operand, in the upper half of the result.
+#[inline]
+pub(in crate::sim) fn rcp_f64(a: f64) -> f64 {
+    upper_half(1.0 / truncated(a))
+}
+
+/// `rsqrt.approx.ftz.f64`: of the upper half of the operand, in the upper half of the result.
+#[inline]
+pub(in crate::sim) fn rsqrt_ftz_f64(a: f64) -> f64 {
+    upper_half(1.0 / truncated(a).sqrt())
+}
+
+/// `rsqrt.approx.f64`, which the device computes in software, with all bits.
+#[inline]
+pub(in crate::sim) fn rsqrt_f64(a: f64) -> f64 {
+    let result = 1.0 / a.sqrt();
+    if result.is_nan() { if a.is_nan() { a.canonical() } else { Float::nan() } } else { result }
+}

@@ -1,0 +1,148 @@
+//! Comparisons, the lesser and the greater, and properties of floats.
+
+use super::float::Float;
+
+/// A comparison of `setp` and `set`. Those with a U are true if an operand is NaN. On integers these are Eq to Ge;
+/// lo, ls, hi and hs are those of unsigned numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    /// Neither is NaN.
+    Num,
+    /// One is NaN.
+    Nan,
+}
+
+/// Compares floats or integers.
+#[inline]
+pub(in crate::sim) fn compare<T: PartialOrd>(op: Compare, a: T, b: T) -> bool {
+    // What cannot be compared is neither less nor equal nor greater.
+    let (less, equal, greater) = (a < b, a == b, a > b);
+    let ordered = less | equal | greater;
+    match op {
+        Compare::Eq => equal,
+        Compare::Ne => less | greater,
+        Compare::Lt => less,
+        Compare::Le => less | equal,
+        Compare::Gt => greater,
+        Compare::Ge => greater | equal,
+        Compare::Equ => equal | !ordered,
+        Compare::Neu => !equal,
+        Compare::Ltu => less | !ordered,
+        Compare::Leu => !greater,
+        Compare::Gtu => greater | !ordered,
+        Compare::Geu => !less,
+        Compare::Num => ordered,
+        Compare::Nan => !ordered,
+    }
+}
+
+/// A property of `testp`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) enum Property {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    /// Also zero.
+    Normal,
+    Subnormal,
+}
+
+/// `testp`.
+#[inline]
+pub(in crate::sim) fn testp<T: Float>(property: Property, a: T) -> bool {
+    let (nan, infinite, tiny) = (a.is_not_a_number(), a.is_infinity(), a.is_tiny());
+    match property {
+        Property::Finite => !(nan | infinite),
+        Property::Infinite => infinite,
+        Property::Number => !nan,
+        Property::NotANumber => nan,
+        Property::Normal => !(nan | infinite | tiny),
+        Property::Subnormal => tiny,
+    }
+}
+
+/// `min`: NaN loses, and -0 is less than +0.
+#[inline]
+pub(in crate::sim) fn min<T: Float>(a: T, b: T) -> T {
+    let first = (a < b) | b.is_not_a_number() | ((a == b) & a.is_negative());
+    if first { a } else { b }.canonical()
+}
+
+/// `max`: NaN loses, and +0 is greater than -0.
+#[inline]
+pub(in crate::sim) fn max<T: Float>(a: T, b: T) -> T {
+    let first = (a > b) | b.is_not_a_number() | ((a == b) & b.is_negative());
+    if first { a } else { b }.canonical()
+}
+
+/// `min.NaN`: NaN wins.
+#[inline]
+pub(in crate::sim) fn min_nan<T: Float>(a: T, b: T) -> T {
+    let first = a.is_not_a_number() | (a < b) | ((a == b) & a.is_negative());
+    if first { a } else { b }.canonical()
+}
+
+/// `max.NaN`: NaN wins.
+#[inline]
+pub(in crate::sim) fn max_nan<T: Float>(a: T, b: T) -> T {
+    let first = a.is_not_a_number() | (a > b) | ((a == b) & b.is_negative());
+    if first { a } else { b }.canonical()
+}
+
+/// `min` or `max`, of two or three operands, with what may follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) struct Extreme {
+    /// `max`.
+    pub(in crate::sim) greatest: bool,
+    /// `.NaN`.
+    pub(in crate::sim) nan: bool,
+    /// `.xorsign.abs`: of the magnitudes, with a sign that is the exclusive or of theirs.
+    pub(in crate::sim) xorsign: bool,
+}
+
+/// The least or the greatest of two.
+#[inline]
+pub(in crate::sim) fn extreme<T: Float>(how: Extreme, a: T, b: T) -> T {
+    let negative = a.is_negative() != b.is_negative();
+    signed(how, negative, pick(how, bare(how, a), bare(how, b)))
+}
+
+/// The least or the greatest of three.
+#[inline]
+pub(in crate::sim) fn extreme3<T: Float>(how: Extreme, a: T, b: T, c: T) -> T {
+    let negative = a.is_negative() ^ b.is_negative() ^ c.is_negative();
+    signed(how, negative, pick(how, pick(how, bare(how, a), bare(how, b)), bare(how, c)))
+}
+
+#[inline]
+fn pick<T: Float>(how: Extreme, a: T, b: T) -> T {
+    match (how.greatest, how.nan) {
+        (false, false) => min(a, b),
+        (false, true) => min_nan(a, b),
+        (true, false) => max(a, b),
+        (true, true) => max_nan(a, b),
+    }
+}
+
+#[inline]
+fn bare<T: Float>(how: Extreme, a: T) -> T {
+    if how.xorsign { a.unsigned() } else { a }
+}
+
+#[inline]
+fn signed<T: Float>(how: Extreme, negative: bool, a: T) -> T {
+    if how.xorsign & negative & !a.is_not_a_number() { a.flipped() } else { a }
+}

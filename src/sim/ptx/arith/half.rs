@@ -1,0 +1,217 @@
+//! `f16` and `bf16`, as the bits that a register holds.
+
+use super::approx;
+use super::compare::{Compare, Extreme, Property, compare, extreme, extreme3, testp};
+use super::round::{Format, Rounding, sum_to_odd};
+
+/// The NaN of every operation on either format.
+pub(in crate::sim) const NAN: u16 = 0x7fff;
+
+/// IEEE's 16-bit format.
+pub(in crate::sim) struct F16;
+
+/// The upper half of an `f32`.
+pub(in crate::sim) struct Bf16;
+
+/// What PTX computes with 16-bit floats. As with [`Float`](super::float::Float), `.ftz`, `.sat` and `.relu` are
+/// functions of their own, for operands or results.
+pub(in crate::sim) trait Short {
+    const FORMAT: Format;
+
+    /// `cvt.f32`, exact. `cvt.f64` is this made wider.
+    fn widen(a: u16) -> f32;
+
+    /// `cvt` from any float, each of which is an `f64`.
+    #[inline]
+    fn round(value: f64, r: Rounding) -> u16 {
+        Self::FORMAT.encode_f64(r, value) as u16
+    }
+
+    /// `cvt` from an integer.
+    #[inline]
+    fn from_integer(negative: bool, magnitude: u64, r: Rounding) -> u16 {
+        Self::FORMAT.encode_integer(r, negative, magnitude) as u16
+    }
+
+    #[inline]
+    fn is_nan(a: u16) -> bool {
+        u64::from(a & 0x7fff) > Self::FORMAT.infinity()
+    }
+
+    #[inline]
+    fn add(a: u16, b: u16) -> u16 {
+        Self::round(sum_to_odd(Self::widen(a).into(), Self::widen(b).into()), Rounding::Nearest)
+    }
+
+    #[inline]
+    fn sub(a: u16, b: u16) -> u16 {
+        Self::add(a, b ^ 0x8000)
+    }
+
+    #[inline]
+    fn mul(a: u16, b: u16) -> u16 {
+        Self::round(f64::from(Self::widen(a)) * f64::from(Self::widen(b)), Rounding::Nearest)
+    }
+
+    #[inline]
+    fn fma(a: u16, b: u16, c: u16) -> u16 {
+        let product = f64::from(Self::widen(a)) * f64::from(Self::widen(b));
+        Self::round(sum_to_odd(product, Self::widen(c).into()), Rounding::Nearest)
+    }
+
+    /// Zero for a subnormal number, with its sign.
+    #[inline]
+    fn flush(a: u16) -> u16 {
+        if u64::from(a) & Self::FORMAT.infinity() == 0 { a & 0x8000 } else { a }
+    }
+
+    /// Clamps to [0, 1]; NaN and -0 become +0.
+    #[inline]
+    fn saturate(a: u16) -> u16 {
+        let one = (Self::FORMAT.infinity() >> 1) as u16 & !((1 << Self::FORMAT.fraction) - 1);
+        if a & 0x8000 != 0 || Self::is_nan(a) { 0 } else { a.min(one) }
+    }
+
+    /// `.relu`: what is negative becomes +0.
+    #[inline]
+    fn relu(a: u16) -> u16 {
+        if Self::is_nan(a) {
+            NAN
+        } else if a & 0x8000 != 0 {
+            0
+        } else {
+            a
+        }
+    }
+
+    /// `.satfinite` of a conversion's result that is infinite.
+    #[inline]
+    fn finite(a: u16) -> u16 {
+        if u64::from(a & 0x7fff) == Self::FORMAT.infinity() { a - 1 } else { a }
+    }
+
+    #[inline]
+    fn canonical(a: u16) -> u16 {
+        if Self::is_nan(a) { NAN } else { a }
+    }
+
+    #[inline]
+    fn negated(a: u16) -> u16 {
+        Self::canonical(a ^ 0x8000)
+    }
+
+    #[inline]
+    fn magnitude(a: u16) -> u16 {
+        Self::canonical(a & 0x7fff)
+    }
+
+    #[inline]
+    fn compare(op: Compare, a: u16, b: u16) -> bool {
+        compare(op, Self::widen(a), Self::widen(b))
+    }
+
+    #[inline]
+    fn testp(property: Property, a: u16) -> bool {
+        match property {
+            Property::Subnormal => a & 0x7fff != 0 && Self::flush(a) & 0x7fff == 0,
+            Property::Normal => {
+                !Self::is_nan(a) && (a & 0x7fff == 0 || Self::flush(a) & 0x7fff != 0) && !Self::is_infinite(a)
+            }
+            other => testp(other, Self::widen(a)),
+        }
+    }
+
+    #[inline]
+    fn is_infinite(a: u16) -> bool {
+        u64::from(a & 0x7fff) == Self::FORMAT.infinity()
+    }
+
+    /// `min` and `max`.
+    #[inline]
+    fn extreme(how: Extreme, a: u16, b: u16) -> u16 {
+        Self::round(extreme(how, Self::widen(a), Self::widen(b)).into(), Rounding::Nearest)
+    }
+
+    /// `min` and `max` of three.
+    #[inline]
+    fn extreme3(how: Extreme, a: u16, b: u16, c: u16) -> u16 {
+        let chosen = extreme3(how, Self::widen(a), Self::widen(b), Self::widen(c));
+        Self::round(chosen.into(), Rounding::Nearest)
+    }
+
+    /// `tanh.approx`.
+    #[inline]
+    fn tanh(a: u16) -> u16 {
+        Self::round(f64::from(Self::widen(a)).tanh(), Rounding::Nearest)
+    }
+
+    /// `ex2.approx`.
+    #[inline]
+    fn ex2(a: u16) -> u16 {
+        Self::round(approx::power_of_two(Self::widen(a).into()), Rounding::Nearest)
+    }
+
+    /// `cvt.rni` and the like: to an integral number in the same format.
+    #[inline]
+    fn integral(a: u16, r: Rounding) -> u16 {
+        Self::round(super::convert::integral(Self::widen(a).into(), r), Rounding::Nearest)
+    }
+}
+
+impl Short for F16 {
+    const FORMAT: Format = Format::F16;
+
+    #[inline]
+    fn widen(a: u16) -> f32 {
+        let magnitude = u32::from(a & 0x7fff);
+        // 2^112 is the difference of the biases; a product also makes subnormal numbers normal.
+        let finite = (f32::from_bits(magnitude << 13) * f32::from_bits(239 << 23)).to_bits();
+        let special = if magnitude == 0x7c00 { 0x7f80_0000 } else { 0x7fff_ffff };
+        let bits = if magnitude < 0x7c00 { finite } else { special };
+        // A NaN has no sign.
+        let sign = if magnitude > 0x7c00 { 0 } else { u32::from(a & 0x8000) << 16 };
+        f32::from_bits(bits | sign)
+    }
+}
+
+impl Short for Bf16 {
+    const FORMAT: Format = Format::BF16;
+
+    #[inline]
+    fn widen(a: u16) -> f32 {
+        f32::from_bits(u32::from(a) << 16)
+    }
+}
+
+/// An operation on both halves of two registers, such as `add.f16x2`.
+#[inline]
+pub(in crate::sim) fn packed2(a: u32, b: u32, op: impl Fn(u16, u16) -> u16) -> u32 {
+    join(op(low(a), low(b)), op(high(a), high(b)))
+}
+
+/// An operation on both halves of one register.
+#[inline]
+pub(in crate::sim) fn packed1(a: u32, op: impl Fn(u16) -> u16) -> u32 {
+    join(op(low(a)), op(high(a)))
+}
+
+/// An operation on both halves of three registers.
+#[inline]
+pub(in crate::sim) fn packed3(a: u32, b: u32, c: u32, op: impl Fn(u16, u16, u16) -> u16) -> u32 {
+    join(op(low(a), low(b), low(c)), op(high(a), high(b), high(c)))
+}
+
+#[inline]
+pub(in crate::sim) fn low(a: u32) -> u16 {
+    a as u16
+}
+
+#[inline]
+pub(in crate::sim) fn high(a: u32) -> u16 {
+    (a >> 16) as u16
+}
+
+#[inline]
+pub(in crate::sim) fn join(low: u16, high: u16) -> u32 {
+    u32::from(high) << 16 | u32::from(low)
+}

@@ -1,0 +1,81 @@
+//! Where the elements of a matrix are in the registers of a warp.
+//!
+//! `mma` and `wmma` share one layout: eight groups of four lanes, where a group has a row of A or C or a column of B,
+//! and a lane the elements of one register side by side. Greater tiles are made of such tiles of 8, register after
+//! register. That of `wmma` is not in the manual; this is what compilers make of it from `sm_80` on, with the spare
+//! registers of A and B as copies.
+
+/// Of the product of an `m` by `k` and a `k` by `n` matrix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) struct Shape {
+    pub(in crate::sim) m: usize,
+    pub(in crate::sim) n: usize,
+    pub(in crate::sim) k: usize,
+}
+
+/// An operand; the result is as C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) enum Matrix {
+    A,
+    B,
+    C,
+}
+
+impl Shape {
+    /// The row and the column of an element, of which a register has `per`.
+    #[inline]
+    pub(in crate::sim) fn position(
+        self,
+        matrix: Matrix,
+        per: usize,
+        register: usize,
+        part: usize,
+        lane: usize,
+    ) -> (usize, usize) {
+        let (group, member) = (lane / 4 % 8, lane % 4);
+        // Tiles along each side.
+        let (tall, wide) = ((self.m / 8).max(1), (self.n / 8).max(1));
+        let deep = (self.k / (4 * per.max(1))).max(1);
+        let pair = tall.min(2);
+        match matrix {
+            Matrix::A => {
+                let tile = register % pair + register / (pair * deep) % tall.div_ceil(2) * 2;
+                let depth = register / pair % deep;
+                (group + 8 * tile, (depth * 4 + member) * per + part)
+            }
+            Matrix::B => {
+                let (depth, tile) = (register % deep, register / deep % wide);
+                ((depth * 4 + member) * per + part, group + 8 * tile)
+            }
+            Matrix::C => {
+                let element = register * per + part;
+                let (half, block) = (element / 2 % pair, element / (2 * pair));
+                let (right, down) = (block % wide, block / wide % tall.div_ceil(2));
+                (group + 8 * (half + 2 * down), member * 2 + element % 2 + 8 * right)
+            }
+        }
+    }
+}
+
+/// `ldmatrix` and `stmatrix` of 8 by 8 halves: the rows of the two halves of this lane's register, and their columns.
+/// The address of row `i` of matrix `q` is that of lane `8 * q + i`.
+#[inline]
+pub(in crate::sim) fn halves(transposed: bool, lane: usize) -> [(usize, usize); 2] {
+    let (group, member) = (lane / 4 % 8, lane % 4);
+    let at = |part: usize| (group, member * 2 + part);
+    let turned = |part: usize| (member * 2 + part, group);
+    if transposed { [turned(0), turned(1)] } else { [at(0), at(1)] }
+}
+
+/// `movmatrix`: a matrix of 8 by 8 halves, transposed.
+#[inline]
+pub(in crate::sim) fn movmatrix(a: &[u32; 32]) -> [u32; 32] {
+    let half = |row: usize, column: usize| {
+        let word = a[(row * 4 + column / 2) % 32];
+        if column & 1 == 0 { word & 0xffff } else { word >> 16 }
+    };
+    std::array::from_fn(|lane| {
+        let [low, high] = halves(true, lane).map(|(row, column)| half(row, column));
+        high << 16 | low
+    })
+}

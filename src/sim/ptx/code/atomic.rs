@@ -1,0 +1,197 @@
+//! Atomic operations.
+
+use super::super::arith::compare::{Extreme, extreme};
+use super::super::arith::float::Float;
+use super::super::arith::half::{Bf16, F16, Short, packed2};
+use super::super::inst::{Attempt, Kind};
+use super::super::run::{Bytes, Lane, Lanes, Reg};
+use super::super::types::Type;
+use super::super::{Refusal, Space, unknown, wrong};
+use super::arithmetic::with_int;
+use super::memory::Order;
+use super::opcode::Opcode;
+use super::operands::Operands;
+use super::{Builder, Names};
+use std::sync::atomic::{Ordering, fence};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Inc,
+    Dec,
+    Exch,
+    Cas,
+}
+
+const OPERATIONS: &[(&str, Operation)] = &[
+    ("add", Operation::Add),
+    ("min", Operation::Min),
+    ("max", Operation::Max),
+    ("and", Operation::And),
+    ("or", Operation::Or),
+    ("xor", Operation::Xor),
+    ("inc", Operation::Inc),
+    ("dec", Operation::Dec),
+    ("exch", Operation::Exch),
+    ("cas", Operation::Cas),
+];
+
+/// Where an operation is, and with what.
+#[derive(Clone, Copy)]
+struct Place {
+    space: Space,
+    base: Reg,
+    offset: i64,
+    /// Where the old value goes.
+    to: Reg,
+    with: [Reg; 2],
+}
+
+impl Builder<'_> {
+    /// `atom`, and `red`, which returns nothing.
+    pub(super) fn atomic(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let returns = op.name == "atom";
+        let order = Order::of(op);
+        op.pass(|part| part.starts_with("L2::"));
+        let space = op.space();
+        let operation = op.one_of(OPERATIONS).ok_or_else(|| unknown("this operation"))?;
+        op.has("noftz");
+        let ty = op.ty()?;
+        let mut rest = operands;
+        let to = if returns {
+            let (first, others) = rest.split_first().ok_or_else(|| wrong("a result is missing"))?;
+            rest = others;
+            self.any_to(names, first, ty)?
+        } else {
+            self.new_register(ty.class())
+        };
+        let (address, values) = rest.split_first().ok_or_else(|| wrong("an address is missing"))?;
+        let wanted = if operation == Operation::Cas { 2 } else { 1 };
+        // A cache policy may follow.
+        if values.len() < wanted || values.len() > wanted + 1 {
+            return Err(wrong(format!("{} values, where it takes {wanted}", values.len())));
+        }
+        let (base, offset) = self.address(names, address)?;
+        let first = self.source(names, values[0], ty)?;
+        let second = if wanted == 2 { self.source(names, values[1], ty)? } else { first };
+        if to.class != first.class {
+            return Err(wrong("its result and its operand have different sizes"));
+        }
+        let attempt = attempt(operation, ty, Place { space, base, offset, to, with: [first, second] })?;
+        let fences = order.fences;
+        Ok(Kind::Volatile(if fences {
+            Box::new(move |lanes| {
+                fence(Ordering::SeqCst);
+                attempt(lanes)?;
+                fence(Ordering::SeqCst);
+                Ok(())
+            })
+        } else {
+            attempt
+        }))
+    }
+}
+
+/// Has each lane replace what it finds by what `f` makes of it and of its operands.
+fn update<T: Bytes + Lane>(place: Place, f: impl Fn(T, T, T) -> T + Send + Sync + 'static) -> Attempt {
+    let Place { space, base, offset, to, with: [first, second] } = place;
+    Box::new(move |lanes: &mut Lanes<'_>| {
+        let addresses = lanes.addresses(base, offset);
+        let (a, b) = (lanes.get::<T>(first), lanes.get::<T>(second));
+        let old = lanes.update(space, &addresses, |lane, old| f(old, a[lane], b[lane]))?;
+        lanes.set(to, &old);
+        Ok(())
+    })
+}
+
+fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
+    let none = || unknown(format!("this operation of type {ty}"));
+    match (operation, ty) {
+        (Operation::Exch, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => Ok(update(place, |_: u32, a, _| a)),
+        (Operation::Exch, Type::B(8) | Type::U(8) | Type::S(8) | Type::F64) => Ok(update(place, |_: u64, a, _| a)),
+        (Operation::Exch, Type::B(16)) => Ok(update(place, |_: u128, a, _| a)),
+        (Operation::Cas, Type::B(2) | Type::U(2) | Type::S(2)) => Ok(update(place, |old: u16, a, b| if old == a { b } else { old })),
+        (Operation::Cas, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => {
+            Ok(update(place, |old: u32, a, b| if old == a { b } else { old }))
+        }
+        (Operation::Cas, Type::B(8) | Type::U(8) | Type::S(8) | Type::F64) => {
+            Ok(update(place, |old: u64, a, b| if old == a { b } else { old }))
+        }
+        (Operation::Cas, Type::B(16)) => Ok(update(place, |old: u128, a, b| if old == a { b } else { old })),
+        (Operation::Inc, Type::U(4)) => Ok(update(place, |old: u32, a, _| if old >= a { 0 } else { old + 1 })),
+        (Operation::Dec, Type::U(4)) => {
+            Ok(update(place, |old: u32, a, _| if old == 0 || old > a { a } else { old - 1 }))
+        }
+        (Operation::And, Type::B(4)) => Ok(update(place, |old: u32, a, _| old & a)),
+        (Operation::Or, Type::B(4)) => Ok(update(place, |old: u32, a, _| old | a)),
+        (Operation::Xor, Type::B(4)) => Ok(update(place, |old: u32, a, _| old ^ a)),
+        (Operation::And, Type::B(8)) => Ok(update(place, |old: u64, a, _| old & a)),
+        (Operation::Or, Type::B(8)) => Ok(update(place, |old: u64, a, _| old | a)),
+        (Operation::Xor, Type::B(8)) => Ok(update(place, |old: u64, a, _| old ^ a)),
+        (Operation::Add, Type::F32) => Ok(update(place, |old: u32, a, _| {
+            // As on the device, sums in memory flush subnormal numbers only in shared memory, which is not modelled.
+            f32::from_bits(old).add_rn(f32::from_bits(a)).to_bits()
+        })),
+        (Operation::Add, Type::F64) => {
+            Ok(update(place, |old: u64, a, _| f64::from_bits(old).add_rn(f64::from_bits(a)).to_bits()))
+        }
+        (Operation::Add, Type::F16) => Ok(update(place, |old: u16, a, _| F16::add(old, a))),
+        (Operation::Add, Type::Bf16) => Ok(update(place, |old: u16, a, _| Bf16::add(old, a))),
+        (Operation::Add, Type::F16x2) => Ok(update(place, |old: u32, a, _| packed2(old, a, F16::add))),
+        (Operation::Add, Type::Bf16x2) => Ok(update(place, |old: u32, a, _| packed2(old, a, Bf16::add))),
+        (Operation::Min | Operation::Max, Type::F32 | Type::F64) => {
+            let how = Extreme { greatest: operation == Operation::Max, nan: false, xorsign: false };
+            Ok(match ty {
+                Type::F32 => update(place, move |old: u32, a, _| {
+                    extreme(how, f32::from_bits(old), f32::from_bits(a)).to_bits()
+                }),
+                _ => update(place, move |old: u64, a, _| extreme(how, f64::from_bits(old), f64::from_bits(a)).to_bits()),
+            })
+        }
+        (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {
+            update(place, |old: u32, a, _| old.wrapping_add(a))
+        } else {
+            update(place, |old: u64, a, _| old.wrapping_add(a))
+        }),
+        (Operation::Min | Operation::Max, Type::U(4 | 8) | Type::S(4 | 8)) => {
+            let greatest = operation == Operation::Max;
+            with_int!(ty, T => pick::<T>(place, greatest))
+        }
+        _ => Err(none()),
+    }
+}
+
+/// Integers of memory that are compared.
+trait Picked: Copy + Ord + 'static {
+    type Bits: Bytes + Lane;
+    fn of(bits: Self::Bits) -> Self;
+    fn bits(self) -> Self::Bits;
+}
+
+macro_rules! picked {
+    ($($ty:ty, $bits:ty;)*) => {
+        $(impl Picked for $ty {
+            type Bits = $bits;
+            fn of(bits: $bits) -> $ty {
+                bits as $ty
+            }
+            fn bits(self) -> $bits {
+                self as $bits
+            }
+        })*
+    };
+}
+
+picked! { u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64; }
+
+fn pick<T: Picked>(place: Place, greatest: bool) -> Attempt {
+    update(place, move |old: T::Bits, a, _| {
+        let (old, a) = (T::of(old), T::of(a));
+        (if greatest { old.max(a) } else { old.min(a) }).bits()
+    })
+}

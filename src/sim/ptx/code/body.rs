@@ -1,0 +1,100 @@
+//! The code of a kernel.
+
+use super::super::inst::Inst;
+use super::super::run::{Counts, Fault, Range, Reg, WARP};
+use super::Special;
+use std::fmt;
+
+/// The code of a kernel, and what it needs.
+#[derive(Default)]
+pub(in crate::sim) struct Body {
+    pub(in super::super) code: Vec<Inst>,
+    /// The line of each instruction, and which of `opcodes` it was written with.
+    pub(super) written: Vec<(u32, u32)>,
+    opcodes: Vec<String>,
+    pub(in super::super) counts: Counts,
+    /// Registers that no instruction sets.
+    pub(in super::super) fixed: Vec<(Reg, Fixed)>,
+    /// Those among them that hold a coordinate of the block.
+    pub(in super::super) of_block: Vec<(Reg, u8)>,
+    /// Those that differ from block to block otherwise.
+    pub(in super::super) of_place: Vec<(Reg, Special)>,
+    /// The functions that it calls.
+    pub(in super::super) functions: Vec<Function>,
+    pub(in super::super) entry: u32,
+    /// Bytes of static shared memory; the dynamic part of a launch follows.
+    pub(in crate::sim) shared: usize,
+    /// Bytes of local memory, without those of functions.
+    pub(in crate::sim) local: usize,
+    /// Whether it allocates from the device's heap.
+    pub(in super::super) has_heap: bool,
+    /// Whether it asks for the memory in which the blocks of a cooperative launch meet.
+    pub(in super::super) has_workspace: bool,
+}
+
+/// What a register holds that no instruction sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) enum Fixed {
+    Bits(u128),
+    /// The address of a variable of the module, and so many bytes more.
+    Variable(usize, i64),
+    /// The address of a function.
+    Function(u64),
+    Special(Special),
+}
+
+/// A function that a kernel calls.
+#[derive(Debug)]
+pub(in super::super) struct Function {
+    /// Its number in the program.
+    pub(in super::super) number: u64,
+    /// Its first instruction, or why it has none.
+    pub(in super::super) at: Result<u32, String>,
+    /// Bytes of its part of local memory.
+    pub(in super::super) local: usize,
+    pub(in super::super) range: Range,
+    /// Whether it may be called while a call of it goes on.
+    pub(in super::super) is_recursive: bool,
+}
+
+impl Function {
+    pub(super) fn new(number: u64) -> Function {
+        let at = Err("a function without code".to_owned());
+        Function { number, at, local: 0, range: Range::default(), is_recursive: false }
+    }
+}
+
+impl Body {
+    /// The number of an opcode among those that are written.
+    pub(super) fn opcode(&mut self, opcode: &str) -> u32 {
+        // Most are the last ones again.
+        if let Some(at) = self.opcodes.iter().rposition(|known| known == opcode) {
+            return at as u32;
+        }
+        self.opcodes.push(opcode.to_owned());
+        self.opcodes.len() as u32 - 1
+    }
+
+    /// The line and the opcode of an instruction.
+    pub(in super::super) fn written_at(&self, at: u32) -> (u32, &str) {
+        let (line, opcode) = self.written.get(at as usize).copied().unwrap_or_default();
+        (line, self.opcodes.get(opcode as usize).map_or("", String::as_str))
+    }
+
+    /// A fault with the instruction in which it is.
+    pub(in super::super) fn locate(&self, at: u32, fault: Fault) -> Fault {
+        let (line, opcode) = self.written_at(at);
+        fault.within(format_args!("line {line}, {opcode}: "))
+    }
+
+    /// How much memory of the host the threads of a warp take.
+    pub(in super::super) fn bytes_of_warp(&self) -> u64 {
+        self.counts.all() * 8 * WARP as u64 + (self.local * WARP) as u64
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("instructions", &self.code.len()).finish_non_exhaustive()
+    }
+}

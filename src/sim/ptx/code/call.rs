@@ -1,0 +1,114 @@
+//! Calls: by a function's name, or by its address in a register.
+
+use super::super::inst::{Builtin, Call, Kind, Target};
+use super::super::scope::{Named, Signature, split};
+use super::super::tokens::Token;
+use super::super::types::Type;
+use super::super::{Refusal, unknown, wrong};
+use super::opcode::Opcode;
+use super::operands::Operands;
+use super::{Builder, Names};
+
+const BUILTINS: &[(&str, Builtin)] = &[
+    ("vprintf", Builtin::Printf),
+    ("malloc", Builtin::Malloc),
+    ("free", Builtin::Free),
+    ("__assertfail", Builtin::Assert),
+];
+
+/// The operands between round brackets.
+fn bracketed<'t>(tokens: &'t [Token]) -> Option<Vec<&'t [Token]>> {
+    match tokens {
+        [Token::Sign('('), inner @ .., Token::Sign(')')] => Some(split(inner)),
+        _ => None,
+    }
+}
+
+impl Builder<'_> {
+    /// `local` is the size of the caller's part of local memory, after which the callee's begins.
+    pub(super) fn call(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, local: usize) -> Result<Kind, Refusal> {
+        op.has("uni");
+        let mut rest = operands;
+        let mut next = || {
+            let (first, others) = rest.split_first()?;
+            rest = others;
+            Some(*first)
+        };
+        let mut function = next().ok_or_else(|| wrong("the function is missing"))?;
+        let mut returned = Vec::new();
+        if let Some(places) = bracketed(function) {
+            returned = places;
+            function = next().ok_or_else(|| wrong("the function is missing"))?;
+        }
+        let mut behind = next();
+        let mut passed = Vec::new();
+        if let Some(values) = behind.and_then(bracketed) {
+            passed = values;
+            behind = next();
+        }
+        let [Token::Word(name)] = function else { return Err(wrong("a function is called by its name or its address")) };
+        let returned = self.places(names, &returned)?;
+        let passed = self.places(names, &passed)?;
+        let (target, signature) = if let Some(Named::Register(_)) = names.find(name) {
+            self.calls_any = true;
+            // Its address may be that of any function of the program.
+            let defined = self.program.functions.iter().enumerate().filter(|(_, it)| !it.is_kernel && it.code.is_some());
+            let all: Vec<usize> = defined.map(|(number, _)| number).collect();
+            all.into_iter().for_each(|number| drop(self.callee(number)));
+            let prototype = behind.and_then(|tokens| tokens.first()).and_then(Token::word).and_then(|it| names.find(it));
+            let Some(Named::Prototype(signature)) = prototype else {
+                return Err(unknown("a call by an address without a prototype"));
+            };
+            (Target::Pointer(self.source(names, function, Type::U(8))?), signature)
+        } else {
+            self.callee_named(name)?
+        };
+        let (return_places, parameter_places, _) = signature.layout();
+        if returned.len() != return_places.len() || passed.len() != parameter_places.len() {
+            let (has, takes) = (passed.len(), parameter_places.len());
+            return Err(wrong(format!("{name} takes {takes} parameters, and gets {has}, or returns another number of values")));
+        }
+        let with = |here: &[u64], there: &[usize], sizes: &[(usize, usize)]| -> Vec<(usize, usize, usize)> {
+            let sizes = sizes.iter().map(|(size, _)| *size);
+            here.iter().zip(there).zip(sizes).map(|((here, there), size)| (*here as usize, *there, size)).collect()
+        };
+        Ok(Kind::Call(Call {
+            target,
+            passed: with(&passed, &parameter_places, &signature.parameters),
+            returned: with(&returned, &return_places, &signature.returns),
+            frame: local,
+        }))
+    }
+
+    /// A function that is called by its name.
+    fn callee_named(&mut self, name: &str) -> Result<(Target, Signature), Refusal> {
+        let number = self.program.function(name).ok_or_else(|| wrong(format!("{name} is not a function")))?;
+        let function = &self.program.functions[number];
+        let signature = Signature::of(&function.returns, &function.parameters);
+        if function.code.is_none() {
+            if let Some((_, builtin)) = BUILTINS.iter().find(|(known, _)| *known == name) {
+                self.body.has_heap |= matches!(builtin, Builtin::Malloc | Builtin::Free);
+                return Ok((Target::Builtin(*builtin), signature));
+            }
+            if self.program.is_open {
+                return Ok((Target::Function(u32::MAX), signature));
+            }
+            return Err(wrong(format!("Unresolved extern function '{name}'")));
+        }
+        let at = self.callee(number);
+        self.calls.push((self.present, at));
+        Ok((Target::Function(at as u32), signature))
+    }
+
+    /// Where the caller has what it passes or gets.
+    fn places(&mut self, names: &Names<'_, '_>, operands: &[&[Token]]) -> Result<Vec<u64>, Refusal> {
+        let place = |tokens: &&[Token]| match tokens {
+            [Token::Word(name)] => match names.find(name) {
+                Some(Named::Local(at)) => Ok(at),
+                _ => Err(unknown(format!("{name} as a parameter, which is not in the space .param"))),
+            },
+            _ => Err(unknown("a parameter that is not in the space .param")),
+        };
+        operands.iter().map(place).collect()
+    }
+}

@@ -1,0 +1,306 @@
+//! Loads and stores.
+
+use super::super::inst::{Attempt, Kind};
+use super::super::run::{Bytes, Fault, Lane, Lanes, Reg, WARP, lanes_of};
+use super::super::scope::Named;
+use super::super::tokens::Token;
+use super::super::types::{Class, Type};
+use super::super::{Refusal, Space, unknown, wrong};
+use super::opcode::Opcode;
+use super::operands::{Elements, Operands};
+use super::{Builder, Names};
+use std::sync::atomic::{Ordering, fence};
+
+const SCOPES: &[(&str, ())] = &[("cta", ()), ("cluster", ()), ("gpu", ()), ("sys", ())];
+
+/// What the modifiers of an access say about its order.
+pub(super) struct Order {
+    /// It is seen by threads that wait for it.
+    pub(super) is_strong: bool,
+    pub(super) fences: bool,
+}
+
+impl Order {
+    pub(super) fn of(op: &mut Opcode<'_>) -> Order {
+        let strong = ["volatile", "relaxed", "mmio"].map(|it| op.has(it)).contains(&true);
+        let fences = ["acquire", "release", "acq_rel"].map(|it| op.has(it)).contains(&true);
+        op.has("weak");
+        op.one_of(SCOPES);
+        Order { is_strong: strong || fences, fences }
+    }
+}
+
+/// Modifiers that only help a cache.
+fn pass_hints(op: &mut Opcode<'_>) {
+    for hint in ["nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt"] {
+        op.has(hint);
+    }
+    op.pass(|part| part.starts_with("L1::") || part.starts_with("L2::"));
+}
+
+const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
+
+/// Where an access is, and of what.
+#[derive(Clone, Copy)]
+struct Place {
+    space: Space,
+    base: Reg,
+    offset: i64,
+    ty: Type,
+    /// How many values lie beside each other, which together are aligned.
+    count: usize,
+}
+
+impl Place {
+    fn at(self, element: usize) -> i64 {
+        self.offset.wrapping_add((element * self.ty.size()) as i64)
+    }
+}
+
+impl Builder<'_> {
+    /// Parameters of functions are in local memory, those of kernels are not.
+    fn space_of(&self, names: &Names<'_, '_>, space: Space, address: &[Token]) -> Space {
+        if space != Space::Param {
+            return space;
+        }
+        let is_local = match address.get(1) {
+            Some(Token::Word(name)) => match names.find(name) {
+                Some(Named::Local(_)) => true,
+                Some(Named::Parameter(_)) => false,
+                _ => self.present.is_some(),
+            },
+            _ => false,
+        };
+        if is_local { Space::Local } else { Space::Param }
+    }
+
+    fn place(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, address: &[Token]) -> Result<Place, Refusal> {
+        let space = op.space();
+        let space = self.space_of(names, space, address);
+        let count = op.one_of(VECTORS).unwrap_or(1);
+        let ty = op.ty()?;
+        if count * ty.size() > 32 || matches!(ty, Type::Pred | Type::F16x2 | Type::Bf16x2 | Type::U16x2 | Type::S16x2) {
+            return Err(unknown(format!("{count} values of type {ty}")));
+        }
+        let (base, offset) = self.address(names, address)?;
+        Ok(Place { space, base, offset, ty, count })
+    }
+
+    pub(super) fn load(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let ([to, address] | [to, address, _]) = operands else { return Err(wrong("it takes two operands")) };
+        let order = Order::of(op);
+        pass_hints(op);
+        let place = self.place(names, op, address)?;
+        let to = match self.elements(names, to)? {
+            Elements::Registers(registers) => registers,
+            Elements::Tokens(all) if place.count == 1 && all.len() == 1 && matches!(to, [Token::Sign('{'), ..]) => {
+                return Err(unknown("one value in braces"));
+            }
+            Elements::Tokens(all) => {
+                all.into_iter().map(|tokens| self.any_to(names, tokens, place.ty)).collect::<Result<_, _>>()?
+            }
+        };
+        check(&to, place)?;
+        let loads: Vec<Attempt> = to.iter().enumerate().map(|(at, to)| load(Place { offset: place.at(at), ..place }, *to)).collect();
+        Ok(access(place, order, loads))
+    }
+
+    pub(super) fn store(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let ([address, from] | [address, from, _]) = operands else { return Err(wrong("it takes two operands")) };
+        let order = Order::of(op);
+        pass_hints(op);
+        let place = self.place(names, op, address)?;
+        let from = match self.elements(names, from)? {
+            Elements::Registers(registers) => registers,
+            Elements::Tokens(all) => {
+                all.into_iter().map(|tokens| self.any_source(names, tokens, place.ty)).collect::<Result<_, _>>()?
+            }
+        };
+        check(&from, place)?;
+        let stores: Vec<Attempt> = from.iter().enumerate().map(|(at, from)| store(Place { offset: place.at(at), ..place }, *from)).collect();
+        Ok(access(place, order, stores))
+    }
+
+    /// What only helps a cache, or a profiler.
+    pub(super) fn hint(&mut self, _: &Names<'_, '_>, op: &mut Opcode<'_>, _: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        while op.next().is_some() {}
+        Ok(Kind::Nothing)
+    }
+
+    pub(super) fn fence(&mut self, _: &Names<'_, '_>, op: &mut Opcode<'_>, _: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        while op.next().is_some() {}
+        Ok(Kind::Lanes(Box::new(|_| fence(Ordering::SeqCst))))
+    }
+
+    /// `cp.async`: it is done when it is issued.
+    pub(super) fn copy_asynchronously(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        if !op.has("async") {
+            return Err(unknown("this instruction"));
+        }
+        if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
+            return Ok(Kind::Nothing);
+        }
+        pass_hints(op);
+        if !(op.has("shared") || op.has("shared::cta")) || !op.has("global") {
+            return Err(unknown("a copy other than from global to shared memory"));
+        }
+        let [to, from, size, rest @ ..] = operands else { return Err(wrong("it takes three operands")) };
+        let [Token::Int(size @ (4 | 8 | 16))] = size else {
+            return Err(wrong("it copies 4, 8 or 16 bytes"));
+        };
+        let size = *size as usize;
+        let ((to, to_offset), (from, from_offset)) = (self.address(names, to)?, self.address(names, from)?);
+        let given = match rest.first() {
+            Some(tokens) => {
+                let given = self.any_source(names, tokens, Type::U(4))?;
+                if given.class == Class::Pred {
+                    return Err(unknown("a copy that is ignored by a predicate"));
+                }
+                given
+            }
+            None => self.bits(Class::B32, size as u128),
+        };
+        if given.class != Class::B32 {
+            return Err(unknown("a cache policy as third operand"));
+        }
+        Ok(Kind::Memory(Box::new(move |lanes| {
+            let (to, from) = (lanes.addresses(to, to_offset), lanes.addresses(from, from_offset));
+            let given = lanes.get::<u32>(given);
+            for lane in lanes_of(lanes.mask) {
+                let given = (given[lane] as usize).min(size);
+                lanes.check_aligned(lane, from[lane], size)?;
+                let mut value = 0u128;
+                if given == size {
+                    value = lanes.load_one(lane, Space::Global, from[lane], size)?;
+                } else {
+                    for byte in 0..given {
+                        value |= lanes.load_one(lane, Space::Global, from[lane] + byte as u64, 1)? << (8 * byte);
+                    }
+                }
+                lanes.store_one(lane, Space::Shared, to[lane], size, value)?;
+            }
+            Ok(())
+        })))
+    }
+}
+
+/// Refuses another number of registers than of values, and registers that are too small.
+fn check(registers: &[Reg], place: Place) -> Result<(), Refusal> {
+    if registers.len() != place.count {
+        return Err(wrong(format!("{} registers for {} values", registers.len(), place.count)));
+    }
+    match registers.iter().find(|it| it.class == Class::Pred || it.class.bits() < place.ty.class().bits()) {
+        Some(small) => Err(wrong(format!("a register of {} bits for a value of type {}", small.class.bits(), place.ty))),
+        None => Ok(()),
+    }
+}
+
+/// An access of one value or of several.
+fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
+    let whole = place.count * place.ty.size();
+    let all: Attempt = match parts.len() {
+        1 => match parts.pop() {
+            Some(one) => one,
+            None => return Kind::Nothing,
+        },
+        _ => Box::new(move |lanes| {
+            let addresses = lanes.addresses(place.base, place.offset);
+            for lane in lanes_of(lanes.mask) {
+                lanes.check_aligned(lane, addresses[lane], whole)?;
+            }
+            parts.iter().try_for_each(|part| part(lanes))
+        }),
+    };
+    if order.fences {
+        return Kind::Volatile(Box::new(move |lanes| {
+            fence(Ordering::SeqCst);
+            all(lanes)?;
+            fence(Ordering::SeqCst);
+            Ok(())
+        }));
+    }
+    if order.is_strong && place.space != Space::Local { Kind::Volatile(all) } else { Kind::Memory(all) }
+}
+
+fn load(place: Place, to: Reg) -> Attempt {
+    match (place.ty.size(), to.class) {
+        (2, Class::B16) => load_exactly::<u16>(place, to),
+        (4, Class::B32) => load_exactly::<u32>(place, to),
+        (8, Class::B64) => load_exactly::<u64>(place, to),
+        _ => load_extended(place, to),
+    }
+}
+
+fn load_exactly<T: Bytes + Lane>(Place { space, base, offset, .. }: Place, to: Reg) -> Attempt {
+    Box::new(move |lanes: &mut Lanes<'_>| {
+        let addresses = lanes.addresses(base, offset);
+        let values = match space {
+            Space::Global => lanes.load_global::<T>(&addresses)?,
+            Space::Shared => lanes.load_shared::<T>(&addresses)?,
+            Space::Generic if lanes.are_global(&addresses) => lanes.load_global::<T>(&addresses)?,
+            _ => {
+                let mut values = [T::default(); WARP];
+                for lane in lanes_of(lanes.mask) {
+                    let bits = lanes.load_one(lane, space, addresses[lane], size_of::<T>())?;
+                    values[lane] = T::of(&bits.to_le_bytes()[..size_of::<T>()]);
+                }
+                values
+            }
+        };
+        lanes.set(to, &values);
+        Ok(())
+    })
+}
+
+/// Into a register that is wider than the value.
+fn load_extended(Place { space, base, offset, ty, .. }: Place, to: Reg) -> Attempt {
+    let (size, signed) = (ty.size(), ty.is_signed());
+    Box::new(move |lanes: &mut Lanes<'_>| {
+        let addresses = lanes.addresses(base, offset);
+        let mut values = [0u128; WARP];
+        for lane in lanes_of(lanes.mask) {
+            let bits = lanes.load_one(lane, space, addresses[lane], size)?;
+            let spare = 128 - 8 * size as u32;
+            values[lane] = if signed { ((bits << spare) as i128 >> spare) as u128 } else { bits };
+        }
+        lanes.registers.set_bits(to, &values, lanes.mask);
+        Ok(())
+    })
+}
+
+fn store(place: Place, from: Reg) -> Attempt {
+    match (place.ty.size(), from.class) {
+        (2, Class::B16) => store_exactly::<u16>(place, from),
+        (4, Class::B32) => store_exactly::<u32>(place, from),
+        (8, Class::B64) => store_exactly::<u64>(place, from),
+        _ => store_cut(place, from),
+    }
+}
+
+fn store_exactly<T: Bytes + Lane>(Place { space, base, offset, .. }: Place, from: Reg) -> Attempt {
+    Box::new(move |lanes: &mut Lanes<'_>| {
+        let addresses = lanes.addresses(base, offset);
+        let values = lanes.get::<T>(from);
+        match space {
+            Space::Global => lanes.store_global::<T>(&addresses, &values),
+            Space::Shared => lanes.store_shared::<T>(&addresses, &values),
+            Space::Generic if lanes.are_global(&addresses) => lanes.store_global::<T>(&addresses, &values),
+            _ => lanes_of(lanes.mask).try_for_each(|lane| {
+                let mut bytes = [0; 16];
+                values[lane].put(&mut bytes[..size_of::<T>()]);
+                lanes.store_one(lane, space, addresses[lane], size_of::<T>(), u128::from_le_bytes(bytes))
+            }),
+        }
+    })
+}
+
+/// From a register that is wider than the value.
+fn store_cut(Place { space, base, offset, ty, .. }: Place, from: Reg) -> Attempt {
+    let size = ty.size();
+    Box::new(move |lanes: &mut Lanes<'_>| -> Result<(), Fault> {
+        let addresses = lanes.addresses(base, offset);
+        let values = lanes.registers.bits(from);
+        lanes_of(lanes.mask).try_for_each(|lane| lanes.store_one(lane, space, addresses[lane], size, values[lane]))
+    })
+}
+

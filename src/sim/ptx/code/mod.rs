@@ -1,0 +1,285 @@
+//! Makes a kernel's code: each instruction of the kernel, and of the functions that it calls, becomes a closure.
+
+mod arithmetic;
+mod atomic;
+mod bits;
+mod body;
+mod call;
+mod compare;
+mod convert;
+mod floats;
+mod flow;
+mod half;
+mod lanes;
+mod memory;
+mod moves;
+mod operands;
+mod opcode;
+mod special;
+mod table;
+mod warp;
+
+pub(super) use body::{Body, Fixed, Function};
+pub(super) use special::Special;
+
+use super::inst::{Inst, Kind};
+use super::read::Program;
+use super::reader::Reader;
+use super::run::{Range, Reg};
+use super::scope::{Named, Scopes, SharedLayout, Signature, Statement};
+use super::tokens::Token;
+use super::types::Class;
+use super::{Refusal, wrong};
+use opcode::Opcode;
+use std::collections::HashMap;
+
+/// The maximum size of shared and of local memory, in bytes.
+const MOST_SHARED: usize = 1 << 20;
+const MOST_LOCAL: usize = 512 << 10;
+
+/// A kernel's code while it is made.
+pub(super) struct Builder<'a> {
+    program: &'a Program,
+    body: Body,
+    shared: SharedLayout,
+    /// Shared memory that is declared outside of functions, as far as the kernel uses it.
+    shared_names: HashMap<String, Named>,
+    /// Registers that hold what no instruction sets.
+    fixed: HashMap<(Class, Fixed), Reg>,
+    /// Registers that hold the address behind all shared memory of a fixed size, which is known at the end.
+    dynamic: Vec<Reg>,
+    /// The numbers of the functions that are called, in the order of their code.
+    called: Vec<usize>,
+    /// Which function calls which, by their places among these; the kernel is none.
+    calls: Vec<(Option<usize>, usize)>,
+    /// The function whose code is made.
+    present: Option<usize>,
+    /// Whether some function is called by its address, which may be any one's.
+    calls_any: bool,
+    /// Where the code of the present statement begins: what it needs first comes before it.
+    guard: Option<(u32, bool)>,
+}
+
+/// The names of the function whose code is made.
+pub(super) struct Names<'s, 'a> {
+    scopes: &'s Scopes<'a>,
+    scope: usize,
+}
+
+/// Makes the code of a kernel of the program.
+pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal> {
+    let mut builder = Builder {
+        program,
+        body: Body::default(),
+        shared: SharedLayout::default(),
+        shared_names: HashMap::new(),
+        fixed: HashMap::new(),
+        dynamic: Vec::new(),
+        called: Vec::new(),
+        calls: Vec::new(),
+        present: None,
+        calls_any: false,
+        guard: None,
+    };
+    // The flag of the sums that carry.
+    builder.body.counts.add(Class::Pred, 1);
+    builder.function(kernel)?;
+    let mut done = 0;
+    while done < builder.called.len() {
+        builder.present = Some(done);
+        let number = builder.called[done];
+        let (from, at) = (builder.body.counts, builder.body.code.len() as u32);
+        let made = builder.function(number);
+        let range = Range(from, builder.body.counts);
+        let found = &mut builder.body.functions[done];
+        found.range = range;
+        match made {
+            Ok(local) => (found.at, found.local) = (Ok(at), local),
+            // Nobody may ever call it.
+            Err(refusal) if builder.calls_any && refusal.is_unknown() => {
+                found.at = Err(format!("the function {}: {refusal}", program.functions[number].name));
+            }
+            Err(refusal) => {
+                return Err(refusal.within(format_args!("function {}", program.functions[number].name)));
+            }
+        }
+        done += 1;
+    }
+    builder.finish()
+}
+
+impl<'a> Builder<'a> {
+    fn finish(mut self) -> Result<Body, Refusal> {
+        let size = self.shared.size;
+        if size > MOST_SHARED || self.body.local > MOST_LOCAL {
+            let local = self.body.local;
+            return Err(wrong(format!("{size} bytes of shared memory, and {local} of local")));
+        }
+        self.body.shared = size.next_multiple_of(16);
+        for register in &self.dynamic {
+            self.body.fixed.push((*register, Fixed::Bits(self.body.shared as u128)));
+        }
+        for at in 0..self.body.functions.len() {
+            self.body.functions[at].is_recursive = self.calls_any || self.reaches(at, at);
+        }
+        Ok(self.body)
+    }
+
+    /// Whether a function may be called within a call of another one.
+    fn reaches(&self, from: usize, to: usize) -> bool {
+        let (mut open, mut seen) = (vec![from], vec![false; self.called.len()]);
+        while let Some(at) = open.pop() {
+            for (_, callee) in self.calls.iter().filter(|(caller, _)| *caller == Some(at)) {
+                if *callee == to {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[*callee], true) {
+                    open.push(*callee);
+                }
+            }
+        }
+        false
+    }
+
+    /// Makes the code of a function, and returns the size of its part of local memory.
+    fn function(&mut self, number: usize) -> Result<usize, Refusal> {
+        let function = &self.program.functions[number];
+        let Some((tokens, lines)) = &function.code else {
+            return Err(wrong(format!("Unresolved extern function '{}'", function.name)));
+        };
+        let mut reader = Reader::new(tokens, lines);
+        let mut scopes = Scopes::new(0);
+        if function.is_kernel {
+            let mut end = 0usize;
+            for parameter in &function.parameters {
+                let at = end.next_multiple_of(parameter.align);
+                end = at + parameter.size;
+                scopes.name(0, &parameter.name, Named::Parameter(at as u64))?;
+            }
+        } else {
+            let signature = Signature::of(&function.returns, &function.parameters);
+            let (returns, parameters, end) = signature.layout();
+            let all = function.returns.iter().zip(returns).chain(function.parameters.iter().zip(parameters));
+            for (declared, at) in all {
+                scopes.name(0, &declared.name, Named::Local(at as u64))?;
+            }
+            scopes.local = end;
+        }
+        let read = scopes.read(&mut reader, &mut self.body.counts, &mut self.shared);
+        read.map_err(|refusal| refusal.at(reader.line()))?;
+        let local = scopes.local.next_multiple_of(16);
+        if function.is_kernel {
+            self.body.local = scopes.local;
+            if scopes.local > MOST_LOCAL {
+                return Err(wrong(format!("0 bytes of shared memory, and {} of local", scopes.local)));
+            }
+        }
+        let mut starts = Vec::with_capacity(scopes.statements.len() + 1);
+        for statement in &scopes.statements {
+            starts.push(self.body.code.len() as u32);
+            let made = self.statement(&scopes, statement, local);
+            made.map_err(|refusal| refusal.at(statement.line))?;
+        }
+        starts.push(self.body.code.len() as u32);
+        let end = self.body.opcode("ret");
+        self.push(Kind::Return, (reader.line(), end));
+        let first = starts[0] as usize;
+        for inst in &mut self.body.code[first..] {
+            match &mut inst.kind {
+                Kind::Branch(target) => *target = starts[*target as usize],
+                Kind::BranchTo(_, targets) => targets.iter_mut().for_each(|it| *it = starts[*it as usize]),
+                _ => {}
+            }
+        }
+        Ok(local)
+    }
+
+    fn statement(&mut self, scopes: &Scopes<'_>, statement: &Statement<'_>, local: usize) -> Result<(), Refusal> {
+        let names = Names { scopes, scope: statement.scope };
+        let opcode = self.body.opcode(statement.opcode);
+        self.guard = None;
+        let mut parts = Opcode::new(statement.opcode);
+        let made = self.fill(&names, &mut parts, &statement.operands, local);
+        let kind = made.map_err(|refusal| refusal.within(statement.opcode))?;
+        let guard = match statement.guard {
+            Some((name, negated)) => Some((names.predicate(name)?, !negated)),
+            None => None,
+        };
+        self.body.written.resize(self.body.code.len(), (statement.line, opcode));
+        self.guard = guard;
+        self.push(kind, (statement.line, opcode));
+        Ok(())
+    }
+
+    fn push(&mut self, kind: Kind, written: (u32, u32)) {
+        self.body.code.push(Inst { guard: self.guard.take(), kind });
+        self.body.written.push(written);
+    }
+
+    /// An instruction that the present statement needs before it.
+    fn before(&mut self, kind: Kind) {
+        self.body.code.push(Inst { guard: None, kind });
+    }
+
+    /// A register that holds this, which no instruction sets.
+    fn fixed(&mut self, class: Class, fixed: Fixed) -> Reg {
+        if let Some(register) = self.fixed.get(&(class, fixed)) {
+            return *register;
+        }
+        let register = self.body.counts.add(class, 1);
+        match fixed {
+            Fixed::Special(Special::Ctaid(axis)) => self.body.of_block.push((register, axis)),
+            Fixed::Special(special) if special.is_of_place() => self.body.of_place.push((register, special)),
+            fixed => self.body.fixed.push((register, fixed)),
+        }
+        self.fixed.insert((class, fixed), register);
+        register
+    }
+
+    fn bits(&mut self, class: Class, bits: u128) -> Reg {
+        self.fixed(class, Fixed::Bits(bits))
+    }
+
+    fn new_register(&mut self, class: Class) -> Reg {
+        self.body.counts.add(class, 1)
+    }
+
+    /// The place of a function among those that are called.
+    fn callee(&mut self, number: usize) -> usize {
+        if let Some(at) = self.called.iter().position(|called| *called == number) {
+            return at;
+        }
+        self.called.push(number);
+        self.body.functions.push(Function::new(number as u64));
+        self.called.len() - 1
+    }
+}
+
+impl Names<'_, '_> {
+    fn find(&self, name: &str) -> Option<Named> {
+        self.scopes.find(self.scope, name)
+    }
+
+    /// The number of a predicate.
+    fn predicate(&self, name: &str) -> Result<u32, Refusal> {
+        match self.find(name) {
+            Some(Named::Register(register)) if register.class == Class::Pred => Ok(register.at),
+            _ => Err(wrong(format!("{name} is not a predicate"))),
+        }
+    }
+
+    /// The number of the statement behind a label.
+    fn label(&self, name: &str) -> Result<u32, Refusal> {
+        match self.find(name) {
+            Some(Named::Label(at)) => Ok(at as u32),
+            _ => Err(wrong(format!("the label {name} is not defined"))),
+        }
+    }
+
+    fn label_of(&self, operand: Option<&&[Token]>) -> Result<u32, Refusal> {
+        match operand {
+            Some([Token::Word(name)]) => self.label(name),
+            _ => Err(wrong("a label is missing")),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Moves, choices, and addresses of one space as those of another.
+
+use super::super::inst::Kind;
+use super::super::run::{Lane, Lanes, LOCAL_WINDOW, PARAM_WINDOW, Reg, SHARED_WINDOW, WARP, WINDOW};
+use super::super::scope::Named;
+use super::super::tokens::Token;
+use super::super::types::{Class, Type};
+use super::super::{Refusal, Space, unknown, wrong};
+use super::lanes::{copy, lanes1, lanes2, lanes3};
+use super::opcode::Opcode;
+use super::operands::{Elements, Operands, exactly};
+use super::{Builder, Names};
+
+impl Builder<'_> {
+    pub(super) fn mov(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let ty = op.ty()?;
+        let [to, from] = exactly(operands)?;
+        let is_vector = |tokens: &[Token]| match tokens {
+            [Token::Sign('{'), ..] => true,
+            [Token::Word(name)] => matches!(names.find(name), Some(Named::Vector(_))),
+            _ => false,
+        };
+        if matches!(ty, Type::B(_)) {
+            if is_vector(from) {
+                let parts = self.parts(names, from, ty, false)?;
+                return Ok(pack(self.to(names, to, ty)?, parts));
+            }
+            if is_vector(to) {
+                let parts = self.parts(names, to, ty, true)?;
+                return Ok(unpack(parts, self.source(names, from, ty)?));
+            }
+        }
+        let register = self.any_source(names, from, ty)?;
+        let to = self.to(names, to, ty)?;
+        // Registers of the machine may be wider than what is taken of them.
+        let is_own = matches!(from, [Token::Word(name)] if name.starts_with('%') && names.find(name).is_none());
+        if register.class != to.class && !is_own {
+            self.source(names, from, ty)?;
+        }
+        Ok(copy(to, register))
+    }
+
+    /// The registers of a vector that together have the bits of a type.
+    fn parts(&mut self, names: &Names<'_, '_>, tokens: &[Token], ty: Type, written: bool) -> Result<Vec<Reg>, Refusal> {
+        let elements = self.elements(names, tokens)?;
+        let count = elements.len();
+        let part = match ty.size() / count.max(1) {
+            size @ (1 | 2 | 4 | 8) if size * count == ty.size() => Type::B(size as u8),
+            _ => return Err(wrong(format!("{count} parts of {} bits", 8 * ty.size()))),
+        };
+        if part == Type::B(1) {
+            return Err(unknown("parts of 8 bits"));
+        }
+        match elements {
+            Elements::Registers(registers) => Ok(registers),
+            Elements::Tokens(all) if written => all.into_iter().map(|tokens| self.to(names, tokens, part)).collect(),
+            Elements::Tokens(all) => all.into_iter().map(|tokens| self.source(names, tokens, part)).collect(),
+        }
+    }
+
+    pub(super) fn selp(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let ty = op.ty()?;
+        let (to, from) = self.typed(names, operands, ty, [ty, ty, Type::Pred])?;
+        fn select<T: Lane>(to: Reg, [a, b, by]: [Reg; 3]) -> Kind {
+            Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+                let (a, b, by) = (lanes.get::<T>(a), lanes.get::<T>(b), lanes.registers.predicate(by.at));
+                let values: [T; WARP] =
+                    std::array::from_fn(|lane| if by >> lane & 1 != 0 { a[lane] } else { b[lane] });
+                lanes.set(to, &values);
+            }))
+        }
+        Ok(match ty.class() {
+            Class::B16 => select::<u16>(to, from),
+            Class::B32 => select::<u32>(to, from),
+            Class::B64 => select::<u64>(to, from),
+            _ => return Err(unknown(format!("it of type {ty}"))),
+        })
+    }
+
+    /// The first of two values if a third one is not negative.
+    pub(super) fn slct(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let ftz = op.has("ftz");
+        let (ty, by) = (op.ty()?, op.ty()?);
+        let (to, from) = self.typed(names, operands, ty, [ty, ty, by])?;
+        macro_rules! choose {
+            ($ty:ty) => {
+                match by {
+                    Type::S(4) => lanes3(to, from, |a: $ty, b: $ty, by: i32| if by >= 0 { a } else { b }),
+                    Type::F32 => lanes3(to, from, move |a: $ty, b: $ty, by: f32| {
+                        // A subnormal number is flushed to zero, which is not negative.
+                        if by >= 0.0 || ftz && by.is_subnormal() { a } else { b }
+                    }),
+                    other => return Err(unknown(format!("it by a number of type {other}"))),
+                }
+            };
+        }
+        Ok(match ty.class() {
+            Class::B16 => choose!(u16),
+            Class::B32 => choose!(u32),
+            Class::B64 => choose!(u64),
+            _ => return Err(unknown(format!("it of type {ty}"))),
+        })
+    }
+
+    pub(super) fn cvta(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let to_space = op.has("to");
+        let window = window(op.space());
+        let ty = op.ty()?;
+        if ty.size() != 8 {
+            return Err(unknown("addresses of 32 bits"));
+        }
+        let (to, [from]) = self.alike(names, operands, ty)?;
+        Ok(match (window, to_space) {
+            (None, _) => copy(to, from),
+            (Some(window), true) => lanes1(to, from, move |at: u64| at.wrapping_sub(window)),
+            (Some(window), false) => lanes1(to, from, move |at: u64| at.wrapping_add(window)),
+        })
+    }
+
+    pub(super) fn isspacep(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let constant = op.has("const");
+        let space = if constant { Space::Global } else { op.space() };
+        let (to, [from]) = self.typed(names, operands, Type::Pred, [Type::U(8)])?;
+        Ok(match window(space) {
+            // Constants are in global memory here, and are not told from it.
+            None => lanes1(to, from, move |at: u64| !constant && at.wrapping_sub(SHARED_WINDOW) >= 3 * WINDOW),
+            Some(window) => lanes1(to, from, move |at: u64| at.wrapping_sub(window) < WINDOW),
+        })
+    }
+
+    /// The result of an instruction that has none but asks for memory.
+    pub(super) fn policy(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        while op.next().is_some() {}
+        let Some(first) = operands.first() else { return Err(wrong("it has a result")) };
+        let (to, zero) = (self.to(names, first, Type::B(8))?, self.bits(Class::B64, 0));
+        Ok(lanes2(to, [zero, zero], |a: u64, _: u64| a))
+    }
+}
+
+/// Where the generic addresses of a space begin, unless they are the space's own.
+fn window(space: Space) -> Option<u64> {
+    match space {
+        Space::Shared => Some(SHARED_WINDOW),
+        Space::Local => Some(LOCAL_WINDOW),
+        Space::Param => Some(PARAM_WINDOW),
+        Space::Global | Space::Generic => None,
+    }
+}
+
+fn pack(to: Reg, parts: Vec<Reg>) -> Kind {
+    if let (Class::B64, [low, high]) = (to.class, &parts[..]) {
+        return lanes2(to, [*low, *high], |low: u32, high: u32| u64::from(high) << 32 | u64::from(low));
+    }
+    if let (Class::B32, [low, high]) = (to.class, &parts[..]) {
+        return lanes2(to, [*low, *high], |low: u16, high: u16| u32::from(high) << 16 | u32::from(low));
+    }
+    Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+        let (mut all, mut shift) = ([0u128; WARP], 0);
+        for part in &parts {
+            let bits = lanes.registers.bits(*part);
+            all.iter_mut().zip(bits).for_each(|(all, bits)| *all |= bits << shift);
+            shift += part.class.bits();
+        }
+        lanes.registers.set_bits(to, &all, lanes.mask);
+    }))
+}
+
+fn unpack(parts: Vec<Reg>, from: Reg) -> Kind {
+    Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+        let mut bits = lanes.registers.bits(from);
+        for part in &parts {
+            lanes.registers.set_bits(*part, &bits, lanes.mask);
+            bits.iter_mut().for_each(|bits| *bits >>= part.class.bits());
+        }
+    }))
+}

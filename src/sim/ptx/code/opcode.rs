@@ -1,0 +1,78 @@
+//! An opcode with its modifiers, each of which must be asked for: one that nobody knows is refused.
+
+use super::super::types::Type;
+use super::super::{Refusal, Space, unknown};
+
+pub(super) struct Opcode<'a> {
+    pub(super) name: &'a str,
+    /// The modifiers that nobody has asked for yet.
+    left: Vec<&'a str>,
+}
+
+impl<'a> Opcode<'a> {
+    pub(super) fn new(written: &'a str) -> Opcode<'a> {
+        let mut parts = written.split('.');
+        let name = parts.next().unwrap_or_default();
+        Opcode { name, left: parts.collect() }
+    }
+
+    /// Whether it has a modifier.
+    pub(super) fn has(&mut self, modifier: &str) -> bool {
+        let at = self.left.iter().position(|part| *part == modifier);
+        at.map(|at| self.left.remove(at)).is_some()
+    }
+
+    /// The one of these that it has; several together are refused later, as one is left.
+    pub(super) fn one_of<T: Copy>(&mut self, known: &[(&str, T)]) -> Option<T> {
+        let at = self.left.iter().position(|part| known.iter().any(|(name, _)| name == part))?;
+        let part = self.left.remove(at);
+        known.iter().find(|(name, _)| *name == part).map(|(_, value)| *value)
+    }
+
+    /// Its first type.
+    pub(super) fn ty(&mut self) -> Result<Type, Refusal> {
+        self.has_type().ok_or_else(|| unknown("it without a type"))
+    }
+
+    pub(super) fn has_type(&mut self) -> Option<Type> {
+        let at = self.left.iter().position(|part| Type::named(part).is_some())?;
+        Type::named(self.left.remove(at))
+    }
+
+    /// The next modifier, whatever it is.
+    pub(super) fn next(&mut self) -> Option<&'a str> {
+        if self.left.is_empty() { None } else { Some(self.left.remove(0)) }
+    }
+
+    pub(super) fn peek(&self) -> Option<&'a str> {
+        self.left.first().copied()
+    }
+
+    /// Takes all modifiers for which this is true.
+    pub(super) fn pass(&mut self, f: impl Fn(&str) -> bool) {
+        self.left.retain(|part| !f(part));
+    }
+
+    /// The memory of an address.
+    pub(super) fn space(&mut self) -> Space {
+        let spaces = [
+            ("param", Space::Param),
+            ("param::entry", Space::Param),
+            ("param::func", Space::Param),
+            ("global", Space::Global),
+            ("const", Space::Global),
+            ("shared", Space::Shared),
+            ("shared::cta", Space::Shared),
+            ("local", Space::Local),
+        ];
+        self.one_of(&spaces).unwrap_or(Space::Generic)
+    }
+
+    /// Refuses what nobody has asked for.
+    pub(super) fn is_all(&self) -> Result<(), Refusal> {
+        match self.left.first() {
+            None => Ok(()),
+            Some(other) => Err(unknown(format!("the modifier .{other} of {}", self.name))),
+        }
+    }
+}

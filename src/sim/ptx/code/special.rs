@@ -1,0 +1,114 @@
+//! Registers that the machine sets.
+
+use super::super::types::Class;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) enum Special {
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    Laneid,
+    Warpid,
+    Nwarpid,
+    Smid,
+    Nsmid,
+    Gridid,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    Envreg(u8),
+    DynamicShared,
+    TotalShared,
+    Zero,
+    One,
+}
+
+impl Special {
+    /// Whether it differs from block to block, and is no coordinate.
+    pub(super) fn is_of_place(self) -> bool {
+        self == Special::Smid
+    }
+
+    pub(super) fn class(self) -> Class {
+        if self == Special::Gridid { Class::B64 } else { Class::B32 }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Special> {
+        let name = name.strip_prefix('%')?;
+        let (base, axis) = name.split_once('.').unwrap_or((name, "x"));
+        let axis = match axis {
+            "x" => 0,
+            "y" => 1,
+            "z" => 2,
+            _ => return None,
+        };
+        if let Some(number) = base.strip_prefix("envreg").and_then(|number| number.parse().ok()) {
+            return Some(Special::Envreg(number)).filter(|_| number < 32);
+        }
+        Some(match base {
+            "tid" => Special::Tid(axis),
+            "ntid" => Special::Ntid(axis),
+            "ctaid" | "clusterid" => Special::Ctaid(axis),
+            "nctaid" | "nclusterid" => Special::Nctaid(axis),
+            "laneid" => Special::Laneid,
+            "warpid" => Special::Warpid,
+            "nwarpid" => Special::Nwarpid,
+            "smid" => Special::Smid,
+            "nsmid" => Special::Nsmid,
+            "gridid" => Special::Gridid,
+            "lanemask_eq" => Special::LanemaskEq,
+            "lanemask_le" => Special::LanemaskLe,
+            "lanemask_lt" => Special::LanemaskLt,
+            "lanemask_ge" => Special::LanemaskGe,
+            "lanemask_gt" => Special::LanemaskGt,
+            "dynamic_smem_size" => Special::DynamicShared,
+            "total_smem_size" | "aggr_smem_size" => Special::TotalShared,
+            "cluster_ctaid" | "cluster_ctarank" | "reserved_smem_offset_begin" => Special::Zero,
+            "cluster_nctaid" | "cluster_nctarank" => Special::One,
+            _ => return None,
+        })
+    }
+}
+
+/// Registers that change while a kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    Low,
+    High,
+    All,
+    Nanoseconds,
+    NanosecondsLow,
+    NanosecondsHigh,
+}
+
+impl Clock {
+    pub(super) fn named(name: &str) -> Option<Clock> {
+        Some(match name {
+            "%clock" => Clock::Low,
+            "%clock_hi" => Clock::High,
+            "%clock64" => Clock::All,
+            "%globaltimer" => Clock::Nanoseconds,
+            "%globaltimer_lo" => Clock::NanosecondsLow,
+            "%globaltimer_hi" => Clock::NanosecondsHigh,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn class(self) -> Class {
+        if matches!(self, Clock::All | Clock::Nanoseconds) { Class::B64 } else { Class::B32 }
+    }
+
+    /// The value at this moment, of a clock that ticks once in a nanosecond.
+    pub(super) fn now(self) -> u64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = since.map_or(0, |since| since.as_nanos() as u64);
+        match self {
+            Clock::Low | Clock::NanosecondsLow => now & 0xffff_ffff,
+            Clock::High | Clock::NanosecondsHigh => now >> 32,
+            Clock::All | Clock::Nanoseconds => now,
+        }
+    }
+}

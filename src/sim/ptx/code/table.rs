@@ -1,0 +1,67 @@
+//! The table of opcodes.
+
+use super::super::inst::Kind;
+use super::super::{Refusal, unknown, wrong};
+use super::opcode::Opcode;
+use super::operands::Operands;
+use super::{Builder, Names};
+
+/// Opcodes of PTX that are not modelled; any other is misspelt.
+const OTHERS: &[&str] = &[
+    "applypriority", "barrier", "bmsk", "clusterlaunchcontrol", "cp", "createpolicy", "discard", "fence", "fns",
+    "getctarank", "griddepcontrol", "isspacep", "istypep", "ldmatrix", "mapa", "mbarrier", "mma", "movmatrix",
+    "multimem", "pmevent", "prefetch", "prefetchu", "red", "setmaxnreg", "shfl", "st", "stackrestore", "stacksave",
+    "stmatrix", "suld", "suq", "sured", "sust", "szext", "tcgen05", "tensormap", "tex", "tld4", "txq", "vabsdiff",
+    "vabsdiff2", "vabsdiff4", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax", "vmax2", "vmax4", "vmin",
+    "vmin2", "vmin4", "vote", "vset", "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4", "wgmma", "wmma",
+    "alloca", "copysign", "elect", "redux", "match",
+];
+
+/// One line for each: how its instructions are made.
+macro_rules! opcodes {
+    ($($($name:literal)|+ => $method:ident),* $(,)?) => {
+        impl Builder<'_> {
+            /// Makes an instruction.
+            pub(super) fn fill(
+                &mut self,
+                names: &Names<'_, '_>,
+                op: &mut Opcode<'_>,
+                operands: Operands<'_, '_>,
+                local: usize,
+            ) -> Result<Kind, Refusal> {
+                let kind = match op.name {
+                    $($($name)|+ => self.$method(names, op, operands)?,)*
+                    "call" => self.call(names, op, operands, local)?,
+                    other if OTHERS.contains(&other) => return Err(unknown("this instruction")),
+                    other => return Err(wrong(format!("{other} is not an instruction"))),
+                };
+                op.is_all()?;
+                Ok(kind)
+            }
+        }
+
+        /// The opcodes that are modelled.
+        pub(in super::super) const OPCODES: &[&str] = &["call", $($($name),+),*];
+    };
+}
+
+opcodes! {
+    "mov" => mov, "cvta" => cvta, "selp" => selp, "slct" => slct, "isspacep" => isspacep,
+    "ld" | "ldu" => load, "st" => store, "prefetch" | "prefetchu" | "applypriority" | "discard" => hint,
+    "createpolicy" => policy, "fence" | "membar" => fence, "cp" => copy_asynchronously,
+    "atom" | "red" => atomic,
+    "add" => add, "sub" => sub, "mul" => mul, "mad" => mad, "fma" => fma, "div" => div, "rem" => rem,
+    "addc" => addc, "subc" => subc, "madc" => madc, "mul24" => mul24, "mad24" => mad24, "sad" => sad,
+    "abs" => abs, "neg" => neg, "min" | "max" => extreme, "rcp" => rcp, "sqrt" => sqrt, "rsqrt" => rsqrt,
+    "ex2" | "lg2" | "sin" | "cos" | "tanh" => approximate, "copysign" => copysign, "testp" => testp,
+    "and" | "or" | "xor" => logic, "not" => not, "cnot" => cnot, "lop3" => lop3, "shl" | "shr" => shift,
+    "shf" => funnel, "popc" | "clz" => count_bits, "brev" => brev, "bfind" => bfind, "fns" => fns, "bfe" => bfe,
+    "bfi" => bfi, "prmt" => prmt, "bmsk" => bmsk, "szext" => szext, "dp4a" => dp4a, "dp2a" => dp2a,
+    "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vset" => video, "vmad" => vmad,
+    "vadd2" | "vsub2" | "vabsdiff2" | "vmin2" | "vmax2" | "vavrg2" | "vset2" => video_lanes,
+    "vadd4" | "vsub4" | "vabsdiff4" | "vmin4" | "vmax4" | "vavrg4" | "vset4" => video_lanes,
+    "setp" => setp, "set" => set, "cvt" => cvt,
+    "bra" => bra, "brx" => brx, "ret" => ret, "exit" => exit, "trap" => trap, "brkpt" => brkpt, "pmevent" => hint,
+    "bar" | "barrier" => barrier, "nanosleep" => nanosleep, "activemask" => activemask, "shfl" => shfl, "vote" => vote,
+    "match" => match_lanes, "redux" => redux, "elect" => elect,
+}

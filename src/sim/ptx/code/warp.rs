@@ -1,0 +1,225 @@
+//! Barriers, and instructions by which lanes of a warp work together.
+
+use super::super::inst::{Barrier, How, Kind, Reduce};
+use super::super::run::{Lane, Lanes, Reg, WARP, lanes_of};
+use super::super::tokens::Token;
+use super::super::types::{Class, Type};
+use super::super::{Refusal, unknown, wrong};
+use super::compare::results;
+use super::lanes::uniform;
+use super::opcode::Opcode;
+use super::operands::{Operands, exactly};
+use super::{Builder, Names};
+use std::array::from_fn;
+
+impl Builder<'_> {
+    pub(super) fn barrier(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        if op.has("warp") {
+            if !op.has("sync") {
+                return Err(unknown("this barrier of a warp"));
+            }
+            let [members] = exactly(operands)?;
+            return Ok(Kind::Converge(self.source(names, members, Type::U(4))?));
+        }
+        op.has("cta");
+        op.has("aligned");
+        let what = op.one_of(&[("sync", 0), ("arrive", 1), ("red", 2)]).ok_or_else(|| unknown("this barrier"))?;
+        let mut operands = operands.to_vec();
+        let mut reduce = None;
+        if what == 2 {
+            let how = op.one_of(&[("popc", How::Count), ("and", How::All), ("or", How::Any)]);
+            let (how, ty) = (how.ok_or_else(|| unknown("this barrier"))?, op.ty()?);
+            if operands.len() < 3 {
+                return Err(wrong("it takes three operands or four"));
+            }
+            let (to, of) = (operands.remove(0), operands.pop().unwrap_or_default());
+            let (of, is_negated) = match of {
+                [Token::Sign('!'), rest @ ..] => (rest, true),
+                other => (other, false),
+            };
+            let (to, of) = (self.to(names, to, ty)?, self.source(names, of, Type::Pred)?);
+            reduce = Some(Reduce { of, is_negated, to, how });
+        }
+        let number = match operands.first() {
+            Some([Token::Int(number)]) if !(0..16).contains(number) => {
+                return Err(wrong(format!("there is no barrier {number}")));
+            }
+            Some(tokens) => self.source(names, tokens, Type::U(4))?,
+            None => self.bits(Class::B32, 0),
+        };
+        let count = operands.get(1).map(|tokens| self.source(names, tokens, Type::U(4))).transpose()?;
+        if operands.len() > 2 || what == 1 && count.is_none() {
+            return Err(wrong(format!("{} operands", operands.len())));
+        }
+        Ok(Kind::Barrier(Barrier { number, count, waits: what != 1, reduce }))
+    }
+
+    pub(super) fn activemask(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let ty = op.ty()?;
+        let [to] = exactly(operands)?;
+        let to = self.to(names, to, ty)?;
+        Ok(uniform(to, |lanes| lanes.mask.into()))
+    }
+
+    pub(super) fn shfl(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        if !op.has("sync") {
+            return Err(wrong("a device of this generation has it with .sync only"));
+        }
+        let modes = [("up", Mode::Up), ("down", Mode::Down), ("bfly", Mode::Butterfly), ("idx", Mode::Index)];
+        let mode = op.one_of(&modes).ok_or_else(|| unknown("it without a mode"))?;
+        let ty = op.ty()?;
+        let [to, from, by, clamp, members] = exactly(operands)?;
+        let (to, second) = results(to);
+        let (to, second) = (self.to(names, to, ty)?, self.second_predicate(names, second)?);
+        let from = self.source(names, from, ty)?;
+        let [by, clamp, members] = [self.source(names, by, Type::U(4))?, self.source(names, clamp, Type::U(4))?, self.source(names, members, Type::U(4))?];
+        Ok(Kind::Joint(
+            members,
+            Box::new(move |lanes: &mut Lanes<'_>| {
+                let (values, by, clamp) = (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
+                let sources: [(usize, bool); WARP] = from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
+                lanes.set::<u32>(to, &sources.map(|(source, _)| values[source]));
+                if let Some(second) = second {
+                    lanes.set::<bool>(second, &sources.map(|(_, is_inside)| is_inside));
+                }
+            }),
+        ))
+    }
+
+    pub(super) fn vote(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        if !op.has("sync") {
+            return Err(wrong("a device of this generation has it with .sync only"));
+        }
+        let how = op.one_of(&[("all", 0), ("any", 1), ("uni", 2), ("ballot", 3)]);
+        let (how, ty) = (how.ok_or_else(|| unknown("it without a mode"))?, op.ty()?);
+        let [to, of, members] = exactly(operands)?;
+        let to = self.to(names, to, ty)?;
+        let (of, members) = (self.source(names, of, Type::Pred)?, self.source(names, members, Type::U(4))?);
+        if (how == 3) != (to.class == Class::B32) {
+            return Err(wrong(format!("a result of type {ty}")));
+        }
+        Ok(Kind::Joint(
+            members,
+            Box::new(move |lanes: &mut Lanes<'_>| {
+                let (set, mask) = (lanes.registers.predicate(of.at) & lanes.mask, lanes.mask);
+                let all = |holds: bool| if holds { u32::MAX } else { 0 };
+                match how {
+                    0 => lanes.registers.set_predicate(to.at, all(set == mask), mask),
+                    1 => lanes.registers.set_predicate(to.at, all(set != 0), mask),
+                    2 => lanes.registers.set_predicate(to.at, all(set == mask || set == 0), mask),
+                    _ => lanes.set::<u32>(to, &[set; WARP]),
+                }
+            }),
+        ))
+    }
+
+    pub(super) fn match_lanes(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        let all = op.one_of(&[("all", true), ("any", false)]).ok_or_else(|| unknown("it without a mode"))?;
+        if !op.has("sync") {
+            return Err(wrong("it is with .sync only"));
+        }
+        let ty = op.ty()?;
+        let [to, from, members] = exactly(operands)?;
+        let (to, second) = results(to);
+        let (to, second) = (self.to(names, to, Type::U(4))?, self.second_predicate(names, second)?);
+        let (from, members) = (self.source(names, from, ty)?, self.source(names, members, Type::U(4))?);
+        Ok(Kind::Joint(
+            members,
+            Box::new(move |lanes: &mut Lanes<'_>| {
+                let (values, mask) = (lanes.registers.bits(from), lanes.mask);
+                let same = |lane: usize| {
+                    lanes_of(mask).filter(|other| values[*other] == values[lane]).fold(0u32, |found, it| found | 1 << it)
+                };
+                let found: [u32; WARP] = from_fn(|lane| if mask >> lane & 1 != 0 { same(lane) } else { 0 });
+                if all {
+                    let agree = lanes_of(mask).all(|lane| found[lane] == mask);
+                    lanes.set::<u32>(to, &[if agree { mask } else { 0 }; WARP]);
+                    if let Some(second) = second {
+                        lanes.set::<bool>(second, &[agree; WARP]);
+                    }
+                } else {
+                    lanes.set::<u32>(to, &found);
+                }
+            }),
+        ))
+    }
+
+    pub(super) fn redux(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        if !op.has("sync") {
+            return Err(wrong("it is with .sync only"));
+        }
+        let how = op.one_of(&[("add", 0), ("min", 1), ("max", 2), ("and", 3), ("or", 4), ("xor", 5)]);
+        let (how, ty) = (how.ok_or_else(|| unknown("this operation"))?, op.ty()?);
+        let [to, from, members] = exactly(operands)?;
+        let (to, from) = (self.to(names, to, ty)?, self.source(names, from, ty)?);
+        let members = self.source(names, members, Type::U(4))?;
+        if ty.is_float() || ty.size() != 4 {
+            return Err(unknown(format!("it of type {ty}")));
+        }
+        let signed = ty.is_signed();
+        let with = move |a: u32, b: u32| match (how, signed) {
+            (0, _) => a.wrapping_add(b),
+            (1, true) => (a as i32).min(b as i32) as u32,
+            (1, false) => a.min(b),
+            (2, true) => (a as i32).max(b as i32) as u32,
+            (2, false) => a.max(b),
+            (3, _) => a & b,
+            (4, _) => a | b,
+            _ => a ^ b,
+        };
+        Ok(Kind::Joint(members, joined::<u32>(to, from, with)))
+    }
+
+    /// One of the lanes that are there: the first one.
+    pub(super) fn elect(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+        if !op.has("sync") {
+            return Err(wrong("it is with .sync only"));
+        }
+        let [to, members] = exactly(operands)?;
+        let (to, second) = results(to);
+        let second = self.second_predicate(names, second)?.ok_or_else(|| wrong("it gives a predicate"))?;
+        let (to, members) = (self.to(names, to, Type::U(4))?, self.source(names, members, Type::U(4))?);
+        Ok(Kind::Joint(
+            members,
+            Box::new(move |lanes: &mut Lanes<'_>| {
+                let first = lanes.mask.trailing_zeros();
+                lanes.set::<u32>(to, &[first; WARP]);
+                lanes.registers.set_predicate(second.at, 1u32.checked_shl(first).unwrap_or(0), lanes.mask);
+            }),
+        ))
+    }
+}
+
+fn joined<T: Lane>(to: Reg, from: Reg, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Box<dyn Fn(&mut Lanes<'_>) + Send + Sync> {
+    Box::new(move |lanes| {
+        let values = lanes.get::<T>(from);
+        let all = lanes_of(lanes.mask).map(|lane| values[lane]).reduce(&f);
+        lanes.set(to, &[all.unwrap_or_default(); WARP]);
+    })
+}
+
+/// Which lane's value a lane gets.
+#[derive(Clone, Copy)]
+enum Mode {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+impl Mode {
+    /// The lane, and whether it is inside of the segment; from outside a lane gets its own.
+    fn source(self, lane: i32, by: u32, clamp: u32) -> (usize, bool) {
+        let (by, bound, segment) = ((by & 31) as i32, (clamp & 31) as i32, (clamp >> 8 & 31) as i32);
+        let last = lane & segment | bound & !segment;
+        let first = lane & segment;
+        let source = match self {
+            Mode::Up => lane - by,
+            Mode::Down => lane + by,
+            Mode::Butterfly => lane ^ by,
+            Mode::Index => first | by & !segment,
+        };
+        let is_inside = if matches!(self, Mode::Up) { source >= last } else { source <= last };
+        (if is_inside { source as usize & 31 } else { lane as usize }, is_inside)
+    }
+}

@@ -1,0 +1,155 @@
+//! Barriers of a block: a warp has arrived when all its threads that have not ended have.
+
+use super::super::inst::{Barrier, How};
+use super::block::Floor;
+use super::fault::{Fault, LAUNCH_FAILED};
+use super::lanes::lanes_of;
+use super::registers::WARP;
+use super::split::State;
+use super::warp::Warp;
+
+const BARRIERS: usize = 16;
+
+/// One barrier of a block.
+#[derive(Clone, Default)]
+struct Gate {
+    /// The lanes of each warp that have arrived.
+    arrived: Vec<u32>,
+    /// For how many threads it is; all of the block if that is not said.
+    count: Option<u32>,
+    is_used: bool,
+    /// Of the predicates so far: in how many threads they were true, and whether in all.
+    trues: u32,
+    all: bool,
+}
+
+/// The barriers of a block.
+#[derive(Default)]
+pub(super) struct Barriers {
+    gates: Vec<Gate>,
+    /// The lanes of each warp whose threads have not ended.
+    live: Vec<u32>,
+    /// What the last round of each has found, for the threads that are let go.
+    found: Vec<(u32, bool)>,
+    /// Those that may be complete.
+    changed: u32,
+}
+
+impl Barriers {
+    pub(super) fn begin(&mut self, live: impl Iterator<Item = u32>) {
+        self.live.clear();
+        self.live.extend(live);
+        self.changed = 0;
+        self.gates.iter_mut().for_each(|gate| gate.is_used = false);
+    }
+
+    pub(super) fn ended(&mut self, warp: u32, live: u32) {
+        if let Some(known) = self.live.get_mut(warp as usize) {
+            *known = live;
+        }
+        self.changed = u32::MAX;
+    }
+
+    fn gate(&mut self, number: usize) -> &mut Gate {
+        if self.gates.is_empty() {
+            self.gates = vec![Gate::default(); BARRIERS];
+            self.found = vec![(0, false); BARRIERS];
+        }
+        let warps = self.live.len();
+        let gate = &mut self.gates[number % BARRIERS];
+        if !gate.is_used {
+            gate.arrived.clear();
+            gate.arrived.resize(warps, 0);
+            *gate = Gate { arrived: std::mem::take(&mut gate.arrived), is_used: true, all: true, ..Gate::default() };
+        }
+        gate
+    }
+
+    /// The barriers that all have reached, which are as new.
+    pub(super) fn complete(&mut self) -> u32 {
+        let mut complete = 0;
+        let changed = std::mem::take(&mut self.changed);
+        for (number, gate) in self.gates.iter_mut().enumerate() {
+            if changed >> number & 1 == 0 || !gate.is_used {
+                continue;
+            }
+            let is_there = |(arrived, live): (&u32, &u32)| *arrived != 0 && live & !arrived == 0;
+            let there = gate.arrived.iter().zip(&self.live).filter(|it| is_there(*it)).count();
+            let done = match gate.count {
+                Some(count) => (there * WARP) as u32 >= count,
+                None => gate.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0),
+            };
+            if done {
+                complete |= 1 << number;
+                self.found[number] = (gate.trues, gate.all);
+                gate.is_used = false;
+            }
+        }
+        complete
+    }
+}
+
+impl Warp {
+    pub(super) fn barrier(
+        &mut self,
+        which: usize,
+        active: u32,
+        barrier: &Barrier,
+        floor: &mut Floor,
+    ) -> Result<(), Fault> {
+        let which = self.only(which, active);
+        let lane = active.trailing_zeros() as usize;
+        let number = self.registers.get::<u32>(barrier.number)[lane] as usize;
+        if number >= BARRIERS {
+            return Err(Fault::new(LAUNCH_FAILED, format!("there is no barrier {number}")));
+        }
+        let count = barrier.count.map(|count| self.registers.get::<u32>(count)[lane]);
+        if let Some(wrong) = count.filter(|count| *count == 0 || count % WARP as u32 != 0) {
+            return Err(Fault::new(LAUNCH_FAILED, format!("a barrier for {wrong} threads, which are no whole warps")));
+        }
+        let gate = floor.barriers.gate(number);
+        gate.count = count.or(gate.count);
+        if let Some(arrived) = gate.arrived.get_mut(self.number as usize) {
+            *arrived |= active;
+        }
+        if let Some(reduce) = &barrier.reduce {
+            let set = self.registers.predicate(reduce.of.at) ^ if reduce.is_negated { u32::MAX } else { 0 };
+            gate.trues += (set & active).count_ones();
+            gate.all &= set & active == active;
+        }
+        floor.barriers.changed |= 1 << number;
+        if barrier.waits {
+            self.splits[which].state = State::Waits(number as u8);
+        } else {
+            self.splits[which].at += 1;
+        }
+        Ok(())
+    }
+
+    /// Lets the threads go on that wait at these barriers.
+    pub(super) fn release(&mut self, complete: u32, code: &[super::super::inst::Inst], barriers: &Barriers) {
+        for which in 0..self.splits.len() {
+            let State::Waits(number) = self.splits[which].state else { continue };
+            if complete >> number & 1 == 0 {
+                continue;
+            }
+            let (at, mask) = (self.splits[which].at, self.splits[which].mask);
+            self.splits[which].state = State::Ready;
+            self.splits[which].at += 1;
+            let Some(inst) = code.get(at as usize) else { continue };
+            let super::super::inst::Kind::Barrier(Barrier { reduce: Some(reduce), .. }) = &inst.kind else { continue };
+            let (trues, all) = barriers.found[number as usize];
+            match reduce.how {
+                How::Count => self.registers.set(reduce.to, &[trues; WARP], mask),
+                How::All => self.registers.set(reduce.to, &[all; WARP], mask),
+                How::Any => self.registers.set(reduce.to, &[trues > 0; WARP], mask),
+            }
+        }
+    }
+
+    /// The barrier at which a lane waits.
+    pub(super) fn waits_at(&self, lane: usize) -> Option<(u32, State)> {
+        let split = self.splits.iter().find(|split| lanes_of(split.mask).any(|it| it == lane))?;
+        Some((split.at, split.state))
+    }
+}

@@ -1,0 +1,149 @@
+//! Calls of functions.
+
+use super::super::code::{Body, Function};
+use super::super::inst::{Call, Target};
+use super::block::{Env, Floor};
+use super::builtin;
+use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
+use super::lanes::lanes_of;
+use super::registers::{Range, Saved};
+use super::warp::Warp;
+use super::{FUNCTION_STEP, FUNCTIONS};
+use std::sync::Arc;
+
+/// The local memory of a thread has at most so many bytes, as on the device.
+const MOST_LOCAL: usize = 512 << 10;
+/// So many calls may be in each other.
+const MOST_CALLS: usize = 1 << 14;
+
+/// A call that has not returned.
+#[derive(Clone)]
+pub(super) struct Frame {
+    /// The instruction after the call.
+    back: u32,
+    /// Where the caller's part of local memory begins.
+    below: usize,
+    /// Where the callee leaves what it returns, where the caller has it, and how many bytes it is.
+    returned: Arc<[(usize, usize, usize)]>,
+    /// What the callee's registers held before, if another call of it may be going on.
+    saved: Option<Arc<Saved>>,
+    /// The function's registers.
+    range: Range,
+}
+
+impl Frame {
+    pub(super) fn place(&self) -> (u32, usize) {
+        (self.back, self.below)
+    }
+
+    /// Takes over what was saved of these lanes.
+    pub(super) fn join(&mut self, other: &Frame, mask: u32) {
+        if let (Some(own), Some(its)) = (&mut self.saved, &other.saved) {
+            if !Arc::ptr_eq(own, its) {
+                Arc::make_mut(own).join(its, mask);
+            }
+        }
+    }
+}
+
+impl Warp {
+    pub(super) fn call(
+        &mut self,
+        which: usize,
+        active: u32,
+        call: &Call,
+        env: &Env<'_>,
+        floor: &mut Floor,
+    ) -> Result<(), Fault> {
+        let which = self.only(which, active);
+        match &call.target {
+            Target::Builtin(which_one) => {
+                let frame = self.splits[which].frame;
+                let places = builtin::Places { passed: &call.passed, returned: &call.returned };
+                let lanes = &mut self.lanes(frame, env, floor);
+                lanes.mask = active;
+                builtin::call(*which_one, &places, lanes, env)?;
+                self.splits[which].at += 1;
+                Ok(())
+            }
+            Target::Function(number) => self.enter(which, *number, call, env.body),
+            Target::Pointer(register) => {
+                let addresses = self.registers.get::<u64>(*register);
+                let mut left = active;
+                while left != 0 {
+                    let address = addresses[left.trailing_zeros() as usize];
+                    let same = lanes_of(left).filter(|lane| addresses[*lane] == address);
+                    let same = same.fold(0, |all, lane| all | 1 << lane);
+                    left &= !same;
+                    let number = function_at(address, env.body).ok_or_else(|| {
+                        Fault::new(INVALID_PROGRAM_COUNTER, format!("{address:#x} is not a function's address"))
+                    })?;
+                    if left == 0 {
+                        self.enter(which, number, call, env.body)?;
+                    } else {
+                        let at = self.splits[which].at;
+                        let parted = self.splits[which].part(same, at);
+                        self.splits.push(parted);
+                        self.enter(self.splits.len() - 1, number, call, env.body)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn enter(&mut self, which: usize, number: u32, call: &Call, body: &Body) -> Result<(), Fault> {
+        let Some(function) = body.functions.get(number as usize) else { return Ok(()) };
+        let Function { at, local, range, is_recursive, .. } = function;
+        let at = match at {
+            Ok(at) => *at,
+            Err(why) => return Err(Fault::new(LAUNCH_FAILED, why.clone())),
+        };
+        let split = &mut self.splits[which];
+        let (below, frame) = (split.frame, split.frame + call.frame);
+        if frame + local > MOST_LOCAL || split.frames.len() == MOST_CALLS {
+            let why = format!("{} calls are in each other, which is too many for the stack", split.frames.len());
+            return Err(Fault::new(LAUNCH_FAILED, why));
+        }
+        self.local.grow(frame + local);
+        for (from, to, size) in &call.passed {
+            self.local.copy(below + from, frame + to, *size, split.mask);
+        }
+        let saved = is_recursive.then(|| Arc::new(self.registers.save(range)));
+        split.frames.push(Frame {
+            back: split.at + 1,
+            below,
+            returned: call.returned.iter().copied().collect(),
+            saved,
+            range: *range,
+        });
+        split.frame = frame;
+        split.at = at;
+        Ok(())
+    }
+
+    /// Returns from a function, or ends the threads if it is the kernel.
+    pub(super) fn return_from(&mut self, which: usize, active: u32, floor: &mut Floor) {
+        if self.splits[which].frames.is_empty() {
+            return self.exit(which, active, floor);
+        }
+        let which = self.only(which, active);
+        let split = &mut self.splits[which];
+        let Some(frame) = split.frames.pop() else { return };
+        for (to, from, size) in frame.returned.iter() {
+            self.local.copy(split.frame + from, frame.below + to, *size, active);
+        }
+        if let Some(saved) = &frame.saved {
+            self.registers.restore(&frame.range, saved, active);
+        }
+        split.at = frame.back;
+        split.frame = frame.below;
+    }
+}
+
+/// The number of the function that has this address.
+fn function_at(address: u64, body: &Body) -> Option<u32> {
+    let offset = address.checked_sub(FUNCTIONS).filter(|offset| offset % FUNCTION_STEP == 0)?;
+    let number = offset / FUNCTION_STEP;
+    body.functions.iter().position(|function| function.number == number).map(|at| at as u32)
+}

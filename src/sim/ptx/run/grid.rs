@@ -1,0 +1,238 @@
+//! A launch: its blocks, on as many of the host's cores as there are.
+
+use super::super::code::{Body, Fixed, Special};
+use super::super::{Entry, Program};
+use super::block::{Block, Env, Progress};
+use super::fault::{Fault, LAUNCH_TIMEOUT};
+use super::heap;
+use super::registers::WARP;
+use super::{FUNCTION_STEP, FUNCTIONS, count, unfold};
+use crate::sim::device::SM_COUNT;
+use crate::sim::machine::Handle;
+use crate::sim::memory::{self, Kind};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{Scope, available_parallelism, scope};
+use std::time::{Duration, Instant};
+
+/// A kernel that executes so many instructions is assumed not to end, unless the program says otherwise.
+const MOST_STEPS: u64 = 1 << 33;
+static LIMIT: AtomicU64 = AtomicU64::new(MOST_STEPS);
+
+/// Sets how many instructions of a warp a kernel may execute, and returns how many it was.
+pub(in crate::sim) fn limit_steps(most: u64) -> u64 {
+    LIMIT.swap(most, Ordering::Relaxed)
+}
+
+/// A block executes so many instructions before the worker looks whether the kernel is to end.
+const TURN: u64 = 1 << 20;
+/// Other cores help with a kernel that takes longer.
+const ALONE: Duration = Duration::from_micros(100);
+/// Blocks that wait for others are in memory together, up to so many bytes.
+const MOST_MEMORY: u64 = 512 << 20;
+/// Threads that a multiprocessor has at once.
+const THREADS: u64 = 2048;
+/// The memory in which blocks of a cooperative launch count who has arrived.
+const WORKSPACE: usize = 4096;
+
+/// A kernel with the parameters of a launch.
+pub(in crate::sim) struct Launch {
+    pub(in crate::sim) context: Handle,
+    pub(in crate::sim) program: Arc<Program>,
+    pub(in crate::sim) entry: usize,
+    /// The addresses of the module's variables.
+    pub(in crate::sim) variables: Arc<Vec<u64>>,
+    pub(in crate::sim) grid: [u32; 3],
+    pub(in crate::sim) block: [u32; 3],
+    pub(in crate::sim) dynamic_shared: usize,
+    pub(in crate::sim) parameters: Vec<u8>,
+}
+
+impl Launch {
+    fn entry(&self) -> &Entry {
+        &self.program.entries[self.entry]
+    }
+
+    pub(in crate::sim) fn run(&self) -> Result<(), Fault> {
+        let Entry { body, name, .. } = self.entry();
+        if body.has_heap {
+            heap::prepare(self.context);
+        }
+        let workspace = if body.has_workspace { self.workspace() } else { 0 };
+        let running = Running {
+            launch: self,
+            body,
+            workspace,
+            blocks: count(self.grid),
+            next: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
+            limit: LIMIT.load(Ordering::Relaxed),
+            is_over: AtomicBool::new(false),
+            fault: Mutex::new(None),
+        };
+        scope(|scope| running.work(Some(scope)));
+        if workspace != 0 {
+            memory::lock().free(workspace);
+        }
+        let fault = running.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+        fault.map_or(Ok(()), |fault| Err(fault.within(format_args!("kernel {name}, "))))
+    }
+
+    fn workspace(&self) -> u64 {
+        memory::lock().allocate(Kind::Variable, self.context, WORKSPACE).unwrap_or(0)
+    }
+}
+
+/// A launch while it is executed.
+pub(super) struct Running<'a> {
+    pub(super) launch: &'a Launch,
+    body: &'a Body,
+    workspace: u64,
+    blocks: u64,
+    /// The first block that nobody has begun.
+    next: AtomicU64,
+    steps: AtomicU64,
+    limit: u64,
+    is_over: AtomicBool,
+    fault: Mutex<Option<Fault>>,
+}
+
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from).min(64))
+}
+
+impl Running<'_> {
+    /// Executes blocks until none is left. The first worker starts the others, in the scope.
+    fn work<'s>(&'s self, mut helpers: Option<&'s Scope<'s, '_>>) {
+        let view = memory::view();
+        let env = Env {
+            body: self.body,
+            view: &view,
+            parameters: &self.launch.parameters,
+            block: self.launch.block,
+            running: self,
+        };
+        let begun = Instant::now();
+        let (mut waiting, mut spare) = (VecDeque::new(), Vec::new());
+        let most = self.most_at_once();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let new = if waiting.len() < most { self.begin(&env, &mut spare) } else { None };
+            let Some(mut block) = new.or_else(|| waiting.pop_front()) else { return };
+            match self.go_on(&mut block, &env) {
+                Ok(Progress::Done) => spare.push(block),
+                Ok(Progress::Waits | Progress::Turn) => waiting.push_back(block),
+                Err(fault) => return self.fail(fault),
+            }
+            if helpers.is_some() && begun.elapsed() > ALONE {
+                self.call(helpers.take());
+            }
+        }
+    }
+
+    /// Has the other cores help, if there is something left for them.
+    fn call<'s>(&'s self, scope: Option<&'s Scope<'s, '_>>) {
+        let left = self.blocks.saturating_sub(self.next.load(Ordering::Relaxed));
+        let wanted = (cores() - 1).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(scope) = scope else { return };
+        for _ in 0..wanted {
+            let named = std::thread::Builder::new().name("simulated processor".to_owned());
+            if named.spawn_scoped(scope, || self.work(None)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// How many blocks one worker may have begun: those of a device that are there at once, as far as memory allows.
+    fn most_at_once(&self) -> usize {
+        let threads = count(self.launch.block).max(1);
+        let resident = (THREADS / threads).clamp(1, 32) * SM_COUNT as u64;
+        let warps = threads.div_ceil(WARP as u64);
+        let each = warps * self.body.bytes_of_warp() + self.shared() as u64;
+        resident.min(MOST_MEMORY / each.max(1)).max(1) as usize
+    }
+
+    fn shared(&self) -> usize {
+        self.body.shared + self.launch.dynamic_shared
+    }
+
+    fn begin(&self, env: &Env<'_>, spare: &mut Vec<Block>) -> Option<Block> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        if index >= self.blocks {
+            self.next.store(self.blocks, Ordering::Relaxed);
+            return None;
+        }
+        let mut block = spare.pop().unwrap_or_else(|| {
+            let mut block = Block::new(self.body, count(self.launch.block) as u32, self.shared());
+            block.prepare(env);
+            block
+        });
+        block.begin(unfold(index, self.launch.grid), env);
+        Some(block)
+    }
+
+    fn go_on(&self, block: &mut Block, env: &Env<'_>) -> Result<Progress, Fault> {
+        loop {
+            let mut left = TURN;
+            let progress = block.run(env, &mut left)?;
+            let steps = TURN - left;
+            if self.steps.fetch_add(steps, Ordering::Relaxed) + steps > self.limit {
+                let why = format!("it does not end after {} instructions", self.limit);
+                return Err(Fault::new(LAUNCH_TIMEOUT, why));
+            }
+            if progress != Progress::Turn || self.is_over.load(Ordering::Relaxed) {
+                return Ok(progress);
+            }
+        }
+    }
+
+    fn fail(&self, fault: Fault) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+    }
+
+    /// The values of a register that no instruction sets, in the lanes of a warp whose first thread has this number.
+    pub(super) fn values(&self, fixed: &Fixed, first: u32, ctaid: [u32; 3]) -> [u128; WARP] {
+        match fixed {
+            Fixed::Bits(bits) => [*bits; WARP],
+            Fixed::Variable(at, offset) => {
+                let address = self.launch.variables.get(*at).copied().unwrap_or(0);
+                [address.wrapping_add_signed(*offset).into(); WARP]
+            }
+            Fixed::Function(number) => [u128::from(FUNCTIONS + FUNCTION_STEP * number); WARP],
+            Fixed::Special(special) => std::array::from_fn(|lane| self.special(*special, first, lane as u32, ctaid)),
+        }
+    }
+
+    fn special(&self, special: Special, first: u32, lane: u32, ctaid: [u32; 3]) -> u128 {
+        let Launch { grid, block, dynamic_shared, .. } = self.launch;
+        let linear = |ctaid: [u32; 3]| {
+            let [x, y, z] = ctaid.map(u64::from);
+            x + u64::from(grid[0]) * (y + u64::from(grid[1]) * z)
+        };
+        match special {
+            Special::Tid(axis) => unfold(u64::from(first + lane), *block)[axis as usize].into(),
+            Special::Ntid(axis) => block[axis as usize].into(),
+            Special::Ctaid(axis) => ctaid[axis as usize].into(),
+            Special::Nctaid(axis) => grid[axis as usize].into(),
+            Special::Laneid => lane.into(),
+            Special::Warpid => (first / WARP as u32).into(),
+            Special::Nwarpid => 64,
+            Special::Smid => (linear(ctaid) % SM_COUNT as u64).into(),
+            Special::Nsmid => (SM_COUNT as u32).into(),
+            Special::Gridid => 1,
+            Special::LanemaskEq => (1u32 << lane).into(),
+            Special::LanemaskLe => (u32::MAX >> (31 - lane)).into(),
+            Special::LanemaskLt => ((1u32 << lane) - 1).into(),
+            Special::LanemaskGe => (u32::MAX << lane).into(),
+            Special::LanemaskGt => (u32::MAX << lane << 1).into(),
+            Special::Envreg(1) => (self.workspace >> 32).into(),
+            Special::Envreg(2) => (self.workspace & 0xffff_ffff).into(),
+            Special::Envreg(_) | Special::Zero => 0,
+            Special::One => 1,
+            Special::DynamicShared => *dynamic_shared as u128,
+            Special::TotalShared => self.shared() as u128,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The heap from which kernels allocate: each context has one, from the first launch on whose kernel uses it.
+
+use crate::sim::machine::Handle;
+use crate::sim::memory::{self, Kind};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a context's heap has unless the program asks for more.
+const SIZE: u64 = 8 << 20;
+const STEP: u64 = 16;
+
+/// The parts of a heap.
+struct Heap {
+    start: u64,
+    /// The sizes of what is allocated, and of what is not, by address.
+    used: BTreeMap<u64, u64>,
+    free: BTreeMap<u64, u64>,
+}
+
+static HEAPS: Mutex<BTreeMap<Handle, Heap>> = Mutex::new(BTreeMap::new());
+
+fn heaps() -> MutexGuard<'static, BTreeMap<Handle, Heap>> {
+    HEAPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes sure that the context has its heap, before a kernel that may use it sees the memory.
+pub(super) fn prepare(context: Handle) {
+    let mut heaps = heaps();
+    let mut memory = memory::lock();
+    if heaps.get(&context).is_some_and(|heap| memory.owner(heap.start, &[Kind::Variable]) == Some(context)) {
+        return;
+    }
+    heaps.remove(&context);
+    if let Some(start) = memory.allocate(Kind::Variable, context, SIZE as usize) {
+        heaps.insert(context, Heap { start, used: BTreeMap::new(), free: BTreeMap::from([(start, SIZE)]) });
+    }
+}
+
+/// So many bytes, or 0 if there are not as many.
+pub(super) fn allocate(context: Handle, size: u64) -> u64 {
+    let mut heaps = heaps();
+    let Some(heap) = heaps.get_mut(&context) else { return 0 };
+    let Some(size) = size.max(1).checked_next_multiple_of(STEP) else { return 0 };
+    let Some((at, length)) = heap.free.iter().find(|(_, length)| **length >= size).map(|(at, length)| (*at, *length)) else {
+        return 0;
+    };
+    heap.free.remove(&at);
+    if length > size {
+        heap.free.insert(at + size, length - size);
+    }
+    heap.used.insert(at, size);
+    at
+}
+
+/// Frees what was allocated; nothing for 0, and for what was not allocated.
+pub(super) fn free(context: Handle, at: u64) {
+    let mut heaps = heaps();
+    let Some(heap) = heaps.get_mut(&context) else { return };
+    let Some(size) = heap.used.remove(&at) else { return };
+    let (mut begin, mut end) = (at, at + size);
+    if let Some(length) = heap.free.remove(&end) {
+        end += length;
+    }
+    let before = heap.free.range(..begin).next_back().map(|(start, length)| (*start, start + length));
+    if let Some((start, _)) = before.filter(|(_, stop)| *stop == begin) {
+        begin = start;
+    }
+    heap.free.insert(begin, end - begin);
+}

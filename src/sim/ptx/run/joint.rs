@@ -1,0 +1,114 @@
+//! Instructions for which lanes of a warp wait for each other.
+
+use super::super::inst::Kind;
+use super::block::{Env, Floor};
+use super::fault::Fault;
+use super::lanes::lanes_of;
+use super::split::State;
+use super::warp::Warp;
+
+impl Warp {
+    /// Executes the instruction in the lanes that name only such as are here; the others wait here.
+    pub(super) fn joint(
+        &mut self,
+        which: usize,
+        active: u32,
+        env: &Env<'_>,
+        floor: &mut Floor,
+    ) -> Result<(), Fault> {
+        let which = self.only_with_waiting(which, active);
+        let Some(inst) = env.body.code.get(self.splits[which].at as usize) else { return Ok(()) };
+        let (Kind::Joint(members, _) | Kind::Converge(members)) = &inst.kind else { return Ok(()) };
+        let members = self.registers.get::<u32>(*members);
+        let here = self.splits[which].mask;
+        let (mut left, mut ready) = (here, 0);
+        while left != 0 {
+            let named = members[left.trailing_zeros() as usize];
+            let same = lanes_of(left).filter(|lane| members[*lane] == named).fold(0, |all, lane| all | 1 << lane);
+            left &= !same;
+            if named & self.live & !same != 0 {
+                continue;
+            }
+            ready |= same;
+            if let Kind::Joint(_, compute) = &inst.kind {
+                let mut lanes = self.lanes(self.splits[which].frame, env, floor);
+                lanes.mask = same;
+                compute(&mut lanes);
+            }
+        }
+        let split = &mut self.splits[which];
+        if ready == 0 {
+            split.state = State::Joins;
+        } else if ready == here {
+            split.at += 1;
+        } else {
+            let (at, mut waiting) = (split.at, split.part(here & !ready, split.at));
+            split.at = at + 1;
+            waiting.state = State::Joins;
+            self.splits.push(waiting);
+        }
+        Ok(())
+    }
+
+    /// These lanes, and those that wait at the same instruction, as one split.
+    fn only_with_waiting(&mut self, which: usize, active: u32) -> usize {
+        let mut which = self.only(which, active);
+        let mut other = 0;
+        while other < self.splits.len() {
+            let waits = self.splits[other].state == State::Joins && other != which;
+            if waits && self.splits[other].is_with(&self.splits[which]) {
+                let joined = self.splits.remove(other);
+                which -= usize::from(other < which);
+                self.splits[which].join(&joined);
+            } else {
+                other += 1;
+            }
+        }
+        self.splits[which].state = State::Ready;
+        which
+    }
+
+    /// Lets lanes go on that wait for others, if those have ended or wait as well, at another instruction. False if none
+    /// can.
+    pub(super) fn meets(&mut self, env: &Env<'_>, floor: &mut Floor) -> Result<bool, Fault> {
+        for which in 0..self.splits.len() {
+            if self.splits[which].state != State::Joins {
+                continue;
+            }
+            let (at, before) = (self.splits[which].at, self.splits[which].mask);
+            self.joint(which, before, env, floor).map_err(|fault| env.body.locate(at, fault))?;
+            if self.splits.iter().any(|split| split.state == State::Ready) {
+                return Ok(true);
+            }
+        }
+        Ok(self.converge(env))
+    }
+
+    /// Lanes that wait for each other may do so at several instructions, if these do nothing but wait.
+    fn converge(&mut self, env: &Env<'_>) -> bool {
+        let waits_for = |warp: &Warp, which: usize| {
+            let split = &warp.splits[which];
+            let inst = env.body.code.get(split.at as usize)?;
+            match &inst.kind {
+                Kind::Converge(members) if split.state == State::Joins => {
+                    Some(warp.registers.get::<u32>(*members)[split.mask.trailing_zeros() as usize])
+                }
+                _ => None,
+            }
+        };
+        let waiting: Vec<(usize, u32)> =
+            (0..self.splits.len()).filter_map(|which| Some((which, waits_for(self, which)?))).collect();
+        for (_, named) in &waiting {
+            let same: Vec<usize> = waiting.iter().filter(|it| it.1 == *named).map(|it| it.0).collect();
+            let there = same.iter().fold(0, |all, which| all | self.splits[*which].mask);
+            if named & self.live & !there == 0 {
+                for which in same {
+                    self.splits[which].at += 1;
+                    self.splits[which].state = State::Ready;
+                }
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,313 @@
+//! What an instruction works on: the lanes of a warp that execute it, their registers, and all memory.
+
+use super::super::{Space, types::Class};
+use super::fault::{Access, Fault, Thread};
+use super::local::Local;
+use super::registers::{ALL, Reg, Registers, WARP};
+use super::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW, unfold};
+use crate::sim::memory::{Region, View, Word};
+
+pub(in super::super) struct Lanes<'a> {
+    pub(in super::super) registers: &'a mut Registers,
+    /// The lanes that execute the instruction.
+    pub(in super::super) mask: u32,
+    pub(super) shared: &'a mut [u8],
+    pub(super) local: &'a mut Local,
+    /// Where the present function's part of the local memory begins.
+    pub(in super::super) frame: usize,
+    pub(super) parameters: &'a [u8],
+    pub(super) view: &'a View,
+    /// What an access was last in.
+    pub(super) region: Option<&'a Region>,
+    /// The number of the first lane's thread in the block.
+    pub(super) first: u32,
+    pub(super) block: [u32; 3],
+    pub(super) ctaid: [u32; 3],
+}
+
+/// Values of memory as bytes.
+pub(in super::super) trait Bytes: Word {
+    fn of(bytes: &[u8]) -> Self;
+    fn put(self, into: &mut [u8]);
+}
+
+macro_rules! bytes {
+    ($($ty:ty)*) => {
+        $(impl Bytes for $ty {
+            #[inline]
+            fn of(bytes: &[u8]) -> $ty {
+                bytes.try_into().map_or(0, <$ty>::from_le_bytes)
+            }
+
+            #[inline]
+            fn put(self, into: &mut [u8]) {
+                into.copy_from_slice(&self.to_le_bytes());
+            }
+        })*
+    };
+}
+
+bytes!(u8 u16 u32 u64 u128);
+
+/// The lanes of a mask.
+#[inline]
+pub(in super::super) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros();
+        left &= left.wrapping_sub(1);
+        (lane < 32).then_some(lane as usize)
+    })
+}
+
+/// Addresses of consecutive values of this size.
+#[inline]
+fn are_in_a_row(addresses: &[u64; WARP], size: usize) -> bool {
+    let mut differ = 0;
+    for lane in 0..WARP {
+        differ |= addresses[lane] ^ addresses[0].wrapping_add((lane * size) as u64);
+    }
+    differ == 0
+}
+
+impl<'a> Lanes<'a> {
+    #[inline]
+    pub(in super::super) fn get<V: super::registers::Lane>(&self, from: Reg) -> [V; WARP] {
+        self.registers.get(from)
+    }
+
+    /// Sets the register in the lanes that execute the instruction.
+    #[inline]
+    pub(in super::super) fn set<V: super::registers::Lane>(&mut self, to: Reg, values: &[V; WARP]) {
+        self.registers.set(to, values, self.mask);
+    }
+
+    /// The addresses that a register and an offset are.
+    #[inline]
+    pub(in super::super) fn addresses(&self, base: Reg, offset: i64) -> [u64; WARP] {
+        match base.class {
+            Class::B64 => self.get::<u64>(base).map(|at| at.wrapping_add_signed(offset)),
+            _ => self.get::<u32>(base).map(|at| u64::from(at.wrapping_add(offset as u32))),
+        }
+    }
+
+    #[cold]
+    pub(super) fn thread(&self, lane: usize) -> Thread {
+        Thread { tid: unfold((self.first + lane as u32).into(), self.block), ctaid: self.ctaid }
+    }
+
+    /// Refuses an address that is not a multiple of the size.
+    #[inline]
+    pub(in super::super) fn check_aligned(&self, lane: usize, address: u64, size: usize) -> Result<(), Fault> {
+        if address % size as u64 == 0 { Ok(()) } else { Err(self.thread(lane).misaligned(address, size)) }
+    }
+
+    /// The region of memory that has these bytes.
+    #[inline]
+    fn region(&mut self, lane: usize, address: u64, size: usize, access: Access) -> Result<&'a Region, Fault> {
+        if address % size as u64 != 0 {
+            return Err(self.thread(lane).misaligned(address, size));
+        }
+        if let Some(region) = self.region.filter(|region| region.contains(address, size)) {
+            return Ok(region);
+        }
+        let found = self.view.find(address, size).map_err(|why| self.thread(lane).illegal(access, &why))?;
+        self.region = Some(found);
+        Ok(found)
+    }
+
+    #[inline]
+    pub(in super::super) fn load_global<T: Word>(&mut self, addresses: &[u64; WARP]) -> Result<[T; WARP], Fault> {
+        let (mut values, size) = ([T::default(); WARP], size_of::<T>());
+        if self.mask == ALL && are_in_a_row(addresses, size) {
+            let region = self.region(0, addresses[0], size, Access::Read)?;
+            if region.contains(addresses[0], WARP * size) && region.load_row(addresses[0], &mut values) {
+                return Ok(values);
+            }
+        }
+        for lane in lanes_of(self.mask) {
+            values[lane] =
+                self.region(lane, addresses[lane], size, Access::Read)?.load(addresses[lane]);
+        }
+        Ok(values)
+    }
+
+    #[inline]
+    pub(in super::super) fn store_global<T: Word>(
+        &mut self,
+        addresses: &[u64; WARP],
+        values: &[T; WARP],
+    ) -> Result<(), Fault> {
+        let size = size_of::<T>();
+        if self.mask == ALL && are_in_a_row(addresses, size) {
+            let region = self.region(0, addresses[0], size, Access::Write)?;
+            if region.contains(addresses[0], WARP * size) && region.store_row(addresses[0], values) {
+                return Ok(());
+            }
+        }
+        for lane in lanes_of(self.mask) {
+            self.region(lane, addresses[lane], size, Access::Write)?.store(addresses[lane], values[lane]);
+        }
+        Ok(())
+    }
+
+    /// Replaces a value in global memory by another one, as one step.
+    pub(super) fn update_global<T: Word>(
+        &mut self,
+        lane: usize,
+        address: u64,
+        f: impl FnMut(T) -> T,
+    ) -> Result<T, Fault> {
+        Ok(self.region(lane, address, size_of::<T>(), Access::Write)?.update(address, f))
+    }
+
+    /// The part of shared memory that a lane uses.
+    #[inline]
+    fn in_shared(&mut self, lane: usize, at: u64, size: usize, access: Access) -> Result<&mut [u8], Fault> {
+        let length = self.shared.len();
+        if at % size as u64 != 0 {
+            return Err(self.thread(lane).misaligned(at, size));
+        }
+        if at as usize >= length || length - (at as usize) < size {
+            return Err(self.thread(lane).beyond(access, Space::Shared, at, size, length));
+        }
+        Ok(&mut self.shared[at as usize..at as usize + size])
+    }
+
+    #[inline]
+    pub(in super::super) fn load_shared<T: Bytes>(&mut self, addresses: &[u64; WARP]) -> Result<[T; WARP], Fault> {
+        let mut values = [T::default(); WARP];
+        for lane in lanes_of(self.mask) {
+            values[lane] = T::of(self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Read)?);
+        }
+        Ok(values)
+    }
+
+    #[inline]
+    pub(in super::super) fn store_shared<T: Bytes>(
+        &mut self,
+        addresses: &[u64; WARP],
+        values: &[T; WARP],
+    ) -> Result<(), Fault> {
+        for lane in lanes_of(self.mask) {
+            let into = self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Write)?;
+            values[lane].put(into);
+        }
+        Ok(())
+    }
+
+    /// Which memory an address of this space is in, and where.
+    #[inline]
+    pub(super) fn resolve(space: Space, address: u64) -> (Space, u64) {
+        if space != Space::Generic {
+            return (space, address);
+        }
+        for (window, space) in
+            [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)]
+        {
+            if address.wrapping_sub(window) < WINDOW {
+                return (space, address - window);
+            }
+        }
+        (Space::Global, address)
+    }
+
+    /// Whether all these generic addresses are of global memory.
+    #[inline]
+    pub(in super::super) fn are_global(&self, addresses: &[u64; WARP]) -> bool {
+        let mut within = false;
+        for address in addresses {
+            within |= address.wrapping_sub(SHARED_WINDOW) < 3 * WINDOW;
+        }
+        !within
+    }
+
+    /// Reads what one lane finds at an address of any space.
+    pub(in super::super) fn load_one(
+        &mut self,
+        lane: usize,
+        space: Space,
+        address: u64,
+        size: usize,
+    ) -> Result<u128, Fault> {
+        let (space, at) = Lanes::resolve(space, address);
+        match space {
+            Space::Shared => {
+                let bytes = self.in_shared(lane, at, size, Access::Read)?;
+                Ok(u128::from_le_bytes(std::array::from_fn(|byte| bytes.get(byte).copied().unwrap_or(0))))
+            }
+            Space::Local => {
+                let at = self.in_local(lane, at, size, Access::Read)?;
+                Ok(self.local.load(lane, at, size))
+            }
+            Space::Param => {
+                if at % size as u64 != 0 {
+                    return Err(self.thread(lane).misaligned(at, size));
+                }
+                let found = usize::try_from(at).ok().and_then(|at| self.parameters.get(at..at + size));
+                let Some(bytes) = found else {
+                    let length = self.parameters.len();
+                    return Err(self.thread(lane).beyond(Access::Read, space, at, size, length));
+                };
+                Ok(u128::from_le_bytes(std::array::from_fn(|byte| bytes.get(byte).copied().unwrap_or(0))))
+            }
+            _ => {
+                let region = self.region(lane, at, size, Access::Read)?;
+                Ok(match size {
+                    1 => region.load::<u8>(at).into(),
+                    2 => region.load::<u16>(at).into(),
+                    4 => region.load::<u32>(at).into(),
+                    8 => region.load::<u64>(at).into(),
+                    _ => region.load::<u128>(at),
+                })
+            }
+        }
+    }
+
+    pub(in super::super) fn store_one(
+        &mut self,
+        lane: usize,
+        space: Space,
+        address: u64,
+        size: usize,
+        value: u128,
+    ) -> Result<(), Fault> {
+        let (space, at) = Lanes::resolve(space, address);
+        match space {
+            Space::Shared => {
+                self.in_shared(lane, at, size, Access::Write)?
+                    .copy_from_slice(&value.to_le_bytes()[..size]);
+            }
+            Space::Local => {
+                let at = self.in_local(lane, at, size, Access::Write)?;
+                self.local.store(lane, at, size, value);
+            }
+            Space::Param => {
+                let why = format!("{size} bytes at {at:#x} of its parameters, which are constant");
+                return Err(self.thread(lane).illegal(Access::Write, &why));
+            }
+            _ => {
+                let region = self.region(lane, at, size, Access::Write)?;
+                match size {
+                    1 => region.store(at, value as u8),
+                    2 => region.store(at, value as u16),
+                    4 => region.store(at, value as u32),
+                    8 => region.store(at, value as u64),
+                    _ => region.store(at, value),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn in_local(&self, lane: usize, at: u64, size: usize, access: Access) -> Result<usize, Fault> {
+        if at % size as u64 != 0 {
+            return Err(self.thread(lane).misaligned(at, size));
+        }
+        let end = at.checked_add(size as u64);
+        match end.filter(|end| *end <= self.local.size() as u64) {
+            Some(_) => Ok(at as usize),
+            None => Err(self.thread(lane).beyond(access, Space::Local, at, size, self.local.size())),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Local memory: each lane's own, of which the words of one address are side by side.
+
+use super::registers::WARP;
+
+const WORD: usize = 4;
+
+/// The local memory of a warp.
+#[derive(Default)]
+pub(super) struct Local {
+    rows: Vec<[u32; WARP]>,
+    size: usize,
+}
+
+impl Local {
+    /// So many bytes, of which those that were there stay.
+    pub(super) fn grow(&mut self, size: usize) {
+        self.size = self.size.max(size);
+        let rows = size.div_ceil(WORD);
+        if rows > self.rows.len() {
+            self.rows.resize(rows, [0; WARP]);
+        }
+    }
+
+    /// Bytes that each lane has.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes of one lane from an address on that is aligned to `size`, which is 1, 2, 4, 8 or 16; the caller has checked
+    /// that they are there.
+    pub(super) fn load(&self, lane: usize, at: usize, size: usize) -> u128 {
+        let word = |at: usize| u128::from(self.rows[at / WORD][lane]);
+        match size {
+            1 => word(at) >> (8 * (at % WORD)) & 0xff,
+            2 => word(at) >> (8 * (at % WORD)) & 0xffff,
+            4 => word(at),
+            _ => (0..size / WORD).fold(0, |all, part| all | word(at + WORD * part) << (32 * part)),
+        }
+    }
+
+    pub(super) fn store(&mut self, lane: usize, at: usize, size: usize, value: u128) {
+        if size < WORD {
+            let (shift, bits) = (8 * (at % WORD), if size == 1 { 0xff } else { 0xffff });
+            let word = &mut self.rows[at / WORD][lane];
+            *word = *word & !(bits << shift) | (value as u32 & bits) << shift;
+            return;
+        }
+        for part in 0..size / WORD {
+            self.rows[at / WORD + part][lane] = (value >> (32 * part)) as u32;
+        }
+    }
+
+    /// Copies bytes of these lanes, whose addresses are whole words apart or not.
+    pub(super) fn copy(&mut self, from: usize, to: usize, size: usize, mask: u32) {
+        for lane in (0..WARP).filter(|lane| mask >> lane & 1 != 0) {
+            for at in 0..size {
+                let byte = self.load(lane, from + at, 1);
+                self.store(lane, to + at, 1, byte);
+            }
+        }
+    }
+
+    /// A byte of one lane, if it is there.
+    pub(super) fn byte(&self, lane: usize, at: usize) -> Option<u8> {
+        Some((self.rows.get(at / WORD)?[lane] >> (8 * (at % WORD))) as u8)
+    }
+}

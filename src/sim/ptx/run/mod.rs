@@ -1,0 +1,49 @@
+//! Executes kernels: one instruction at a time for the lanes of a warp.
+//!
+//! [`grid`] gives the blocks of a launch to the host's cores, [`block`] gives each warp its turn, [`warp`] executes the
+//! instructions of lanes that are at the same place, [`lanes`] is what an instruction works on.
+
+mod atomic;
+mod barrier;
+mod block;
+mod builtin;
+mod call;
+mod fault;
+mod grid;
+mod heap;
+mod joint;
+mod lanes;
+mod local;
+mod registers;
+mod split;
+mod warp;
+
+pub(in crate::sim) use fault::Fault;
+pub(in crate::sim) use grid::{Launch, limit_steps};
+pub(super) use lanes::{Bytes, Lanes, lanes_of};
+pub(super) use registers::{Counts, Lane, Range, Reg, WARP, pack};
+
+/// Generic addresses of shared and local memory and of parameters begin here; no allocation is there.
+pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;
+pub(super) const LOCAL_WINDOW: u64 = SHARED_WINDOW + WINDOW;
+pub(super) const PARAM_WINDOW: u64 = LOCAL_WINDOW + WINDOW;
+pub(super) const WINDOW: u64 = 1 << 40;
+
+/// Functions have addresses from here on.
+pub(super) const FUNCTIONS: u64 = 0x0000_5E00_0000_0000;
+pub(super) const FUNCTION_STEP: u64 = 16;
+
+/// The address of a function of the program.
+pub(in crate::sim) fn function_address(number: usize) -> u64 {
+    FUNCTIONS + FUNCTION_STEP * number as u64
+}
+
+/// The coordinates of an index in `sizes`, the first dimension fastest.
+fn unfold(index: u64, sizes: [u32; 3]) -> [u32; 3] {
+    let [x, y, _] = sizes.map(|size| u64::from(size).max(1));
+    [index % x, index / x % y, index / (x * y)].map(|part| part as u32)
+}
+
+fn count(sizes: [u32; 3]) -> u64 {
+    sizes.iter().map(|size| u64::from(*size)).product()
+}

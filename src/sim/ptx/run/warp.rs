@@ -1,0 +1,265 @@
+//! The threads of a warp: they execute together as long as they are at the same instruction, and apart where they are not.
+//!
+//! Of several [splits](Split) the one that is furthest behind goes on, so that it reaches the others and joins them. One
+//! that does not get there in its turn lets the others go first: threads that wait for each other make progress.
+
+use super::super::code::Body;
+use super::super::inst::{Inst, Kind};
+use super::block::{Env, Floor};
+use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
+use super::lanes::{Lanes, lanes_of};
+use super::local::Local;
+use super::registers::{Registers, WARP};
+use super::split::{Split, choose, next_other};
+
+/// A split executes so many instructions before others that are ready have their turn.
+const TURN: u32 = 1 << 20;
+/// An access by which threads wait for each other counts as so many.
+const WAITING: u32 = 1 << 12;
+
+pub(super) struct Warp {
+    pub(super) registers: Registers,
+    pub(super) local: Local,
+    pub(super) splits: Vec<Split>,
+    pub(super) number: u32,
+    /// The lanes whose threads have not ended.
+    pub(super) live: u32,
+}
+
+/// Why a warp does not go on for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It has executed as many instructions as it may at a time.
+    Turn,
+    /// All its threads wait.
+    Waits,
+    Done,
+}
+
+/// Why a split does not go on for now.
+enum Left {
+    Turn,
+    /// It is where another one is, or has parted.
+    Choose,
+    /// Its next instruction is not one of the usual kinds; these lanes execute it.
+    Rare(u32),
+}
+
+impl Warp {
+    pub(super) fn new(body: &Body, number: u32) -> Warp {
+        let (registers, local) = (Registers::new(&body.counts), Local::default());
+        Warp { registers, local, splits: Vec::new(), number, live: 0 }
+    }
+
+    /// Begins with so many threads.
+    pub(super) fn begin(&mut self, body: &Body, threads: u32) {
+        self.live = if threads >= WARP as u32 { u32::MAX } else { (1 << threads) - 1 };
+        self.splits.clear();
+        self.splits.push(Split::new(self.live, body.entry));
+        self.local.grow(body.local);
+    }
+
+    /// Goes on until all threads have ended or wait, or `budget` instructions are executed.
+    pub(super) fn run(&mut self, env: &Env<'_>, floor: &mut Floor, budget: &mut u32) -> Result<Stop, Fault> {
+        loop {
+            let Some(which) = choose(&mut self.splits) else {
+                if self.live == 0 {
+                    return Ok(Stop::Done);
+                }
+                if self.meets(env, floor)? {
+                    continue;
+                }
+                return Ok(Stop::Waits);
+            };
+            if *budget == 0 {
+                return Ok(Stop::Turn);
+            }
+            let turn = if self.splits.len() == 1 { *budget } else { TURN.min(*budget) };
+            let (left, executed) = self.execute(which, env, floor, turn);
+            *budget -= executed;
+            let at = self.splits[which].at;
+            match left.map_err(|fault| env.body.locate(at, fault))? {
+                Left::Turn if self.splits.len() > 1 => self.splits[which].turns += 1,
+                Left::Turn => return Ok(Stop::Turn),
+                Left::Choose => {}
+                Left::Rare(active) => {
+                    let done = self.rare(which, active, env, floor);
+                    done.map_err(|fault| env.body.locate(at, fault))?;
+                }
+            }
+        }
+    }
+
+    /// What instructions of a split work on.
+    pub(super) fn lanes<'a>(&'a mut self, frame: usize, env: &'a Env<'_>, floor: &'a mut Floor) -> Lanes<'a> {
+        Lanes {
+            registers: &mut self.registers,
+            mask: 0,
+            shared: &mut floor.shared,
+            local: &mut self.local,
+            frame,
+            parameters: env.parameters,
+            view: env.view,
+            region: None,
+            first: self.number * WARP as u32,
+            block: env.block,
+            ctaid: floor.ctaid,
+        }
+    }
+
+    /// Executes at most so many instructions of a split, and returns how many.
+    fn execute(
+        &mut self,
+        which: usize,
+        env: &Env<'_>,
+        floor: &mut Floor,
+        turn: u32,
+    ) -> (Result<Left, Fault>, u32) {
+        let Split { mut at, mask, frame, .. } = self.splits[which];
+        let mut stop = next_other(&self.splits, which, at);
+        let mut splits = std::mem::take(&mut self.splits);
+        let mut lanes = self.lanes(frame, env, floor);
+        let (mut left, mut waited, mut waits) = (turn, 0, 0);
+        let ended = loop {
+            if left <= waited {
+                break Ok(Left::Turn);
+            }
+            let Some(inst) = env.body.code.get(at as usize) else {
+                break Err(Fault::new(INVALID_PROGRAM_COUNTER, "there is no instruction"));
+            };
+            left -= 1;
+            let active = match inst.guard {
+                None => mask,
+                Some((predicate, wanted)) => {
+                    let set = lanes.registers.predicate(predicate);
+                    mask & if wanted { set } else { !set }
+                }
+            };
+            match &inst.kind {
+                Kind::Lanes(compute) => {
+                    if active != 0 {
+                        lanes.mask = active;
+                        compute(&mut lanes);
+                    }
+                }
+                Kind::Memory(attempt) => {
+                    if active != 0 {
+                        lanes.mask = active;
+                        if let Err(fault) = attempt(&mut lanes) {
+                            break Err(fault);
+                        }
+                    }
+                }
+                Kind::Volatile(attempt) => {
+                    waited += WAITING;
+                    waits += 1;
+                    if active != 0 {
+                        lanes.mask = active;
+                        if let Err(fault) = attempt(&mut lanes) {
+                            break Err(fault);
+                        }
+                    }
+                }
+                Kind::Branch(target) if active == mask => {
+                    at = *target;
+                    if splits.len() > 1 {
+                        stop = next_other(&splits, which, at.saturating_sub(1));
+                        if at >= stop {
+                            break Ok(Left::Choose);
+                        }
+                    }
+                    continue;
+                }
+                Kind::Branch(_) if active == 0 => {}
+                Kind::Branch(target) => {
+                    let parted = splits[which].part(active, *target);
+                    splits.push(parted);
+                    at += 1;
+                    break Ok(Left::Choose);
+                }
+                Kind::Nothing => {}
+                _ => break Ok(Left::Rare(active)),
+            }
+            at += 1;
+            if at >= stop {
+                break Ok(Left::Choose);
+            }
+        };
+        floor.waits = floor.waits.saturating_add(waits);
+        splits[which].at = at;
+        self.splits = splits;
+        (ended, turn - left)
+    }
+
+    /// Executes an instruction after which others may have to go on.
+    fn rare(
+        &mut self,
+        which: usize,
+        active: u32,
+        env: &Env<'_>,
+        floor: &mut Floor,
+    ) -> Result<(), Fault> {
+        let at = self.splits[which].at;
+        let Some(Inst { kind, .. }) = env.body.code.get(at as usize) else { return Ok(()) };
+        if active == 0 {
+            self.splits[which].at += 1;
+            return Ok(());
+        }
+        match kind {
+            Kind::BranchTo(by, targets) => self.branch_to(which, active, *by, targets),
+            Kind::Call(call) => return self.call(which, active, call, env, floor),
+            Kind::Return => self.return_from(which, active, floor),
+            Kind::Exit => self.exit(which, active, floor),
+            Kind::Trap => return Err(Fault::new(LAUNCH_FAILED, "a trap")),
+            Kind::Breakpoint => return Err(Fault::new(LAUNCH_FAILED, "a breakpoint, without a debugger")),
+            Kind::Barrier(barrier) => return self.barrier(which, active, barrier, floor),
+            Kind::Converge(_) | Kind::Joint(..) => return self.joint(which, active, env, floor),
+            Kind::Yield => {
+                self.splits[which].at += 1;
+                self.splits[which].turns += u32::from(self.splits.len() > 1);
+            }
+            Kind::Lanes(_) | Kind::Memory(_) | Kind::Volatile(_) | Kind::Branch(_) | Kind::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// The split that these of its lanes are, which is taken apart if there are more; the others go on after the
+    /// instruction.
+    pub(super) fn only(&mut self, which: usize, active: u32) -> usize {
+        let split = &mut self.splits[which];
+        if split.mask == active {
+            return which;
+        }
+        let at = split.at;
+        let parted = split.part(active, at);
+        split.at = at + 1;
+        self.splits.push(parted);
+        self.splits.len() - 1
+    }
+
+    fn branch_to(&mut self, which: usize, active: u32, by: super::registers::Reg, targets: &[u32]) {
+        let numbers = self.registers.get::<u32>(by);
+        let which = self.only(which, active);
+        let mut left = active;
+        while left != 0 {
+            let number = numbers[left.trailing_zeros() as usize];
+            let same = lanes_of(left).filter(|lane| numbers[*lane] == number).fold(0, |all, lane| all | 1 << lane);
+            left &= !same;
+            // A number without a label goes on behind the instruction; what a device does then is not defined.
+            let target = targets.get(number as usize).copied().unwrap_or(self.splits[which].at + 1);
+            if left == 0 {
+                self.splits[which].at = target;
+            } else {
+                let parted = self.splits[which].part(same, target);
+                self.splits.push(parted);
+            }
+        }
+    }
+
+    pub(super) fn exit(&mut self, which: usize, active: u32, floor: &mut Floor) {
+        let which = self.only(which, active);
+        self.live &= !active;
+        self.splits.remove(which);
+        floor.barriers.ended(self.number, self.live);
+    }
+}

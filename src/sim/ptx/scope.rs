@@ -1,0 +1,294 @@
+//! The instructions of a function, and what its names stand for: `{ }` has names of its own.
+
+use super::declared::{Declared, declared};
+use super::read::parameters;
+use super::reader::Reader;
+use super::run::{Counts, Reg};
+use super::tokens::Token;
+use super::types::Type;
+use super::{Refusal, unknown, wrong};
+use std::collections::HashMap;
+
+/// The maximum number of registers of a kernel.
+const MOST_REGISTERS: u64 = 1 << 16;
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub(super) enum Named {
+    Register(Reg),
+    /// A vector of registers, whose elements are `name.x` and so on.
+    Vector(Vec<Reg>),
+    /// An offset in the function's part of local memory.
+    Local(u64),
+    /// An offset in shared memory.
+    Shared(u64),
+    /// Shared memory whose size a launch says: it comes after all other.
+    Dynamic,
+    /// An offset among the kernel's parameters.
+    Parameter(u64),
+    /// The number of the statement behind it.
+    Label(usize),
+    /// Labels to jump to by number.
+    Targets(Vec<String>),
+    /// What a function that is called by its address takes and returns.
+    Prototype(Signature),
+}
+
+/// The sizes and alignments of what a function returns and takes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Signature {
+    pub(super) returns: Vec<(usize, usize)>,
+    pub(super) parameters: Vec<(usize, usize)>,
+}
+
+impl Signature {
+    pub(super) fn of(returns: &[Declared], parameters: &[Declared]) -> Signature {
+        let sizes = |all: &[Declared]| all.iter().map(|it| (it.size, it.align)).collect();
+        Signature { returns: sizes(returns), parameters: sizes(parameters) }
+    }
+
+    /// The offsets of what is returned and of the parameters in the callee's part of local memory, and its size so far.
+    pub(super) fn layout(&self) -> (Vec<usize>, Vec<usize>, usize) {
+        let mut end = 0usize;
+        let mut lay = |all: &[(usize, usize)]| -> Vec<usize> {
+            let places = all.iter().map(|(size, align)| {
+                let at = end.next_multiple_of(*align);
+                end = at + size;
+                at
+            });
+            places.collect()
+        };
+        (lay(&self.returns), lay(&self.parameters), end)
+    }
+}
+
+#[derive(Default)]
+struct Scope {
+    parent: usize,
+    names: HashMap<String, Named>,
+    /// `%r<9>`: the first register, and how many there are.
+    ranges: HashMap<String, (Reg, u32)>,
+}
+
+/// An instruction with its operands.
+pub(super) struct Statement<'a> {
+    pub(super) guard: Option<(&'a str, bool)>,
+    pub(super) opcode: &'a str,
+    pub(super) operands: Vec<&'a [Token]>,
+    pub(super) line: u32,
+    pub(super) scope: usize,
+}
+
+/// A function's names and statements.
+#[derive(Default)]
+pub(super) struct Scopes<'a> {
+    scopes: Vec<Scope>,
+    pub(super) statements: Vec<Statement<'a>>,
+    /// The size of its part of local memory so far.
+    pub(super) local: usize,
+}
+
+/// Shared memory of a kernel.
+#[derive(Default)]
+pub(super) struct SharedLayout {
+    /// Bytes so far.
+    pub(super) size: usize,
+}
+
+impl SharedLayout {
+    pub(super) fn add(&mut self, declared: &Declared) -> Named {
+        if declared.size == 0 {
+            return Named::Dynamic;
+        }
+        let at = self.size.next_multiple_of(declared.align);
+        self.size = at.saturating_add(declared.size).min(1 << 40);
+        Named::Shared(at as u64)
+    }
+}
+
+impl<'a> Scopes<'a> {
+    pub(super) fn new(local: usize) -> Scopes<'a> {
+        Scopes { scopes: vec![Scope::default()], statements: Vec::new(), local }
+    }
+
+    pub(super) fn name(&mut self, scope: usize, name: &str, what: Named) -> Result<(), Refusal> {
+        match self.scopes[scope].names.insert(name.to_owned(), what) {
+            None => Ok(()),
+            Some(_) if name == "_" => Ok(()),
+            Some(_) => Err(wrong(format!("{name} is declared twice"))),
+        }
+    }
+
+    /// What a name stands for in a scope.
+    pub(super) fn find(&self, mut scope: usize, name: &str) -> Option<Named> {
+        let numbered = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &name[numbered.len()..];
+        let number = if digits.len() > 1 && digits.starts_with('0') { None } else { digits.parse::<u32>().ok() };
+        loop {
+            let here = &self.scopes[scope];
+            if let Some(found) = here.names.get(name) {
+                return Some(found.clone());
+            }
+            if let Some((first, count)) = here.ranges.get(numbered) {
+                if let Some(number) = number.filter(|number| number < count) {
+                    return Some(Named::Register(Reg { at: first.at + number, ..*first }));
+                }
+            }
+            if scope == 0 {
+                return None;
+            }
+            scope = here.parent;
+        }
+    }
+
+    /// Reads a function's declarations, labels and instructions.
+    pub(super) fn read(
+        &mut self,
+        reader: &mut Reader<'a>,
+        counts: &mut Counts,
+        shared: &mut SharedLayout,
+    ) -> Result<(), Refusal> {
+        let mut scope = 0;
+        while let Some(token) = reader.peek() {
+            if reader.takes('{') {
+                self.scopes.push(Scope { parent: scope, ..Scope::default() });
+                scope = self.scopes.len() - 1;
+                continue;
+            }
+            if reader.takes('}') {
+                scope = self.scopes[scope].parent;
+                continue;
+            }
+            if reader.takes(';') {
+                continue;
+            }
+            let guard = if reader.takes('@') {
+                let negated = reader.takes('!');
+                Some((reader.word()?, negated))
+            } else {
+                None
+            };
+            let begin = |_| wrong(format!("an instruction cannot begin with `{token}`"));
+            let word = reader.word().map_err(begin)?;
+            match word {
+                ".reg" => self.registers(scope, reader, counts)?,
+                ".shared" => {
+                    let found = declared(reader)?;
+                    reader.expect(';')?;
+                    let named = shared.add(&found);
+                    self.name(scope, &found.name, named)?;
+                }
+                ".local" | ".param" => self.local(scope, reader)?,
+                ".pragma" => drop(reader.until(';')?),
+                ".loc" | ".file" => reader.pass_line(),
+                ".section" => {
+                    reader.word()?;
+                    reader.expect('{')?;
+                    reader.block()?;
+                }
+                label if reader.takes(':') => self.label(scope, label, reader)?,
+                word if word.starts_with('.') => return Err(unknown(format!("the directive {word}"))),
+                opcode => {
+                    let line = reader.line();
+                    let operands = split(reader.until(';')?);
+                    self.statements.push(Statement { guard, opcode, operands, line, scope });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, scope: usize, label: &str, reader: &mut Reader<'a>) -> Result<(), Refusal> {
+        if reader.takes_word(".branchtargets") {
+            let names = split(reader.until(';')?);
+            let names = names.iter().filter_map(|name| name.first()?.word()).map(str::to_owned).collect();
+            return self.name(scope, label, Named::Targets(names));
+        }
+        if reader.takes_word(".callprototype") {
+            let returns = if reader.takes('(') { parameters(reader)? } else { Vec::new() };
+            reader.word()?;
+            let parameters = if reader.takes('(') { parameters(reader)? } else { Vec::new() };
+            reader.until(';')?;
+            return self.name(scope, label, Named::Prototype(Signature::of(&returns, &parameters)));
+        }
+        if reader.takes_word(".calltargets") {
+            return Err(unknown("the directive .calltargets"));
+        }
+        self.name(scope, label, Named::Label(self.statements.len()))
+    }
+
+    /// Variables in local memory, where a call's parameters are as well.
+    fn local(&mut self, scope: usize, reader: &mut Reader<'a>) -> Result<(), Refusal> {
+        let found = declared(reader)?;
+        reader.expect(';')?;
+        let at = self.local.next_multiple_of(found.align);
+        self.local = at.saturating_add(found.size).min(1 << 40);
+        self.name(scope, &found.name, Named::Local(at as u64))
+    }
+
+    /// `.reg .b32 %r<11>;` or `.reg .pred p, q;`
+    fn registers(&mut self, scope: usize, reader: &mut Reader<'a>, counts: &mut Counts) -> Result<(), Refusal> {
+        let mut elements = 1;
+        let ty = loop {
+            match reader.word()? {
+                ".v2" => elements = 2,
+                ".v4" => elements = 4,
+                name => break Type::named(name).ok_or_else(|| unknown(format!("registers of type {name}")))?,
+            }
+        };
+        loop {
+            let name = reader.word()?;
+            let count = if reader.takes('<') {
+                let count = u64::try_from(reader.int()?).map_err(|_| wrong("a negative number of registers"))?;
+                reader.expect('>')?;
+                Some(count)
+            } else {
+                None
+            };
+            if counts.all() + count.unwrap_or(1).saturating_mul(elements) > MOST_REGISTERS {
+                return Err(unknown(format!("more than {MOST_REGISTERS} registers")));
+            }
+            let first = counts.add(ty.class(), (count.unwrap_or(1) * elements) as u32);
+            let vector = |at: u32| {
+                let element = |part| Reg { at: first.at + at * elements as u32 + part, ..first };
+                Named::Vector((0..elements as u32).map(element).collect())
+            };
+            match count {
+                Some(count) if elements > 1 => {
+                    for at in 0..count as u32 {
+                        self.name(scope, &format!("{name}{at}"), vector(at))?;
+                    }
+                }
+                // Its digits could not be told from the numbers.
+                Some(count) if name.ends_with(|c: char| c.is_ascii_digit()) => {
+                    for at in 0..count as u32 {
+                        let register = Reg { at: first.at + at, ..first };
+                        self.name(scope, &format!("{name}{at}"), Named::Register(register))?;
+                    }
+                }
+                Some(count) => {
+                    self.scopes[scope].ranges.insert(name.to_owned(), (first, count as u32));
+                }
+                None if elements > 1 => self.name(scope, name, vector(0))?,
+                None => self.name(scope, name, Named::Register(first))?,
+            }
+            if !reader.takes(',') {
+                return reader.expect(';');
+            }
+        }
+    }
+}
+
+/// Splits the operands at commas outside of brackets.
+pub(super) fn split(tokens: &[Token]) -> Vec<&[Token]> {
+    let mut depth = 0i64;
+    let parts = tokens.split(|token| {
+        match token {
+            Token::Sign('[' | '{' | '(') => depth += 1,
+            Token::Sign(']' | '}' | ')') => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && token.is(',')
+    });
+    parts.filter(|part| !part.is_empty()).collect()
+}
