@@ -24,6 +24,7 @@ mod report;
 mod sim;
 mod stream;
 
-// Claims across the chapters, and about the source itself.
+// Claims across the chapters, what real compilers write, and claims about the source itself.
 mod claims;
+mod kernels;
 mod tidy;

@@ -72,6 +72,7 @@ fn in_a_process_of_its_own() {
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
+        Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
         Ok("host functions in error") => crate::stream::host_function::in_error(),
         Ok("completion in a report") => crate::future::edges::in_a_report(),
