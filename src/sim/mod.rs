@@ -60,8 +60,10 @@
 //!   GPU lets a kernel read and write there, this driver does not.
 //! * The end of a process after a kernel's error: on an H200 it can create no more contexts; here the error stays with
 //!   its context, so that a test of such a kernel needs no process of its own.
-//! * Arrays have a descriptor but no contents. Not supported: machine code (`NoBinaryForGpu`); calls, textures,
-//!   vectors, warp-wide instructions and rounding modes other than to nearest in kernels.
+//! * Machine code: of a fatbin the PTX for the best target up to compute capability 9.0 runs, compressed or not; machine
+//!   code without PTX is refused (`NoBinaryForGpu`).
+//! * Arrays have a descriptor but no contents. Not supported: calls, textures, vectors, warp-wide instructions and rounding
+//!   modes other than to nearest in kernels.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
 //!   are kept and shown, and the kernel waits for the end. Arguments of kernel nodes come one by one, not in one piece.
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of

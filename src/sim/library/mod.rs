@@ -58,10 +58,7 @@ impl Machine {
     pub(super) fn load_library_file(&mut self, path: &str) -> Answer<usize> {
         self.ready()?;
         match std::fs::read(path) {
-            Ok(image) => {
-                let end = image.iter().position(|byte| *byte == 0).unwrap_or(image.len());
-                self.load_library(&image[..end])
-            }
+            Ok(image) => self.load_library(&image),
             Err(error) => self.refuse(FILE_NOT_FOUND, format_args!("{path}: {error}")),
         }
     }

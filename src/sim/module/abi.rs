@@ -4,6 +4,7 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::CompilerLog;
+use super::image::{FATBIN, FATBIN_HEADER, WRAPPER, length_of_fatbin};
 use crate::driver::ffi::*;
 use crate::sim::abi::{
     c_abi, call, forbidden_to_unload, give, give_first, name, put, put_text, wait_for_current_work,
@@ -117,6 +118,43 @@ pub(in crate::sim) unsafe fn with_options<T>(
     answer
 }
 
+/// The bytes of an image. A text ends with its NUL; a fatbin says how long it is, and may be where a wrapper says. Other
+/// machine code is not read, and may end anywhere.
+///
+/// # Safety
+///
+/// It is an image, and a wrapper has the address of a fatbin.
+pub(in crate::sim) unsafe fn image_at<'a>(image: *const c_void) -> &'a [u8] {
+    /// Where programs have nothing, and what no address of a wrapper can be.
+    const LOWEST: usize = 1 << 16;
+    /// Where a wrapper has the address.
+    const DATA: usize = 8;
+
+    let begins = |image: *const u8, with: &[u8]| {
+        // SAFETY: a shorter text has its NUL first, which is not what a later byte is compared with.
+        with.iter().enumerate().all(|(at, byte)| unsafe { *image.add(at) } == *byte)
+    };
+    let mut image = image.cast::<u8>();
+    if begins(image, WRAPPER) {
+        // SAFETY: a wrapper is longer than that.
+        let data = unsafe { image.add(DATA).cast::<*const u8>().read_unaligned() };
+        if data.addr() < LOWEST || !begins(data, FATBIN) {
+            // What begins as a wrapper is no image.
+            return WRAPPER;
+        }
+        image = data;
+    }
+    if begins(image, FATBIN) {
+        // SAFETY: a fatbin has a header, and its bytes stay where they are while it is loaded.
+        unsafe {
+            let length = length_of_fatbin(std::slice::from_raw_parts(image, FATBIN_HEADER));
+            return std::slice::from_raw_parts(image, length.unwrap_or(FATBIN_HEADER).max(FATBIN_HEADER));
+        }
+    }
+    // SAFETY: as the caller guarantees.
+    unsafe { CStr::from_ptr(image.cast()) }.to_bytes()
+}
+
 c_abi! {
     fn cuModuleLoad(module: *mut CUmodule, file: *const c_char) {
         give_first(module, |m| {
@@ -130,8 +168,7 @@ c_abi! {
             if module.is_null() || image.is_null() {
                 return m.refuse(INVALID_VALUE, "the image or the pointer for the module is NULL");
             }
-            // Machine code contains its own length, and is not read; a text ends with its NUL.
-            module.write(m.load_module(CStr::from_ptr(image.cast()).to_bytes())? as CUmodule);
+            module.write(m.load_module(image_at(image))? as CUmodule);
             Ok(())
         })
     }
@@ -140,7 +177,7 @@ c_abi! {
             if image.is_null() {
                 return m.refuse(INVALID_VALUE, "the image is NULL");
             }
-            let image = CStr::from_ptr(image.cast()).to_bytes();
+            let image = image_at(image);
             let options = Options::new(count, options, values);
             with_options(m, options, |m| m.load_module(image)).map(|handle| handle as CUmodule)
         })

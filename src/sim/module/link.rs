@@ -83,7 +83,7 @@ impl Machine {
             return self.refuse(JIT_COMPILER_NOT_FOUND, why);
         }
         let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
-        let text = self.text_of(&data[..end])?.to_owned();
+        let text = self.text_of(&data[..end])?.into_owned();
         match self.linker(handle)?.links.add(&text, name) {
             Ok(()) => Ok(()),
             Err(refusal) => {

@@ -1,10 +1,11 @@
 //! Modules: loaded programs and their variables.
 
 pub(super) mod abi;
+mod image;
 mod jit;
 mod link;
 
-pub(super) use abi::{Options, with_options};
+pub(super) use abi::{Options, image_at, with_options};
 pub(super) use jit::CompilerLog;
 pub(super) use link::Linker;
 
@@ -12,6 +13,7 @@ use super::machine::*;
 use super::memory::{self, Kind};
 use super::ptx::{INVALID_IMAGE, Program, read};
 use crate::driver::ffi::CUresult;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,7 +46,7 @@ impl Machine {
     /// Reads a program, and leaves what is wrong with it in the compiler's log.
     pub(super) fn compile(&mut self, image: &[u8]) -> Answer<Program> {
         let text = self.text_of(image)?;
-        match read(text) {
+        match read(&text) {
             Ok(program) => {
                 self.thread().compiler_log = CompilerLog::of(&program);
                 Ok(program)
@@ -56,18 +58,9 @@ impl Machine {
         }
     }
 
-    /// The text that an image is.
-    pub(super) fn text_of<'a>(&mut self, image: &'a [u8]) -> Answer<&'a str> {
-        if image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba]) {
-            return self.refuse(
-                NO_BINARY_FOR_GPU,
-                "the image is machine code, but the simulated device runs PTX only",
-            );
-        }
-        match std::str::from_utf8(image) {
-            Ok(text) => Ok(text),
-            Err(_) => self.refuse(INVALID_IMAGE, "the image is neither a text nor machine code"),
-        }
+    /// The text that an image is, or has in it.
+    pub(super) fn text_of<'a>(&mut self, image: &'a [u8]) -> Answer<Cow<'a, str>> {
+        image::text(image).or_else(|refusal| self.refuse(refusal.status, refusal))
     }
 
     /// Finds room for the variables of a program, and writes what they begin with. Those that have an address already
