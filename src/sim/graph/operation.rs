@@ -172,7 +172,7 @@ impl Copy {
             for row in 0..height {
                 let from = self.from.end(self.from.offset(width, row, slice), width);
                 let to = self.to.end(self.to.offset(width, row, slice), width);
-                memory::write(to, &memory::read(from, width)?)?;
+                memory::transfer(to, from, width)?;
             }
         }
         Ok(())

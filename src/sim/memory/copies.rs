@@ -1,5 +1,6 @@
 //! Copies and fills, immediate or when a stream reaches them.
 
+use super::storage::Storage;
 use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
@@ -22,12 +23,23 @@ fn lost(why: String) -> (CUresult, String) {
     (700, why)
 }
 
-pub(in crate::sim) fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
+/// What a copy passes on at once, which stays in the processor's cache.
+const PIECE: usize = 1 << 16;
+
+/// What is copied at once by the thread that asks, which has the machine's lock; more is done by that of the stream.
+const MOST_AT_ONCE: usize = 1 << 22;
+
+fn storage_of(address: u64, size: usize) -> Result<(Arc<Storage>, usize), (CUresult, String)> {
+    lock().storage_of(address, size).map_err(lost)
+}
+
+fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
     match from {
-        End::Host(memory) => Ok(memory.read()),
+        End::Host(memory) => Ok(memory.part(0, size).read()),
         End::Device(address) => {
+            let (storage, at) = storage_of(address, size)?;
             let mut bytes = vec![0; size];
-            lock().read(address, &mut bytes).map_err(lost)?;
+            storage.read(at, &mut bytes);
             Ok(bytes)
         }
     }
@@ -35,11 +47,50 @@ pub(in crate::sim) fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult,
 
 pub(in crate::sim) fn write(to: End, bytes: &[u8]) -> Done {
     match to {
-        End::Host(memory) => {
-            memory.write(bytes);
-            Ok(())
+        End::Host(memory) => memory.write(bytes),
+        End::Device(address) => {
+            let (storage, at) = storage_of(address, bytes.len())?;
+            storage.write(at, bytes);
         }
-        End::Device(address) => lock().write(address, bytes).map_err(lost),
+    }
+    Ok(())
+}
+
+/// Copies, without a lock meanwhile.
+pub(in crate::sim) fn transfer(to: End, from: End, size: usize) -> Done {
+    let apart = to.address().abs_diff(from.address()) >= size as u64;
+    match (to, from) {
+        (End::Device(to), End::Host(from)) if apart => {
+            let (storage, at) = storage_of(to, size)?;
+            from.part(0, size).with(|bytes| storage.write(at, bytes));
+        }
+        (End::Host(to), End::Device(from)) if apart => {
+            let (storage, at) = storage_of(from, size)?;
+            to.part(0, size).with_mut(|bytes| storage.read_into(at, bytes));
+        }
+        (End::Device(to), End::Device(from)) if apart => {
+            let (from, from_at) = storage_of(from, size)?;
+            let (to, to_at) = storage_of(to, size)?;
+            let mut piece = vec![0; PIECE.min(size)];
+            for done in (0..size).step_by(PIECE) {
+                let piece = &mut piece[..PIECE.min(size - done)];
+                from.read(from_at + done, piece);
+                to.write(to_at + done, piece);
+            }
+        }
+        // Memory that overlaps is read before it is written.
+        _ => write(to, &read(from, size)?)?,
+    }
+    Ok(())
+}
+
+impl End {
+    /// The host's addresses are none of the device's, unless they are of the same memory.
+    fn address(self) -> u64 {
+        match self {
+            End::Device(address) => address,
+            End::Host(memory) => memory.address() as u64,
+        }
     }
 }
 
@@ -66,16 +117,17 @@ impl Machine {
         self.check_end(End::Device(from), size.unwrap_or(usize::MAX))
     }
 
-    /// Does the work at once if nothing comes before it, else when the stream reaches it; returns what to wait for.
+    /// Does the work when the stream reaches it; returns what to wait for, if `at_once` says of how many bytes the work is
+    /// that the caller waits for. It is done here if these are few, and nothing comes before it.
     fn do_or_enqueue(
         &mut self,
         stream: usize,
         found: &Stream,
-        at_once: bool,
+        at_once: Option<usize>,
         work: impl FnOnce() -> Done + Send + 'static,
     ) -> Answer<Option<Arc<Moment>>> {
         let nothing_before = found.queue.is_idle() && self.comes_after(stream, found).is_empty();
-        if at_once && nothing_before {
+        if at_once.is_some_and(|size| size <= MOST_AT_ONCE) && nothing_before {
             return match work() {
                 Ok(()) => Ok(None),
                 Err((status, why)) => self.refuse(status, why),
@@ -85,7 +137,7 @@ impl Machine {
         let moment = Arc::new(Moment::default());
         let comes = Arc::clone(&moment);
         found.queue.push(Box::new(move || comes.comes()));
-        Ok(at_once.then_some(moment))
+        Ok(at_once.map(|_| moment))
     }
 }
 
@@ -182,9 +234,10 @@ impl Machine {
             parts.iter().map(|(_, from)| read(*from, size)).collect::<Result<Vec<_>, _>>()
         };
         let staged = is_staged.then(|| all(&parts));
-        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
-            let bytes = staged.unwrap_or_else(|| all(&parts))?;
-            parts.iter().zip(bytes).try_for_each(|((to, _), bytes)| write(*to, &bytes))
+        let at_once = at_once.then(|| size.saturating_mul(parts.len()));
+        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || match staged {
+            Some(bytes) => parts.iter().zip(bytes?).try_for_each(|((to, _), bytes)| write(*to, &bytes)),
+            None => parts.iter().try_for_each(|(to, from)| transfer(*to, *from, size)),
         })
     }
 
@@ -211,8 +264,13 @@ impl Machine {
             self.check_end(End::Device(*to), size)?;
         }
         let pattern = pattern.to_vec();
-        self.do_or_enqueue(stream.unwrap_or(0), &found, stream.is_none(), move || {
-            parts.iter().try_for_each(|to| lock().fill(*to, &pattern, size).map_err(lost))
+        let at_once = stream.is_none().then(|| size.saturating_mul(parts.len()));
+        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
+            parts.iter().try_for_each(|to| {
+                let (storage, at) = storage_of(*to, size)?;
+                storage.fill(at, &pattern, size);
+                Ok(())
+            })
         })
     }
 }

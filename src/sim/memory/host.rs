@@ -3,6 +3,8 @@
 // Reads and writes it through the pointers that the program passes.
 #![allow(unsafe_code)]
 
+use std::mem::MaybeUninit;
+
 /// Host memory that the program named in a call: an address and a length.
 #[derive(Clone, Copy)]
 pub(in crate::sim) struct HostMemory {
@@ -38,9 +40,20 @@ impl HostMemory {
         HostMemory { address: self.address + at, size: size.min(self.size - at) }
     }
 
-    pub(in crate::sim) fn read(self) -> Vec<u8> {
+    /// What is given the bytes writes to none of them by another way.
+    pub(super) fn with<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         // SAFETY: as `new` requires.
-        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) }.to_vec()
+        f(unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) })
+    }
+
+    /// What is given the bytes uses none of them by another way.
+    pub(super) fn with_mut<R>(self, f: impl FnOnce(&mut [MaybeUninit<u8>]) -> R) -> R {
+        // SAFETY: as `new` requires.
+        f(unsafe { std::slice::from_raw_parts_mut(self.address as *mut MaybeUninit<u8>, self.size) })
+    }
+
+    pub(in crate::sim) fn read(self) -> Vec<u8> {
+        self.with(<[u8]>::to_vec)
     }
 
     pub(in crate::sim) fn write(self, bytes: &[u8]) {

@@ -10,34 +10,42 @@ mod allocation;
 mod array;
 mod calls;
 mod copies;
+mod held;
 mod host;
 mod of_graph;
 mod order;
 mod pool;
 mod pools;
 mod rows;
+mod storage;
+mod view;
+mod words;
 
 pub(super) use allocation::Kind;
 pub(super) use array::Array;
-pub(super) use copies::{End, read, write};
+pub(super) use copies::{End, transfer, write};
 pub(super) use host::HostMemory;
 pub(super) use order::key;
 pub(super) use pools::default_pool;
+pub(super) use view::{Region, View, view};
+#[allow(unused_imports, reason = "the interpreter is about to be generic over it")]
+pub(super) use words::Word;
 
 use super::machine::Handle;
-use addresses::{Addresses, GRANULE};
-use allocation::{Allocation, Contents};
+use addresses::Addresses;
+use allocation::Allocation;
+use held::Held;
 use lazy_static::lazy_static;
 use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use storage::Storage;
 
 const TOTAL: usize = super::device::TOTAL_MEMORY;
 
 pub(super) struct Memory {
-    by_address: BTreeMap<u64, Allocation>,
+    held: Held,
     pub(in crate::sim) addresses: Addresses,
     used: usize,
     /// Where the memory begins that launches of graphs have allocated.
@@ -48,7 +56,7 @@ pub(super) struct Memory {
 
 lazy_static! {
     static ref MEMORY: Mutex<Memory> = Mutex::new(Memory {
-        by_address: BTreeMap::new(),
+        held: Held::default(),
         addresses: Addresses::new(),
         used: 0,
         of_graphs: OfGraphs::new(),
@@ -68,12 +76,9 @@ impl Memory {
             return None;
         }
         let allocation = Allocation::new(kind, context, size)?;
-        let address = match allocation.contents {
-            Contents::Whole(start) if kind.is_hosts() => start as u64,
-            _ => self.addresses.allocate(size),
-        };
+        let address = allocation.host_address().unwrap_or_else(|| self.addresses.allocate(size));
         self.used += size;
-        self.by_address.insert(address, allocation);
+        self.held.insert(address, allocation);
         Some(address)
     }
 
@@ -87,19 +92,19 @@ impl Memory {
         flags: u32,
     ) -> Option<Kind> {
         let end = (start + size) as u64;
-        let before = self.by_address.range(..end).next_back();
+        let before = self.held.range(..end).next_back();
         if let Some((_, found)) = before.filter(|(at, found)| **at + found.size as u64 > start as u64) {
             return Some(found.kind);
         }
-        self.by_address.insert(start as u64, Allocation::registered(context, start, size, flags));
+        self.held.insert(start as u64, Allocation::registered(context, start, size, flags));
         None
     }
 
     /// Page-locked memory that has this address of the host's, and where it begins.
     fn locked_at(&self, address: usize) -> Option<(u64, &Allocation)> {
-        let (start, found) = self.by_address.range(..=address as u64).next_back()?;
-        let inside = address as u64 - start < found.size as u64;
-        (inside && matches!(found.kind, Kind::Locked | Kind::Registered)).then_some((*start, found))
+        self.held
+            .at(address as u64)
+            .filter(|(_, found)| matches!(found.kind, Kind::Locked | Kind::Registered))
     }
 
     /// The flags that page-locked memory was made with.
@@ -108,21 +113,19 @@ impl Memory {
     }
 
     pub(super) fn set_flags(&mut self, address: u64, flags: u32) {
-        if let Some(found) = self.by_address.get_mut(&address) {
-            found.flags = flags;
-        }
+        self.held.set_flags(address, flags);
     }
 
     /// The context of the allocation that begins at this address and has one of these kinds.
     pub(super) fn owner(&self, address: u64, kinds: &[Kind]) -> Option<Handle> {
         let lives = |kind| kind != Kind::Graph || self.is_of_graph(address);
-        let found = self.by_address.get(&address)?;
+        let found = self.held.get(&address)?;
         (kinds.contains(&found.kind) && lives(found.kind)).then_some(found.context)
     }
 
     pub(super) fn free(&mut self, address: u64) {
         self.free_of_graph(address);
-        if let Some(gone) = self.by_address.remove(&address) {
+        if let Some(gone) = self.held.remove(address) {
             if gone.kind != Kind::Registered {
                 self.used -= gone.size;
             }
@@ -136,7 +139,7 @@ impl Memory {
     /// Frees everything that the context has.
     pub(super) fn free_all(&mut self, context: Handle) {
         let of = |allocation: &Allocation| allocation.context == context;
-        let gone: Vec<u64> = self.by_address.iter().filter(|(_, it)| of(it)).map(|(at, _)| *at).collect();
+        let gone: Vec<u64> = self.held.iter().filter(|(_, it)| of(it)).map(|(at, _)| *at).collect();
         gone.into_iter().for_each(|address| self.free(address));
     }
 
@@ -153,79 +156,38 @@ impl Memory {
     pub(super) fn count(&self) -> usize {
         let own =
             |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool);
-        self.by_address.values().filter(own).count() + self.count_pieces()
+        self.held.values().filter(own).count() + self.count_pieces()
     }
 
     /// The context of the memory that has this address; 0 for what is of none, as that of a pool.
     pub(in crate::sim) fn context_of(&self, address: u64) -> Handle {
-        let below = self.by_address.range(..=address).next_back();
-        let found = below.filter(|(start, it)| address - **start < it.size as u64 && it.kind != Kind::Pool);
+        let found = self.held.at(address).filter(|(_, it)| it.kind != Kind::Pool);
         found.map_or(0, |(_, it)| it.context)
     }
 
-    /// Whether the address is in what a pool has of the device's memory.
-    fn is_pooled(&self, address: u64) -> bool {
-        let below = self.by_address.range(..=address).next_back();
-        below.is_some_and(|(start, found)| found.kind == Kind::Pool && address - start < found.size as u64)
-    }
-
-    /// The allocation that contains all these bytes, and their offset in it; else what is wrong.
-    fn find(&mut self, address: u64, size: usize) -> Result<(&mut Allocation, usize), String> {
-        if self.is_pooled(address) {
-            self.check_there(address, size)?;
-        }
-        let below = self.by_address.range_mut(..=address).next_back();
-        let Some((start, allocation)) = below else {
-            return Err(format!("{size} bytes at {address:#x}, where nothing is allocated"));
-        };
-        let at = address - start;
-        if at >= allocation.size as u64 + GRANULE {
-            return Err(format!("{size} bytes at {address:#x}, where nothing is allocated"));
-        }
-        let fits = (at as usize).checked_add(size).is_some_and(|end| end <= allocation.size);
-        if fits {
-            return Ok((allocation, at as usize));
-        }
-        let have = allocation.size;
-        Err(format!("{size} bytes at {at} of an allocation of {have} bytes at {start:#x}"))
-    }
-
     /// Whether a call may name these bytes: all of them in one allocation.
-    pub(in crate::sim) fn check(&mut self, address: u64, size: usize) -> Result<(), String> {
-        if self.is_pooled(address) {
+    pub(in crate::sim) fn check(&self, address: u64, size: usize) -> Result<(), String> {
+        if self.held.at(address).is_some_and(|(_, found)| found.kind == Kind::Pool) {
             return self.check_used(address, size);
         }
-        self.find(address, size).map(|_| ())
+        self.held.find(address, size).map(|_| ())
     }
 
-    pub(super) fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), String> {
-        let (allocation, at) = self.find(address, into.len())?;
-        allocation.read(at, into);
-        Ok(())
+    /// What has these bytes, which work touches now, and their offset in it; else what is wrong. It stays when it is
+    /// freed meanwhile, so who copies much lets go of the lock first.
+    fn storage_of(&self, address: u64, size: usize) -> Result<(Arc<Storage>, usize), String> {
+        let (allocation, at) = self.held.find(address, size)?;
+        Ok((Arc::clone(&allocation.storage), at))
     }
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
-        let (allocation, at) = self.find(address, bytes.len())?;
-        allocation
-            .write(at, bytes.len(), |from, piece| piece.copy_from_slice(&bytes[from..from + piece.len()]));
-        Ok(())
-    }
-
-    /// Fills with a pattern, over and over.
-    pub(super) fn fill(&mut self, address: u64, pattern: &[u8], size: usize) -> Result<(), String> {
-        let (allocation, at) = self.find(address, size)?;
-        allocation.write(at, size, |from, piece| {
-            for (offset, byte) in piece.iter_mut().enumerate() {
-                *byte = pattern[(from + offset) % pattern.len()];
-            }
-        });
+        let (storage, at) = self.storage_of(address, bytes.len())?;
+        storage.write(at, bytes);
         Ok(())
     }
 
     /// Whether host memory at this address is page-locked or managed, so that the device can access it by itself.
     pub(super) fn is_locked(&self, address: usize) -> bool {
-        let below = self.by_address.range(..=address as u64).next_back();
-        below
-            .is_some_and(|(start, found)| address as u64 - start < found.size as u64 && found.kind.is_hosts())
+        self.held.at(address as u64).is_some_and(|(_, found)| found.kind.is_hosts())
     }
 }

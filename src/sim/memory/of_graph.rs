@@ -82,12 +82,12 @@ impl Memory {
 
     /// A launch gets to the allocation.
     pub(in crate::sim) fn there_of_graph(&mut self, address: u64, size: usize, context: Handle) {
-        if self.by_address.contains_key(&address) {
+        if self.held.contains_key(&address) {
             return;
         }
         if let Some(allocation) = Allocation::new(Kind::Graph, context, size) {
             self.used += size;
-            self.by_address.insert(address, allocation);
+            self.held.insert(address, allocation);
         }
     }
 

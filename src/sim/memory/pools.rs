@@ -2,6 +2,7 @@
 
 use super::Memory;
 use super::allocation::{Allocation, Kind};
+use super::held::within;
 use super::order::{Freed, StreamKey};
 use super::pool::{CHUNK, Made, PIECE, Piece, Place, Pool, State};
 use crate::sim::machine::Handle;
@@ -20,8 +21,6 @@ pub(super) struct Pools {
     by_handle: BTreeMap<usize, Pool>,
     current: BTreeMap<usize, usize>,
     made: usize,
-    /// What is there: where it begins, and its length.
-    there: BTreeMap<u64, usize>,
 }
 
 impl Memory {
@@ -125,7 +124,7 @@ impl Memory {
         }
         let Some(allocation) = Allocation::new(Kind::Pool, 0, chunk as usize) else { return none() };
         let at = self.addresses.allocate(chunk as usize);
-        self.by_address.insert(at, allocation);
+        self.held.insert(at, allocation);
         self.used += chunk as usize;
         if let Some(pool) = self.pool(handle) {
             pool.add(at, chunk);
@@ -135,12 +134,12 @@ impl Memory {
 
     /// The stream has got to the allocation.
     pub(super) fn comes_to_be(&mut self, at: u64, asked: usize) {
-        self.pools.there.insert(at, asked);
+        self.held.comes_to_be(at, asked);
     }
 
     /// The stream has got to the free.
     pub(super) fn ceases_to_be(&mut self, at: u64) {
-        self.pools.there.remove(&at);
+        self.held.ceases_to_be(at);
     }
 
     /// The context that the memory of a pool at this address was allocated in, if it is used.
@@ -194,7 +193,7 @@ impl Memory {
 
     fn give_back(&mut self, gone: Vec<(u64, u64)>) {
         for (at, size) in gone {
-            self.by_address.remove(&at);
+            self.held.remove(at);
             self.addresses.release(at, size as usize);
             self.used -= size as usize;
         }
@@ -217,7 +216,7 @@ impl Memory {
                 "{size} bytes at {address:#x} of a pool at {at:#x}, to which no device has access"
             )),
             Some((at, Piece { state: State::Used { asked, .. }, .. }, _)) => {
-                within(address, size, at, *asked)
+                within((address, size), at, *asked)
             }
             Some((at, ..)) => Err(format!(
                 "{size} bytes at {address:#x}, and what a pool had at {at:#x} was freed in a stream"
@@ -225,25 +224,6 @@ impl Memory {
             None => Err(format!("{size} bytes at {address:#x}, where nothing is allocated")),
         }
     }
-
-    /// Whether work may touch these bytes of a pool's chunk, now that its stream is there.
-    pub(super) fn check_there(&self, address: u64, size: usize) -> Result<(), String> {
-        match self.pools.there.range(..=address).next_back() {
-            Some((at, asked)) if address - at < *asked as u64 => within(address, size, *at, *asked),
-            _ => Err(format!(
-                "{size} bytes at {address:#x} of a pool, before the stream that allocates them has got there or \
-                 after the one that frees them has"
-            )),
-        }
-    }
-}
-
-fn within(address: u64, size: usize, at: u64, asked: usize) -> Result<(), String> {
-    let from = (address - at) as usize;
-    if from.checked_add(size).is_some_and(|end| end <= asked) {
-        return Ok(());
-    }
-    Err(format!("{size} bytes at {from} of an allocation of {asked} bytes at {at:#x}"))
 }
 
 /// Whether a pool's handle is that of one that a device has from the beginning.

@@ -4,7 +4,7 @@ use super::decode::{Atomic, Body, Inst, LOCAL_WINDOW, NOWHERE, Op, Operand, SHAR
 use super::values::{Binary, Type, binary, compare, convert, f32_of, f64_of, fused, unary};
 use super::{Entry, Program};
 use crate::driver::ffi::CUresult;
-use crate::sim::memory::{self, Memory};
+use crate::sim::memory::{self, Region, View};
 use std::sync::Arc;
 
 pub(super) const ILLEGAL_ADDRESS: CUresult = 700;
@@ -59,7 +59,7 @@ struct Block<'a> {
     ctaid: [u32; 3],
     shared: Vec<u8>,
     steps: &'a mut u64,
-    memory: &'a mut Memory,
+    view: &'a View,
 }
 
 /// The coordinates of an index in `sizes`, the first dimension fastest.
@@ -80,16 +80,15 @@ impl Launch {
     pub(in crate::sim) fn run(&self) -> Result<(), Fault> {
         let body = &self.entry().body;
         let mut steps = 0;
+        let view = memory::view();
         for index in 0..count(self.grid) {
-            // Other streams can access the memory between two blocks.
-            let mut memory = memory::lock();
             let mut block = Block {
                 launch: self,
                 body,
                 ctaid: unfold(index, self.grid),
                 shared: vec![0; body.shared + self.dynamic_shared],
                 steps: &mut steps,
-                memory: &mut memory,
+                view: &view,
             };
             let name = &self.entry().name;
             block.run().map_err(|fault| Fault { why: format!("kernel {name}, {}", fault.why), ..fault })?;
@@ -199,9 +198,7 @@ impl Block<'_> {
             }
             Op::Atom(op, space, ty) => {
                 let address = a.wrapping_add_signed(inst.offset);
-                let old = ty.cut(self.load(thread, space, address, ty)?);
-                self.store(thread, space, address, ty, atomic(op, ty, old, b, c))?;
-                old
+                self.update(thread, space, address, ty, |old| atomic(op, ty, old, b, c))?
             }
             Op::Bra(target) => {
                 thread.at = target;
@@ -248,9 +245,14 @@ impl Block<'_> {
             Space::Shared => &self.shared,
             Space::Local => &thread.local,
             _ => {
-                let read = self.memory.read(address, &mut bytes[..size]);
-                read.map_err(|why| illegal(thread, self.ctaid, "reads", &why))?;
-                return Ok(u64::from_le_bytes(bytes));
+                let region = self.view.find(address, size);
+                let region = region.map_err(|why| illegal(thread, self.ctaid, "reads", &why))?;
+                return Ok(match size {
+                    1 => region.load::<u8>(address).into(),
+                    2 => region.load::<u16>(address).into(),
+                    4 => region.load::<u32>(address).into(),
+                    _ => region.load::<u64>(address),
+                });
             }
         };
         let here = usize::try_from(address).ok().and_then(|at| from.get(at..at.checked_add(size)?));
@@ -260,6 +262,30 @@ impl Block<'_> {
         })?;
         bytes[..size].copy_from_slice(here);
         Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Replaces a value in one step, and returns the old one.
+    fn update(
+        &mut self,
+        thread: &mut Thread,
+        space: Space,
+        address: u64,
+        ty: Type,
+        f: impl Fn(u64) -> u64,
+    ) -> Result<u64, Fault> {
+        // What is wrong with the address is said as for a load.
+        let old = ty.cut(self.load(thread, space, address, ty)?);
+        if let (Space::Global | Space::Generic, at) = self.resolve(thread, space, address) {
+            let found: Result<&Region, _> = self.view.find(at, ty.size());
+            let region = found.map_err(|why| illegal(thread, self.ctaid, "reads", &why))?;
+            return Ok(match ty.size() {
+                2 => region.update(at, |old: u16| f(ty.cut(old.into())) as u16).into(),
+                4 => region.update(at, |old: u32| f(ty.cut(old.into())) as u32).into(),
+                _ => region.update(at, |old| f(ty.cut(old))),
+            });
+        }
+        self.store(thread, space, address, ty, f(old))?;
+        Ok(old)
     }
 
     fn store(
@@ -278,8 +304,15 @@ impl Block<'_> {
             Space::Shared => &mut self.shared,
             Space::Local => &mut thread.local,
             _ => {
-                let written = self.memory.write(address, bytes);
-                return written.map_err(|why| illegal_at(tid, ctaid, "writes", &why));
+                let region = self.view.find(address, bytes.len());
+                let region = region.map_err(|why| illegal_at(tid, ctaid, "writes", &why))?;
+                match bytes.len() {
+                    1 => region.store(address, value as u8),
+                    2 => region.store(address, value as u16),
+                    4 => region.store(address, value as u32),
+                    _ => region.store(address, value),
+                }
+                return Ok(());
             }
         };
         let length = into.len();

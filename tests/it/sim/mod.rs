@@ -2,7 +2,9 @@
 
 mod controls;
 mod facts;
+mod memory;
 mod pool;
 mod ptx;
 mod speed;
+mod storage;
 mod trace;

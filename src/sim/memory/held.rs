@@ -1,0 +1,139 @@
+//! What is allocated, by address, and the view of it that kernels get.
+
+use super::addresses::GRANULE;
+use super::allocation::{Allocation, Kind};
+use super::view::{Region, View};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+#[derive(Default)]
+pub(super) struct Held {
+    by_address: BTreeMap<u64, Allocation>,
+    /// What is there of the memory of pools: where it begins, and its length.
+    there: BTreeMap<u64, usize>,
+    /// Made for the first launch after a change.
+    view: Option<View>,
+}
+
+impl Deref for Held {
+    type Target = BTreeMap<u64, Allocation>;
+
+    fn deref(&self) -> &BTreeMap<u64, Allocation> {
+        &self.by_address
+    }
+}
+
+impl Held {
+    pub(super) fn insert(&mut self, address: u64, allocation: Allocation) {
+        self.view = None;
+        self.by_address.insert(address, allocation);
+    }
+
+    pub(super) fn remove(&mut self, address: u64) -> Option<Allocation> {
+        self.view = None;
+        self.by_address.remove(&address)
+    }
+
+    pub(super) fn set_flags(&mut self, address: u64, flags: u32) {
+        if let Some(found) = self.by_address.get_mut(&address) {
+            found.flags = flags;
+        }
+    }
+
+    /// A stream has got to the allocation of these bytes of a pool.
+    pub(super) fn comes_to_be(&mut self, at: u64, asked: usize) {
+        self.view = None;
+        self.there.insert(at, asked);
+    }
+
+    /// A stream has got to the free.
+    pub(super) fn ceases_to_be(&mut self, at: u64) {
+        self.view = None;
+        self.there.remove(&at);
+    }
+
+    /// The last allocation that begins at the address or before.
+    fn below(&self, address: u64) -> Option<(u64, &Allocation)> {
+        self.by_address.range(..=address).next_back().map(|(start, found)| (*start, found))
+    }
+
+    /// The allocation that has this address.
+    pub(super) fn at(&self, address: u64) -> Option<(u64, &Allocation)> {
+        self.below(address).filter(|(start, found)| address - start < found.size as u64)
+    }
+
+    /// The allocation that contains all these bytes, and their offset in it; else what is wrong.
+    pub(super) fn find(&self, address: u64, size: usize) -> Result<(&Allocation, usize), String> {
+        let there = self.there.range(..=address).next_back().map(|(at, asked)| (*at, *asked));
+        let below = self.below(address);
+        check((address, size), below.map(|(start, found)| Extent::of(start, found)), there)?;
+        let (start, found) = below.ok_or_else(|| nowhere(address, size))?;
+        Ok((found, (address - start) as usize))
+    }
+
+    pub(super) fn view(&mut self) -> View {
+        if let Some(view) = &self.view {
+            return view.clone();
+        }
+        let own = self.by_address.iter().filter(|(_, found)| found.kind != Kind::Pool);
+        let own = own.map(|(start, it)| Region::new(*start, it.size, *start, Arc::clone(&it.storage)));
+        let of_pools = self.there.iter().filter_map(|(at, asked)| {
+            let (start, chunk) = self.at(*at)?;
+            Some(Region::new(*at, *asked, start, Arc::clone(&chunk.storage)))
+        });
+        let extents = self.by_address.iter().map(|(start, found)| Extent::of(*start, found));
+        let view = View::new(own.chain(of_pools).collect(), extents.collect());
+        self.view.insert(view).clone()
+    }
+}
+
+/// What the sentences on a wrong address say of an allocation.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) start: u64,
+    size: usize,
+    pooled: bool,
+}
+
+impl Extent {
+    fn of(start: u64, found: &Allocation) -> Extent {
+        Extent { start, size: found.size, pooled: found.kind == Kind::Pool }
+    }
+}
+
+/// Whether work may touch these bytes, now that its stream is there; given the last allocation and the last memory of a
+/// pool that begin at the address or before.
+pub(super) fn check(
+    (address, size): (u64, usize),
+    below: Option<Extent>,
+    there: Option<(u64, usize)>,
+) -> Result<(), String> {
+    let Some(found) = below else { return Err(nowhere(address, size)) };
+    let at = address - found.start;
+    if found.pooled && at < found.size as u64 {
+        return match there {
+            Some((at, asked)) if address - at < asked as u64 => within((address, size), at, asked),
+            _ => Err(format!(
+                "{size} bytes at {address:#x} of a pool, before the stream that allocates them has got there or \
+                 after the one that frees them has"
+            )),
+        };
+    }
+    if at >= found.size as u64 + GRANULE {
+        return Err(nowhere(address, size));
+    }
+    within((address, size), found.start, found.size)
+}
+
+fn nowhere(address: u64, size: usize) -> String {
+    format!("{size} bytes at {address:#x}, where nothing is allocated")
+}
+
+pub(super) fn within((address, size): (u64, usize), start: u64, have: usize) -> Result<(), String> {
+    let at = (address - start) as usize;
+    if at.checked_add(size).is_some_and(|end| end <= have) {
+        return Ok(());
+    }
+    Err(format!("{size} bytes at {at} of an allocation of {have} bytes at {start:#x}"))
+}

@@ -1,0 +1,289 @@
+//! The bytes of an allocation, which any number of threads use at once, without a lock.
+
+// Allocations are raw memory, because the program gets pointers to page-locked and managed memory.
+#![allow(unsafe_code)]
+
+use super::addresses::GRANULE;
+use super::words::{self, Word};
+use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// So many words are read or written at once by the threads of a warp.
+pub(in crate::sim) const ROW: usize = 32;
+
+const PAGE: usize = 1 << 16;
+/// Pages are in groups, because the list of all pages of a large allocation would be large itself.
+const GROUP: usize = 1 << 10;
+/// Larger device memory is stored in pages.
+const MOST_WHOLE: usize = 1 << 24;
+
+pub(super) struct Storage {
+    size: usize,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Whole(Block),
+    /// The program's own, at this address. It keeps them as long as they are registered or used, as CUDA asks.
+    Programs(usize),
+    /// In pages, allocated when written: a program may allocate more than a laptop has.
+    Pages(Box<[OnceLock<Group>]>),
+}
+
+type Group = Box<[OnceLock<Block>]>;
+
+/// Bytes of the host, zeroed at first, and aligned as the device's memory is.
+struct Block {
+    start: usize,
+    allocated: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: `allocated` is only what is given back in the end, by the one thread that drops the block.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// The system's allocator writes no zeros itself, and so uses no memory before it is written, if it need not align it.
+    /// That of the program may write them.
+    fn new(size: usize) -> Option<Block> {
+        let align = GRANULE as usize;
+        let room = size.checked_add(align).filter(|_| size > 0)?;
+        let layout = Layout::from_size_align(room, align_of::<u64>()).ok()?;
+        // SAFETY: the layout is not of size zero.
+        let allocated = unsafe { System.alloc_zeroed(layout) };
+        let start = allocated.expose_provenance().next_multiple_of(align);
+        (!allocated.is_null()).then_some(Block { start, allocated, layout })
+    }
+
+    fn page() -> Block {
+        Block::new(PAGE).unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; PAGE]>()))
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and dropped once.
+        unsafe { System.dealloc(self.allocated, self.layout) }
+    }
+}
+
+/// So many of what is not made yet.
+fn unmade<T>(count: usize) -> Box<[OnceLock<T>]> {
+    (0..count).map(|_| OnceLock::new()).collect()
+}
+
+/// How many bytes there are from this one to the end of its page.
+fn rest_of_page(at: usize) -> usize {
+    PAGE - at % PAGE
+}
+
+impl Storage {
+    /// Zeros; at an address that the host can use, if it is asked for. `None` if there is no room, or for no bytes.
+    pub(super) fn new(size: usize, at_host_address: bool) -> Option<Storage> {
+        let bytes = if !at_host_address && size > MOST_WHOLE {
+            Bytes::Pages(unmade(size.div_ceil(PAGE * GROUP)))
+        } else {
+            Bytes::Whole(Block::new(size)?)
+        };
+        Some(Storage { size, bytes })
+    }
+
+    pub(super) fn of_program(start: usize, size: usize) -> Storage {
+        Storage { size, bytes: Bytes::Programs(start) }
+    }
+
+    /// The address of the first byte on the host, if they are all in one place.
+    pub(super) fn start(&self) -> Option<usize> {
+        match &self.bytes {
+            Bytes::Whole(Block { start, .. }) | Bytes::Programs(start) => Some(*start),
+            Bytes::Pages(_) => None,
+        }
+    }
+
+    #[inline]
+    fn has(&self, at: usize, size: usize) -> bool {
+        at <= self.size && size <= self.size - at
+    }
+
+    /// The address of the byte on the host; `None` if it is in a page that nothing has written, and so is zero.
+    #[inline]
+    fn find(&self, at: usize) -> Option<usize> {
+        match &self.bytes {
+            Bytes::Whole(Block { start, .. }) | Bytes::Programs(start) => Some(start + at),
+            Bytes::Pages(groups) => {
+                let (page, within) = (at / PAGE, at % PAGE);
+                let page = groups[page / GROUP].get()?[page % GROUP].get()?;
+                Some(page.start + within)
+            }
+        }
+    }
+
+    /// The same, with the page if it is not there yet. Of threads that write first at once, one makes the page.
+    #[inline]
+    fn make(&self, at: usize) -> usize {
+        match self.find(at) {
+            Some(place) => place,
+            None => self.make_page(at),
+        }
+    }
+
+    #[cold]
+    fn make_page(&self, at: usize) -> usize {
+        match &self.bytes {
+            Bytes::Whole(Block { start, .. }) | Bytes::Programs(start) => start + at,
+            Bytes::Pages(groups) => {
+                let (page, within) = (at / PAGE, at % PAGE);
+                let group = groups[page / GROUP].get_or_init(|| unmade(GROUP));
+                group[page % GROUP].get_or_init(Block::page).start + within
+            }
+        }
+    }
+
+    /// How many bytes from this one on are beside each other on the host.
+    fn contiguous(&self, at: usize) -> usize {
+        match &self.bytes {
+            Bytes::Pages(_) => rest_of_page(at).min(self.size - at),
+            _ => self.size - at,
+        }
+    }
+
+    /// Panics unless these are words of this memory, in one place. A word that is aligned is in one page.
+    #[inline]
+    fn check<T: Word>(&self, at: usize, place: usize, count: usize) {
+        let fits = self.has(at, T::SIZE * count) && place % T::SIZE == 0;
+        assert!(fits, "{count} words of {} bytes at {at} of {}, at {place:#x}", T::SIZE, self.size);
+    }
+
+    #[inline]
+    pub(super) fn load<T: Word>(&self, at: usize) -> T {
+        assert!(self.has(at, T::SIZE), "{} bytes at {at} of {}", T::SIZE, self.size);
+        let Some(place) = self.find(at) else { return T::default() };
+        self.check::<T>(at, place, 1);
+        // SAFETY: the word was just found to be aligned and within, and `self` keeps it allocated. Kernels and copies use
+        // it by atomics too, as the other functions here do; the program must not use it beside them, as CUDA demands.
+        unsafe { T::load(place) }
+    }
+
+    #[inline]
+    pub(super) fn store<T: Word>(&self, at: usize, value: T) {
+        assert!(self.has(at, T::SIZE), "{} bytes at {at} of {}", T::SIZE, self.size);
+        let place = self.make(at);
+        self.check::<T>(at, place, 1);
+        // SAFETY: as in `load`.
+        unsafe { T::store(place, value) }
+    }
+
+    #[inline]
+    pub(super) fn update<T: Word>(&self, at: usize, f: impl FnMut(T) -> T) -> T {
+        assert!(self.has(at, T::SIZE), "{} bytes at {at} of {}", T::SIZE, self.size);
+        let place = self.make(at);
+        self.check::<T>(at, place, 1);
+        // SAFETY: as in `load`.
+        unsafe { T::update(place, f) }
+    }
+
+    /// Whether a row of words from here on is in one place, aligned. Programs' memory is aligned as its address is.
+    #[inline]
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    fn has_row<T: Word>(&self, at: usize) -> bool {
+        let aligned = match &self.bytes {
+            Bytes::Whole(_) => at % T::SIZE == 0,
+            Bytes::Programs(start) => (start + at) % T::SIZE == 0,
+            Bytes::Pages(_) => at % T::SIZE == 0 && rest_of_page(at) >= ROW * T::SIZE,
+        };
+        aligned && self.has(at, ROW * T::SIZE)
+    }
+
+    #[inline]
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    pub(super) fn load_row<T: Word>(&self, at: usize, into: &mut [T; ROW]) -> bool {
+        if !self.has_row::<T>(at) {
+            return false;
+        }
+        match self.find(at) {
+            None => *into = [T::default(); ROW],
+            Some(place) => {
+                self.check::<T>(at, place, ROW);
+                for (lane, value) in into.iter_mut().enumerate() {
+                    // SAFETY: as in `load`: all of the row was checked, and is in one page.
+                    *value = unsafe { T::load(place + lane * T::SIZE) };
+                }
+            }
+        }
+        true
+    }
+
+    #[inline]
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    pub(super) fn store_row<T: Word>(&self, at: usize, from: &[T; ROW]) -> bool {
+        if !self.has_row::<T>(at) {
+            return false;
+        }
+        let place = self.make(at);
+        self.check::<T>(at, place, ROW);
+        for (lane, value) in from.iter().enumerate() {
+            // SAFETY: as in `load_row`.
+            unsafe { T::store(place + lane * T::SIZE, *value) };
+        }
+        true
+    }
+
+    fn check_bytes(&self, at: usize, size: usize) {
+        assert!(self.has(at, size), "{size} bytes at {at} of {}", self.size);
+    }
+
+    /// Reads bytes, which are not `into` itself; unwritten ones are zero.
+    pub(super) fn read(&self, at: usize, into: &mut [u8]) {
+        let (start, count) = (into.as_mut_ptr().cast::<MaybeUninit<u8>>(), into.len());
+        // SAFETY: the same bytes, and only initialized ones are written.
+        self.read_into(at, unsafe { std::slice::from_raw_parts_mut(start, count) });
+    }
+
+    /// The same, into what may not be initialized yet.
+    pub(super) fn read_into(&self, at: usize, into: &mut [MaybeUninit<u8>]) {
+        self.check_bytes(at, into.len());
+        let mut done = 0;
+        while done < into.len() {
+            let count = self.contiguous(at + done).min(into.len() - done);
+            let piece = &mut into[done..done + count];
+            match self.find(at + done) {
+                // SAFETY: so many bytes are beside each other there, and `self` keeps them allocated.
+                Some(place) => unsafe { words::read(place, piece.as_mut_ptr().cast(), count) },
+                None => piece.fill(MaybeUninit::new(0)),
+            }
+            done += count;
+        }
+    }
+
+    /// Writes bytes, which are not `from` itself.
+    pub(super) fn write(&self, at: usize, from: &[u8]) {
+        self.check_bytes(at, from.len());
+        let mut done = 0;
+        while done < from.len() {
+            let count = self.contiguous(at + done).min(from.len() - done);
+            let (place, piece) = (self.make(at + done), &from[done..done + count]);
+            // SAFETY: as in `read_into`.
+            unsafe { words::write(place, piece.as_ptr(), count) };
+            done += count;
+        }
+    }
+
+    /// Fills with a pattern, over and over. Zeros make no page.
+    pub(super) fn fill(&self, at: usize, pattern: &[u8], size: usize) {
+        self.check_bytes(at, size);
+        let block = pattern.repeat((size.min(PAGE) / pattern.len()).max(1) + 1);
+        let zeros = pattern.iter().all(|byte| *byte == 0);
+        let mut done = 0;
+        while done < size {
+            let from = &block[done % pattern.len()..];
+            let count = self.contiguous(at + done).min(from.len()).min(size - done);
+            if !zeros || self.find(at + done).is_some() {
+                self.write(at + done, &from[..count]);
+            }
+            done += count;
+        }
+    }
+}

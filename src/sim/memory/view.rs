@@ -1,0 +1,121 @@
+//! What kernels see of the memory: they read and write it on any number of threads, without the lock of what is allocated.
+
+use super::held::{Extent, check};
+use super::lock;
+use super::storage::{ROW, Storage};
+use super::words::Word;
+use std::sync::Arc;
+
+/// What a launch sees of the memory: what is there when it begins. What is freed meanwhile stays as long as the view.
+#[derive(Clone)]
+pub(in crate::sim) struct View(Arc<Seen>);
+
+struct Seen {
+    /// In the order of their addresses.
+    regions: Vec<Region>,
+    /// All allocations, in the order of their addresses.
+    extents: Vec<Extent>,
+}
+
+/// Contiguous addresses that a kernel may use: an allocation, or a piece of a pool that is there.
+pub(in crate::sim) struct Region {
+    start: u64,
+    size: u64,
+    /// Where the storage begins.
+    origin: u64,
+    storage: Arc<Storage>,
+}
+
+/// The memory as it is now.
+pub(in crate::sim) fn view() -> View {
+    lock().held.view()
+}
+
+impl View {
+    pub(super) fn new(mut regions: Vec<Region>, extents: Vec<Extent>) -> View {
+        regions.sort_unstable_by_key(|region| region.start);
+        View(Arc::new(Seen { regions, extents }))
+    }
+
+    /// The memory that contains all these bytes; else what is wrong.
+    #[inline]
+    pub(in crate::sim) fn find(&self, address: u64, size: usize) -> Result<&Region, String> {
+        let regions = &self.0.regions;
+        let count = regions.partition_point(|region| region.start <= address);
+        match regions[..count].last() {
+            Some(region) if region.contains(address, size) => Ok(region),
+            below => Err(self.wrong(address, size, below)),
+        }
+    }
+
+    #[cold]
+    fn wrong(&self, address: u64, size: usize, below: Option<&Region>) -> String {
+        let there = below.map(|region| (region.start, region.size as usize));
+        let count = self.0.extents.partition_point(|extent| extent.start <= address);
+        let extent = self.0.extents[..count].last().copied();
+        let checked = check((address, size), extent, there);
+        checked.err().unwrap_or_else(|| format!("{size} bytes at {address:#x}"))
+    }
+}
+
+impl Region {
+    pub(super) fn new(start: u64, size: usize, origin: u64, storage: Arc<Storage>) -> Region {
+        Region { start, size: size as u64, origin, storage }
+    }
+
+    /// The first address.
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    #[inline]
+    pub(in crate::sim) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The first address that is no more in it.
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    #[inline]
+    pub(in crate::sim) fn end(&self) -> u64 {
+        self.start + self.size
+    }
+
+    #[inline]
+    pub(in crate::sim) fn contains(&self, address: u64, size: usize) -> bool {
+        let at = address.wrapping_sub(self.start);
+        at <= self.size && size as u64 <= self.size - at
+    }
+
+    #[inline]
+    fn at(&self, address: u64) -> usize {
+        address.wrapping_sub(self.origin) as usize
+    }
+
+    /// Reads a word. Here and below, panics if the address is not aligned to its size, or not in the storage.
+    #[inline]
+    pub(in crate::sim) fn load<T: Word>(&self, address: u64) -> T {
+        self.storage.load(self.at(address))
+    }
+
+    #[inline]
+    pub(in crate::sim) fn store<T: Word>(&self, address: u64, value: T) {
+        self.storage.store(self.at(address), value);
+    }
+
+    /// Replaces the value by that of the function, which may be called several times, in one step; returns the old one.
+    #[inline]
+    pub(in crate::sim) fn update<T: Word>(&self, address: u64, f: impl FnMut(T) -> T) -> T {
+        self.storage.update(self.at(address), f)
+    }
+
+    /// Reads words that are one after the other; false if they are not all here, in one place and aligned.
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    #[inline]
+    pub(in crate::sim) fn load_row<T: Word>(&self, address: u64, into: &mut [T; ROW]) -> bool {
+        self.contains(address, ROW * T::SIZE) && self.storage.load_row(self.at(address), into)
+    }
+
+    /// Writes words that are one after the other; false if they are not all here, in one place and aligned.
+    #[allow(dead_code, reason = "the interpreter is about to use it")]
+    #[inline]
+    pub(in crate::sim) fn store_row<T: Word>(&self, address: u64, from: &[T; ROW]) -> bool {
+        self.contains(address, ROW * T::SIZE) && self.storage.store_row(self.at(address), from)
+    }
+}
