@@ -7,7 +7,6 @@ use crate::sim::abi::call;
 use crate::sim::graph::{Copy, Fill, Operation};
 use crate::sim::machine::{Answer, INVALID_CONTEXT, INVALID_VALUE, Machine};
 use crate::sim::stream::{Moment, Stream};
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// One end of a copy.
@@ -67,7 +66,7 @@ pub(in crate::sim) fn transfer(to: End, from: End, size: usize) -> Done {
         }
         (End::Host(to), End::Device(from)) if apart => {
             let (storage, at) = storage_of(from, size)?;
-            to.part(0, size).with_mut(|bytes| storage.read_into(at, bytes, MaybeUninit::new));
+            to.part(0, size).with_mut(|bytes| storage.read_into(at, bytes));
         }
         (End::Device(to), End::Device(from)) if apart => {
             let (from, from_at) = storage_of(from, size)?;

@@ -5,7 +5,8 @@
 
 use super::addresses::GRANULE;
 use super::words::{self, Word};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 /// So many words are read or written at once by the threads of a warp.
@@ -32,30 +33,40 @@ enum Bytes {
 
 type Group = Box<[OnceLock<Block>]>;
 
-/// Bytes of the host, zeroed at first.
+/// Bytes of the host, zeroed at first, and aligned as the device's memory is.
 struct Block {
     start: usize,
+    allocated: *mut u8,
     layout: Layout,
 }
 
+// SAFETY: `allocated` is only what is given back in the end, by the one thread that drops the block.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
 impl Block {
+    /// The system's allocator writes no zeros itself, and so uses no memory before it is written, if it need not align it.
+    /// That of the program may write them.
     fn new(size: usize) -> Option<Block> {
-        let layout = Layout::from_size_align(size, GRANULE as usize).ok().filter(|it| it.size() > 0)?;
+        let align = GRANULE as usize;
+        let room = size.checked_add(align).filter(|_| size > 0)?;
+        let layout = Layout::from_size_align(room, align_of::<u64>()).ok()?;
         // SAFETY: the layout is not of size zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        (!start.is_null()).then(|| Block { start: start.expose_provenance(), layout })
+        let allocated = unsafe { System.alloc_zeroed(layout) };
+        let start = allocated.expose_provenance().next_multiple_of(align);
+        (!allocated.is_null()).then_some(Block { start, allocated, layout })
     }
 
     fn page() -> Block {
-        let layout = Layout::new::<[u8; PAGE]>();
-        Block::new(PAGE).unwrap_or_else(|| handle_alloc_error(layout))
+        Block::new(PAGE).unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; PAGE]>()))
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and dropped once.
-        unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.start), self.layout) }
+        unsafe { System.dealloc(self.allocated, self.layout) }
     }
 }
 
@@ -226,11 +237,13 @@ impl Storage {
 
     /// Reads bytes, which are not `into` itself; unwritten ones are zero.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
-        self.read_into(at, into, |byte| byte);
+        let (start, count) = (into.as_mut_ptr().cast::<MaybeUninit<u8>>(), into.len());
+        // SAFETY: the same bytes, and only initialized ones are written.
+        self.read_into(at, unsafe { std::slice::from_raw_parts_mut(start, count) });
     }
 
     /// The same, into what may not be initialized yet.
-    pub(super) fn read_into<B: Copy>(&self, at: usize, into: &mut [B], each: impl Fn(u8) -> B + Copy) {
+    pub(super) fn read_into(&self, at: usize, into: &mut [MaybeUninit<u8>]) {
         self.check_bytes(at, into.len());
         let mut done = 0;
         while done < into.len() {
@@ -238,8 +251,8 @@ impl Storage {
             let piece = &mut into[done..done + count];
             match self.find(at + done) {
                 // SAFETY: so many bytes are beside each other there, and `self` keeps them allocated.
-                Some(place) => unsafe { words::read(place, piece, each) },
-                None => piece.fill(each(0)),
+                Some(place) => unsafe { words::read(place, piece.as_mut_ptr().cast(), count) },
+                None => piece.fill(MaybeUninit::new(0)),
             }
             done += count;
         }
@@ -251,9 +264,9 @@ impl Storage {
         let mut done = 0;
         while done < from.len() {
             let count = self.contiguous(at + done).min(from.len() - done);
-            let place = self.make(at + done);
-            // SAFETY: as in `read`.
-            unsafe { words::write(place, &from[done..done + count]) };
+            let (place, piece) = (self.make(at + done), &from[done..done + count]);
+            // SAFETY: as in `read_into`.
+            unsafe { words::write(place, piece.as_ptr(), count) };
             done += count;
         }
     }

@@ -99,61 +99,65 @@ impl Word for u128 {
     }
 }
 
-/// The width of the next access of a copy: the largest that is aligned, and not more than is left.
+/// Copies of no more bytes are done in words.
+const SHORT: usize = 256;
+
+/// The width of the next access of a short copy: the largest that is aligned, and not more than is left.
 fn width(at: usize, left: usize) -> usize {
     [8, 4, 2].into_iter().find(|width| at % width == 0 && left >= *width).unwrap_or(1)
 }
 
-/// Reads bytes in words as large as possible: copies may go on beside kernels that wait for what is copied.
+/// Reads bytes, few of them in words: a kernel may write the flag that it is asked for. It may not use the memory of a
+/// longer copy, as CUDA demands, so that is no race.
 ///
 /// # Safety
 ///
-/// So many bytes at `at` stay allocated meanwhile, and `into` is none of them.
-pub(super) unsafe fn read<B: Copy>(mut at: usize, mut into: &mut [B], each: impl Fn(u8) -> B + Copy) {
-    while !into.is_empty() {
-        let width = width(at, into.len());
-        let count = if width == 8 { into.len() / 8 * 8 } else { width };
-        let (now, later) = into.split_at_mut(count);
-        for (word, to) in now.chunks_exact_mut(width).enumerate() {
-            let at = at + word * width;
-            // SAFETY: aligned, as `width` looks at, and within the bytes that the caller vouches for.
-            unsafe {
-                match width {
-                    8 => to.copy_from_slice(&u64::load(at).to_ne_bytes().map(each)),
-                    4 => to.copy_from_slice(&u32::load(at).to_ne_bytes().map(each)),
-                    2 => to.copy_from_slice(&u16::load(at).to_ne_bytes().map(each)),
-                    _ => to.fill(each(u8::load(at))),
-                }
+/// `at` is the address of so many bytes that stay allocated meanwhile, and so is `into`, of other bytes.
+pub(super) unsafe fn read(at: usize, into: *mut u8, count: usize) {
+    if count > SHORT {
+        // SAFETY: as the caller guarantees.
+        return unsafe { into.copy_from_nonoverlapping(pointer(at), count) };
+    }
+    let mut done = 0;
+    while done < count {
+        let width = width(at + done, count - done);
+        // SAFETY: aligned, as `width` looks at, and within the bytes that the caller vouches for.
+        unsafe {
+            let (at, into) = (at + done, into.add(done));
+            match width {
+                8 => into.cast::<u64>().write_unaligned(u64::load(at)),
+                4 => into.cast::<u32>().write_unaligned(u32::load(at)),
+                2 => into.cast::<u16>().write_unaligned(u16::load(at)),
+                _ => into.write(u8::load(at)),
             }
         }
-        at += count;
-        into = later;
+        done += width;
     }
 }
 
-/// Writes bytes in words as large as possible.
+/// Writes bytes, few of them in words: a kernel may wait for the flag that is written.
 ///
 /// # Safety
 ///
 /// As for `read`, of `from`.
-pub(super) unsafe fn write(mut at: usize, mut from: &[u8]) {
-    while !from.is_empty() {
-        let width = width(at, from.len());
-        let count = if width == 8 { from.len() / 8 * 8 } else { width };
-        let (now, later) = from.split_at(count);
-        for (word, bytes) in now.chunks_exact(width).enumerate() {
-            let at = at + word * width;
-            // SAFETY: aligned, as `width` looks at, and within the bytes that the caller vouches for.
-            unsafe {
-                match *bytes {
-                    [a, b, c, d, e, f, g, h] => u64::store(at, u64::from_ne_bytes([a, b, c, d, e, f, g, h])),
-                    [a, b, c, d] => u32::store(at, u32::from_ne_bytes([a, b, c, d])),
-                    [a, b] => u16::store(at, u16::from_ne_bytes([a, b])),
-                    _ => u8::store(at, bytes[0]),
-                }
+pub(super) unsafe fn write(at: usize, from: *const u8, count: usize) {
+    if count > SHORT {
+        // SAFETY: as the caller guarantees.
+        return unsafe { pointer::<u8>(at).copy_from_nonoverlapping(from, count) };
+    }
+    let mut done = 0;
+    while done < count {
+        let width = width(at + done, count - done);
+        // SAFETY: as in `read`.
+        unsafe {
+            let (at, from) = (at + done, from.add(done));
+            match width {
+                8 => u64::store(at, from.cast::<u64>().read_unaligned()),
+                4 => u32::store(at, from.cast::<u32>().read_unaligned()),
+                2 => u16::store(at, from.cast::<u16>().read_unaligned()),
+                _ => u8::store(at, from.read()),
             }
         }
-        at += count;
-        from = later;
+        done += width;
     }
 }

@@ -4,7 +4,7 @@ use super::abi::Options;
 use super::{CompilerLog, FILE_NOT_FOUND};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
-use crate::sim::ptx::{INVALID_SOURCE, Links, read};
+use crate::sim::ptx::{INVALID_SOURCE, Links};
 use std::sync::Arc;
 
 const JIT_COMPILER_NOT_FOUND: CUresult = 221;
@@ -116,27 +116,15 @@ impl Machine {
         if let Some(status) = linker.state.status() {
             return self.refuse(status, "what was given to the linker cannot be linked");
         }
-        let text = match linker.links.finish() {
-            Ok(text) => text,
-            // Of nothing an empty image is made.
-            Err(_) if linked_nothing => {}
+        let (text, program) = match linker.links.finish() {
+            Ok(linked) => linked,
             Err(refusal) => {
                 self.linker(handle)?.state = State::Failed(refusal.status);
                 self.thread().compiler_log = CompilerLog { info: String::new(), error: refusal.linker_log() };
                 return self.refuse(refusal.status, refusal);
             }
         };
-        let linked_nothing = text.len() == 1;
-        match read(text.trim_end_matches('\0')) {
-            Ok(program) => self.thread().compiler_log = CompilerLog::of(&program),
-            // Of nothing an empty image is made.
-            Err(_) if linked_nothing => {}
-            Err(refusal) => {
-                self.linker(handle)?.state = State::Failed(refusal.status);
-                self.thread().compiler_log = CompilerLog { info: String::new(), error: refusal.linker_log() };
-                return self.refuse(refusal.status, refusal);
-            }
-        }
+        self.thread().compiler_log = CompilerLog::of(&program);
         let image = Arc::new(text.into_bytes());
         let linker = self.linker(handle)?;
         linker.state = State::Done;

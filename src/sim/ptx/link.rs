@@ -1,7 +1,7 @@
 //! Several texts as one.
 
 use super::Refusal;
-use super::read::{Program, add};
+use super::read::{Program, add, read};
 use crate::driver::ffi::CUresult;
 
 /// Texts that are linked, and what they have together.
@@ -32,14 +32,14 @@ impl Links {
         Ok(())
     }
 
-    /// The text of all, with a NUL, if what is declared is defined.
-    pub(in crate::sim) fn finish(&self) -> Result<String, Refusal> {
-        match self.program.undefined() {
-            Some(name) => {
-                let why = format!("Undefined reference to '{name}'");
-                Err(Refusal { status: UNKNOWN, line: None, why })
-            }
-            None => Ok(format!("{}\0", self.text)),
+    /// The text of all, with a NUL, and what it is, if what is declared is defined.
+    pub(in crate::sim) fn finish(&self) -> Result<(String, Program), Refusal> {
+        if let Some(name) = self.program.undefined() {
+            let why = format!("Undefined reference to '{name}'");
+            return Err(Refusal { status: UNKNOWN, line: None, why });
         }
+        // Of nothing an empty image is made.
+        let program = if self.text.is_empty() { Program::default() } else { read(&self.text)? };
+        Ok((format!("{}\0", self.text), program))
     }
 }

@@ -3,7 +3,9 @@
 mod arith;
 mod controls;
 mod facts;
+mod memory;
 mod pool;
 mod ptx;
 mod speed;
+mod storage;
 mod trace;

@@ -120,10 +120,27 @@ fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
         *old = *new;
         return;
     }
+    if mask.count_ones() <= FEW {
+        return super::lanes::lanes_of(mask).for_each(|lane| old[lane] = new[lane]);
+    }
     for lane in 0..WARP {
-        old[lane] = if mask >> lane & 1 != 0 { new[lane] } else { old[lane] };
+        old[lane] = if mask & BITS[lane] != 0 { new[lane] } else { old[lane] };
     }
 }
+
+/// So few lanes are set one after the other.
+const FEW: u32 = 4;
+
+/// The bit of each lane: they are compared side by side, where shifts would not be.
+const BITS: [u32; WARP] = {
+    let mut bits = [0; WARP];
+    let mut lane = 0;
+    while lane < WARP {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
 
 macro_rules! lanes {
     ($($ty:ty: $column:ident, |$bits:ident| $get:expr, |$value:ident| $set:expr;)*) => {
