@@ -4,7 +4,7 @@ use super::super::arith::compare::{Compare, compare};
 use super::super::arith::float::Float;
 use super::super::arith::half::{Bf16, F16, Short};
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, Reg, WARP, pack};
+use super::super::run::{Lane, Lanes, Reg, WARP, each, pack};
 use super::super::tokens::Token;
 use super::super::types::Type;
 use super::super::{Refusal, unknown, wrong};
@@ -50,15 +50,15 @@ type Compared = Box<dyn Fn(&Lanes<'_>) -> (u32, u32) + Send + Sync>;
 fn comparison<T: Lane>(a: Reg, b: Reg, f: impl Fn(T, T) -> bool + Send + Sync + 'static) -> Compared {
     Box::new(move |lanes| {
         let (a, b) = (lanes.get::<T>(a), lanes.get::<T>(b));
-        (pack(&from_fn(|lane| f(a[lane], b[lane]))), 0)
+        (pack(&each(|lane| f(a[lane], b[lane]))), 0)
     })
 }
 
 fn of_halves(a: Reg, b: Reg, f: impl Fn(u16, u16) -> bool + Send + Sync + 'static) -> Compared {
     Box::new(move |lanes| {
         let (a, b) = (lanes.get::<u32>(a), lanes.get::<u32>(b));
-        let low = pack(&from_fn(|lane| f(a[lane] as u16, b[lane] as u16)));
-        (low, pack(&from_fn(|lane| f((a[lane] >> 16) as u16, (b[lane] >> 16) as u16))))
+        let low = pack(&each(|lane| f(a[lane] as u16, b[lane] as u16)));
+        (low, pack(&each(|lane| f((a[lane] >> 16) as u16, (b[lane] >> 16) as u16))))
     })
 }
 

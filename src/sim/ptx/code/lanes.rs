@@ -1,14 +1,13 @@
 //! Instructions that compute a value in each lane from those of the same lane.
 
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, Reg, WARP};
-use std::array::from_fn;
+use super::super::run::{Lane, Lanes, Reg, WARP, each};
 
 /// A function of one value.
 pub(super) fn lanes1<A: Lane, R: Lane>(to: Reg, a: Reg, f: impl Fn(A) -> R + Send + Sync + 'static) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
         let a = lanes.get::<A>(a);
-        lanes.set(to, &a.map(&f));
+        lanes.set(to, &each(|lane| f(a[lane])));
     }))
 }
 
@@ -19,7 +18,7 @@ pub(super) fn lanes2<A: Lane, B: Lane, R: Lane>(
 ) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
         let (a, b) = (lanes.get::<A>(a), lanes.get::<B>(b));
-        let values: [R; WARP] = from_fn(|lane| f(a[lane], b[lane]));
+        let values = each(|lane| f(a[lane], b[lane]));
         lanes.set(to, &values);
     }))
 }
@@ -31,7 +30,7 @@ pub(super) fn lanes3<A: Lane, B: Lane, C: Lane, R: Lane>(
 ) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
         let (a, b, c) = (lanes.get::<A>(a), lanes.get::<B>(b), lanes.get::<C>(c));
-        let values: [R; WARP] = from_fn(|lane| f(a[lane], b[lane], c[lane]));
+        let values = each(|lane| f(a[lane], b[lane], c[lane]));
         lanes.set(to, &values);
     }))
 }
@@ -43,7 +42,7 @@ pub(super) fn lanes4<A: Lane, B: Lane, C: Lane, D: Lane, R: Lane>(
 ) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
         let (a, b, c, d) = (lanes.get::<A>(a), lanes.get::<B>(b), lanes.get::<C>(c), lanes.get::<D>(d));
-        let values: [R; WARP] = from_fn(|lane| f(a[lane], b[lane], c[lane], d[lane]));
+        let values = each(|lane| f(a[lane], b[lane], c[lane], d[lane]));
         lanes.set(to, &values);
     }))
 }

@@ -74,6 +74,15 @@ impl Builder<'_> {
         if is_local { Space::Local } else { Space::Param }
     }
 
+    /// The offset of a kernel's parameter that is named in an address.
+    fn parameter(&self, names: &Names<'_, '_>, address: &[Token]) -> Option<u64> {
+        let [Token::Sign('['), Token::Word(name), ..] = address else { return None };
+        match names.find(name) {
+            Some(Named::Parameter(at)) => Some(at),
+            _ => None,
+        }
+    }
+
     fn place(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, address: &[Token]) -> Result<Place, Refusal> {
         let space = op.space();
         let space = self.space_of(names, space, address);
@@ -101,6 +110,9 @@ impl Builder<'_> {
             }
         };
         check(&to, place)?;
+        if let (Space::Param, Some(at)) = (place.space, self.parameter(names, address)) {
+            return Ok(parameters(place, at, to));
+        }
         let loads: Vec<Attempt> = to.iter().enumerate().map(|(at, to)| load(Place { offset: place.at(at), ..place }, *to)).collect();
         Ok(access(place, order, loads))
     }
@@ -220,6 +232,26 @@ fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
         }));
     }
     if order.is_strong && place.space != Space::Local { Kind::Volatile(all) } else { Kind::Memory(all) }
+}
+
+/// Parameters of a kernel, which are the same for all threads: those from an offset on.
+fn parameters(place: Place, at: u64, to: Vec<Reg>) -> Kind {
+    let (size, signed) = (place.ty.size(), place.ty.is_signed());
+    Kind::Memory(Box::new(move |lanes: &mut Lanes<'_>| {
+        let first = lanes.mask.trailing_zeros() as usize;
+        lanes.check_aligned(first, at.wrapping_add_signed(place.offset), size * place.count)?;
+        for (element, to) in to.iter().enumerate() {
+            let bits = lanes.load_one(first, Space::Param, at.wrapping_add_signed(place.at(element)), size)?;
+            let spare = 128 - 8 * size as u32;
+            let value = if signed { ((bits << spare) as i128 >> spare) as u128 } else { bits };
+            match to.class {
+                Class::B32 => lanes.set::<u32>(*to, &[value as u32; WARP]),
+                Class::B64 => lanes.set::<u64>(*to, &[value as u64; WARP]),
+                _ => lanes.registers.set_bits(*to, &[value; WARP], lanes.mask),
+            }
+        }
+        Ok(())
+    }))
 }
 
 fn load(place: Place, to: Reg) -> Attempt {

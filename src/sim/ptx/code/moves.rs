@@ -1,7 +1,7 @@
 //! Moves, choices, and addresses of one space as those of another.
 
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, LOCAL_WINDOW, PARAM_WINDOW, Reg, SHARED_WINDOW, WARP, WINDOW};
+use super::super::run::{Lane, Lanes, LOCAL_WINDOW, PARAM_WINDOW, Reg, SHARED_WINDOW, WARP, WINDOW, each};
 use super::super::scope::Named;
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
@@ -63,10 +63,8 @@ impl Builder<'_> {
         let (to, from) = self.typed(names, operands, ty, [ty, ty, Type::Pred])?;
         fn select<T: Lane>(to: Reg, [a, b, by]: [Reg; 3]) -> Kind {
             Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
-                let (a, b, by) = (lanes.get::<T>(a), lanes.get::<T>(b), lanes.registers.predicate(by.at));
-                let values: [T; WARP] =
-                    std::array::from_fn(|lane| if by >> lane & 1 != 0 { a[lane] } else { b[lane] });
-                lanes.set(to, &values);
+                let (a, b, by) = (lanes.get::<T>(a), lanes.get::<T>(b), lanes.get::<bool>(by));
+                lanes.set(to, &each(|lane| if by[lane] { a[lane] } else { b[lane] }));
             }))
         }
         Ok(match ty.class() {

@@ -72,7 +72,10 @@ impl Block {
     /// Begins with the threads of another block.
     pub(super) fn begin(&mut self, ctaid: [u32; 3], env: &Env<'_>) {
         self.floor.ctaid = ctaid;
-        self.floor.shared.fill(0);
+        // To fill nothing, where no memory is, is what a processor may find hard.
+        if !self.floor.shared.is_empty() {
+            self.floor.shared.fill(0);
+        }
         let threads: u32 = env.block.iter().product();
         for warp in &mut self.warps {
             let first = warp.number * WARP as u32;

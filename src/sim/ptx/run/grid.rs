@@ -11,6 +11,7 @@ use crate::sim::device::SM_COUNT;
 use crate::sim::machine::Handle;
 use crate::sim::memory::{self, Kind};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Scope, available_parallelism, scope};
@@ -98,6 +99,20 @@ pub(super) struct Running<'a> {
     fault: Mutex<Option<Fault>>,
 }
 
+/// A worker has this many blocks to itself at the most.
+const MOST_CLAIMED: u64 = 64;
+
+/// What a worker has.
+struct Worker {
+    /// Blocks that wait for others.
+    waiting: VecDeque<Box<Block>>,
+    /// Blocks that have ended, to be used again.
+    spare: Vec<Box<Block>>,
+    /// The blocks that it begins next.
+    claimed: Range<u64>,
+    steps: u64,
+}
+
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from).min(64))
@@ -114,15 +129,14 @@ impl Running<'_> {
             block: self.launch.block,
             running: self,
         };
-        let begun = Instant::now();
-        let (mut waiting, mut spare) = (VecDeque::new(), Vec::new());
-        let most = self.most_at_once();
+        let mut worker = Worker { waiting: VecDeque::new(), spare: Vec::new(), claimed: 0..0, steps: 0 };
+        let (begun, most) = (Instant::now(), self.most_at_once());
         while !self.is_over.load(Ordering::Relaxed) {
-            let new = if waiting.len() < most { self.begin(&env, &mut spare) } else { None };
-            let Some(mut block) = new.or_else(|| waiting.pop_front()) else { return };
-            match self.go_on(&mut block, &env) {
-                Ok(Progress::Done) => spare.push(block),
-                Ok(Progress::Waits | Progress::Turn) => waiting.push_back(block),
+            let new = if worker.waiting.len() < most { self.begin(&env, &mut worker) } else { None };
+            let Some(mut block) = new.or_else(|| worker.waiting.pop_front()) else { break };
+            match self.go_on(&mut block, &env, &mut worker.steps) {
+                Ok(Progress::Done) => worker.spare.push(block),
+                Ok(Progress::Waits | Progress::Turn) => worker.waiting.push_back(block),
                 Err(fault) => return self.fail(fault),
             }
             if helpers.is_some() && begun.elapsed() > ALONE {
@@ -157,29 +171,41 @@ impl Running<'_> {
         self.body.shared + self.launch.dynamic_shared
     }
 
-    fn begin(&self, env: &Env<'_>, spare: &mut Vec<Block>) -> Option<Block> {
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        if index >= self.blocks {
-            self.next.store(self.blocks, Ordering::Relaxed);
-            return None;
+    /// Begins the next block, if there is one that nobody has begun.
+    fn begin(&self, env: &Env<'_>, worker: &mut Worker) -> Option<Box<Block>> {
+        if worker.claimed.is_empty() {
+            worker.claimed = self.claim();
         }
-        let mut block = spare.pop().unwrap_or_else(|| {
+        let index = worker.claimed.next()?;
+        let mut block = worker.spare.pop().unwrap_or_else(|| {
             let mut block = Block::new(self.body, count(self.launch.block) as u32, self.shared());
             block.prepare(env);
-            block
+            Box::new(block)
         });
         block.begin(unfold(index, self.launch.grid), env);
         Some(block)
     }
 
-    fn go_on(&self, block: &mut Block, env: &Env<'_>) -> Result<Progress, Fault> {
+    /// Some blocks for this worker alone: many as long as there are many, because workers meet here.
+    fn claim(&self) -> Range<u64> {
+        let left = self.blocks.saturating_sub(self.next.load(Ordering::Relaxed));
+        let wanted = (left / (8 * cores() as u64)).clamp(1, MOST_CLAIMED);
+        let first = self.next.fetch_add(wanted, Ordering::Relaxed).min(self.blocks);
+        first..(first + wanted).min(self.blocks)
+    }
+
+    /// `steps` are those that are not counted yet.
+    fn go_on(&self, block: &mut Block, env: &Env<'_>, steps: &mut u64) -> Result<Progress, Fault> {
         loop {
             let mut left = TURN;
             let progress = block.run(env, &mut left)?;
-            let steps = TURN - left;
-            if self.steps.fetch_add(steps, Ordering::Relaxed) + steps > self.limit {
-                let why = format!("it does not end after {} instructions", self.limit);
-                return Err(Fault::new(LAUNCH_TIMEOUT, why));
+            *steps += TURN - left;
+            if *steps > TURN.min(self.limit) {
+                let counted = std::mem::take(steps);
+                if self.steps.fetch_add(counted, Ordering::Relaxed) + counted > self.limit {
+                    let why = format!("it does not end after {} instructions", self.limit);
+                    return Err(Fault::new(LAUNCH_TIMEOUT, why));
+                }
             }
             if progress != Progress::Turn || self.is_over.load(Ordering::Relaxed) {
                 return Ok(progress);

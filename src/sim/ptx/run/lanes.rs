@@ -3,7 +3,7 @@
 use super::super::{Space, types::Class};
 use super::fault::{Access, Fault, Thread};
 use super::local::Local;
-use super::registers::{ALL, Reg, Registers, WARP};
+use super::registers::{ALL, Reg, Registers, WARP, each};
 use super::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW, unfold};
 use crate::sim::memory::{Region, View, Word};
 
@@ -86,8 +86,14 @@ impl<'a> Lanes<'a> {
     #[inline]
     pub(in super::super) fn addresses(&self, base: Reg, offset: i64) -> [u64; WARP] {
         match base.class {
-            Class::B64 => self.get::<u64>(base).map(|at| at.wrapping_add_signed(offset)),
-            _ => self.get::<u32>(base).map(|at| u64::from(at.wrapping_add(offset as u32))),
+            Class::B64 => {
+                let base = self.get::<u64>(base);
+                each(|lane| base[lane].wrapping_add_signed(offset))
+            }
+            _ => {
+                let base = self.get::<u32>(base);
+                each(|lane| u64::from(base[lane].wrapping_add(offset as u32)))
+            }
         }
     }
 

@@ -21,7 +21,7 @@ mod warp;
 pub(in crate::sim) use fault::Fault;
 pub(in crate::sim) use grid::{Launch, limit_steps};
 pub(super) use lanes::{Bytes, Lanes, lanes_of};
-pub(super) use registers::{Counts, Lane, Range, Reg, WARP, pack};
+pub(super) use registers::{Counts, Lane, Range, Reg, WARP, each, pack};
 
 /// Generic addresses of shared and local memory and of parameters begin here; no allocation is there.
 pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;
@@ -41,6 +41,10 @@ pub(in crate::sim) fn function_address(number: usize) -> u64 {
 /// The coordinates of an index in `sizes`, the first dimension fastest.
 fn unfold(index: u64, sizes: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = sizes.map(|size| u64::from(size).max(1));
+    // Most have one dimension, and divisions take their time.
+    if index < x {
+        return [index as u32, 0, 0];
+    }
     [index % x, index / x % y, index / (x * y)].map(|part| part as u32)
 }
 

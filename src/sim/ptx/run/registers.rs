@@ -113,6 +113,16 @@ pub(in super::super) trait Lane: Copy + Default + Send + Sync + 'static {
     fn set(registers: &mut Registers, at: u32, values: &[Self; WARP], mask: u32);
 }
 
+/// A value for each lane. The compiler makes a loop over all lanes at once of it, which it does not of `array::map`.
+#[inline(always)]
+pub(in super::super) fn each<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; WARP] {
+    let mut values = [T::default(); WARP];
+    for lane in 0..WARP {
+        values[lane] = f(lane);
+    }
+    values
+}
+
 /// Replaces the values of these lanes.
 #[inline]
 fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
@@ -147,12 +157,20 @@ macro_rules! lanes {
         $(impl Lane for $ty {
             #[inline]
             fn get(registers: &Registers, at: u32) -> [$ty; WARP] {
-                registers.$column[at as usize].map(|$bits| $get)
+                let column = &registers.$column[at as usize];
+                each(|lane| {
+                    let $bits = column[lane];
+                    $get
+                })
             }
 
             #[inline]
             fn set(registers: &mut Registers, at: u32, values: &[$ty; WARP], mask: u32) {
-                blend(&mut registers.$column[at as usize], &values.map(|$value| $set), mask);
+                let bits = each(|lane| {
+                    let $value = values[lane];
+                    $set
+                });
+                blend(&mut registers.$column[at as usize], &bits, mask);
             }
         })*
     };
@@ -186,7 +204,7 @@ impl Lane for bool {
     #[inline]
     fn get(registers: &Registers, at: u32) -> [bool; WARP] {
         let lanes = registers.predicate(at);
-        std::array::from_fn(|lane| lanes >> lane & 1 != 0)
+        each(|lane| lanes & BITS[lane] != 0)
     }
 
     #[inline]
