@@ -18,9 +18,11 @@ const AROUND: u64 = 5;
 
 fn around(criterion: &mut Criterion, module: &Module, stream: &Stream) {
     let mut group = criterion.benchmark_group("simple instructions");
-    for (name, grid, block, times) in
-        [("of one thread", 1, 1, 100_000), ("of one warp", 1, 32, 100_000), ("of 64 blocks of 256", 64, 256, 10_000)]
-    {
+    for (name, grid, block, times) in [
+        ("of one thread", 1, 1, 100_000),
+        ("of one warp", 1, 32, 100_000),
+        ("of 64 blocks of 256", 64, 256, 10_000),
+    ] {
         group.throughput(Throughput::Elements(u64::from(grid * block * times) * AROUND));
         group.bench_function(name, |bench| {
             bench.iter(|| {
@@ -34,18 +36,21 @@ fn around(criterion: &mut Criterion, module: &Module, stream: &Stream) {
 
 fn memory(criterion: &mut Criterion, module: &Module, stream: &Stream) -> CudaResult<()> {
     let count = 1u32 << 20;
-    let mut buffers = [0, 1].map(|_| DeviceBuffer::from_slice(&vec![1.0f32; count as usize]).expect("memory"));
+    let mut buffers =
+        [0, 1].map(|_| DeviceBuffer::from_slice(&vec![1.0f32; count as usize]).expect("memory"));
     let [x, y] = buffers.each_mut().map(|buffer| buffer.as_device_ptr());
     criterion.bench_function("saxpy of 1024 x 1024", |bench| {
         bench.iter(|| {
             let (grid, block) = (count / 256, 256);
             // SAFETY: both buffers have as many values.
-            unsafe { launch!(module.saxpy<<<grid, block, 0, stream>>>(count, 0.5f32, x, y)) }.expect("a launch");
+            unsafe { launch!(module.saxpy<<<grid, block, 0, stream>>>(count, 0.5f32, x, y)) }
+                .expect("a launch");
             stream.synchronize().expect("an end");
         });
     });
     let n = 256u32;
-    let mut buffers = [0, 1, 2].map(|_| DeviceBuffer::from_slice(&vec![0.5f32; (n * n) as usize]).expect("memory"));
+    let mut buffers =
+        [0, 1, 2].map(|_| DeviceBuffer::from_slice(&vec![0.5f32; (n * n) as usize]).expect("memory"));
     let [a, b, c] = buffers.each_mut().map(|buffer| buffer.as_device_ptr());
     criterion.bench_function("tiled product of 256 x 256", |bench| {
         bench.iter(|| {

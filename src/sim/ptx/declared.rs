@@ -68,7 +68,8 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
             continue;
         }
         let length = usize::try_from(reader.int()?).map_err(|_| wrong("a negative number of elements"))?;
-        count = count.checked_mul(length).ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
+        count =
+            count.checked_mul(length).ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
         reader.expect(']')?;
     }
     let element = ty.size() * elements;
@@ -147,7 +148,9 @@ impl Begins {
             Token::Int(value) if negative => value.wrapping_neg() as u64,
             Token::Int(value) => *value as u64,
             Token::Single(bits) => u64::from(*bits),
-            Token::Double(bits) if self.ty == Type::F32 => u64::from((f64::from_bits(*bits) as f32).to_bits()),
+            Token::Double(bits) if self.ty == Type::F32 => {
+                u64::from((f64::from_bits(*bits) as f32).to_bits())
+            }
             Token::Double(bits) => *bits,
             Token::Word(word) => return self.address(word, reader, size),
             other => return Err(unknown(format!("{name} begins with `{other}`"))),

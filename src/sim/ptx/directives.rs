@@ -39,7 +39,9 @@ pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), 
             Some(".explicitcluster") => found.explicit_cluster = true,
             Some(".maxclusterrank") => found.most_blocks_of_cluster = u32::try_from(reader.int()?).ok(),
             // They help a compiler.
-            Some(".maxnreg" | ".minnctapersm" | ".maxnctapersm" | ".abi_preserve" | ".abi_preserve_control") => {
+            Some(
+                ".maxnreg" | ".minnctapersm" | ".maxnctapersm" | ".abi_preserve" | ".abi_preserve_control",
+            ) => {
                 reader.int()?;
             }
             Some(".noreturn" | ".blocksareclusters" | ".unified") => {}

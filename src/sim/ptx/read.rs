@@ -141,7 +141,16 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                 reader.expect(';')?;
                 let Declared { name, size, contents, addresses, managed, .. } = found;
                 let (size, constant) = (size.max(1), word == ".const");
-                program.add(Variable { name, size, contents, addresses, constant, managed, external, weak })?;
+                program.add(Variable {
+                    name,
+                    size,
+                    contents,
+                    addresses,
+                    constant,
+                    managed,
+                    external,
+                    weak,
+                })?;
             }
             ".shared" => {
                 program.shared.push(declared(reader)?);
@@ -152,7 +161,16 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                 let (found, Linkage { external, weak }) = (declared(reader)?, std::mem::take(&mut linkage));
                 reader.expect(';')?;
                 let Declared { name, size, contents, addresses, managed, .. } = found;
-                program.add(Variable { name, size, contents, addresses, constant: false, managed, external, weak })?;
+                program.add(Variable {
+                    name,
+                    size,
+                    contents,
+                    addresses,
+                    constant: false,
+                    managed,
+                    external,
+                    weak,
+                })?;
             }
             word @ (".entry" | ".func") => {
                 let weak = std::mem::take(&mut linkage).weak;
@@ -232,7 +250,8 @@ impl Program {
 
     /// The names that it defines, and that nothing else may define.
     pub(super) fn defines(&self) -> impl Iterator<Item = &str> {
-        let functions = self.functions.iter().filter(|it| it.code.is_some() && !it.weak).map(|it| &it.name[..]);
+        let functions =
+            self.functions.iter().filter(|it| it.code.is_some() && !it.weak).map(|it| &it.name[..]);
         let variables = self.variables.iter().filter(|it| !it.external && !it.weak).map(|it| &it.name[..]);
         functions.chain(variables)
     }
@@ -269,7 +288,13 @@ impl Program {
                 Parameter { name: it.name.clone(), offset, size: it.size }
             });
             let parameters = parameters.collect();
-            entries.push(Entry { name, parameters, directives: function.directives, body: Arc::new(body), refusal });
+            entries.push(Entry {
+                name,
+                parameters,
+                directives: function.directives,
+                body: Arc::new(body),
+                refusal,
+            });
         }
         self.entries = entries;
         Ok(())

@@ -123,7 +123,8 @@ impl<'a> Scopes<'a> {
     pub(super) fn find(&self, mut scope: usize, name: &str) -> Option<Named> {
         let numbered = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let digits = &name[numbered.len()..];
-        let number = if digits.len() > 1 && digits.starts_with('0') { None } else { digits.parse::<u32>().ok() };
+        let number =
+            if digits.len() > 1 && digits.starts_with('0') { None } else { digits.parse::<u32>().ok() };
         loop {
             let here = &self.scopes[scope];
             if let Some(found) = here.names.get(name) {
@@ -227,19 +228,27 @@ impl<'a> Scopes<'a> {
     }
 
     /// `.reg .b32 %r<11>;` or `.reg .pred p, q;`
-    fn registers(&mut self, scope: usize, reader: &mut Reader<'a>, counts: &mut Counts) -> Result<(), Refusal> {
+    fn registers(
+        &mut self,
+        scope: usize,
+        reader: &mut Reader<'a>,
+        counts: &mut Counts,
+    ) -> Result<(), Refusal> {
         let mut elements = 1;
         let ty = loop {
             match reader.word()? {
                 ".v2" => elements = 2,
                 ".v4" => elements = 4,
-                name => break Type::named(name).ok_or_else(|| unknown(format!("registers of type {name}")))?,
+                name => {
+                    break Type::named(name).ok_or_else(|| unknown(format!("registers of type {name}")))?;
+                }
             }
         };
         loop {
             let name = reader.word()?;
             let count = if reader.takes('<') {
-                let count = u64::try_from(reader.int()?).map_err(|_| wrong("a negative number of registers"))?;
+                let count =
+                    u64::try_from(reader.int()?).map_err(|_| wrong("a negative number of registers"))?;
                 reader.expect('>')?;
                 Some(count)
             } else {

@@ -68,15 +68,31 @@ fn wide(ty: Type) -> Result<Type, Refusal> {
 }
 
 impl Builder<'_> {
-    pub(super) fn add(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn add(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         self.sum(names, op, operands, false)
     }
 
-    pub(super) fn sub(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn sub(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         self.sum(names, op, operands, true)
     }
 
-    fn sum(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, minus: bool) -> Result<Kind, Refusal> {
+    fn sum(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        minus: bool,
+    ) -> Result<Kind, Refusal> {
         let carries = op.has("cc");
         let ty = op.ty()?;
         if ty.is_float() {
@@ -106,20 +122,38 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn addc(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn addc(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (sets, ty) = (op.has("cc"), op.ty()?);
         let (to, from) = self.alike(names, operands, ty)?;
         self.carrying(ty, to, from, false, true, sets)
     }
 
-    pub(super) fn subc(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn subc(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (sets, ty) = (op.has("cc"), op.ty()?);
         let (to, from) = self.alike(names, operands, ty)?;
         self.carrying(ty, to, from, true, true, sets)
     }
 
     /// A sum or a difference with a carry that it takes, sets, or both.
-    fn carrying(&mut self, ty: Type, to: Reg, [a, b]: [Reg; 2], minus: bool, takes: bool, sets: bool) -> Result<Kind, Refusal> {
+    fn carrying(
+        &mut self,
+        ty: Type,
+        to: Reg,
+        [a, b]: [Reg; 2],
+        minus: bool,
+        takes: bool,
+        sets: bool,
+    ) -> Result<Kind, Refusal> {
         with_int!(ty, T => carry(to, [a, b, a], takes, sets, move |a: T, b: T, _: T, carry| {
             if !minus {
                 return <T as Int>::addc(a, b, carry);
@@ -129,7 +163,12 @@ impl Builder<'_> {
         }))
     }
 
-    pub(super) fn mul(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn mul(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (part, ty) = (op.one_of(PARTS), op.ty()?);
         if ty.is_float() {
             return self.float_mul(names, op, operands, ty);
@@ -151,7 +190,12 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn mad(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn mad(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (part, carries, ty) = (op.one_of(PARTS), op.has("cc"), op.ty()?);
         if ty.is_float() {
             return self.float_fma(names, op, operands, ty);
@@ -182,20 +226,38 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn madc(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn madc(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (part, sets, ty) = (op.one_of(&PARTS[..2]), op.has("cc"), op.ty()?);
         let part = part.ok_or_else(|| unknown("it without .lo or .hi"))?;
         let (to, from) = self.alike(names, operands, ty)?;
         self.mad_carrying(ty, to, from, part, true, sets)
     }
 
-    fn mad_carrying(&mut self, ty: Type, to: Reg, from: [Reg; 3], part: Part, takes: bool, sets: bool) -> Result<Kind, Refusal> {
+    fn mad_carrying(
+        &mut self,
+        ty: Type,
+        to: Reg,
+        from: [Reg; 3],
+        part: Part,
+        takes: bool,
+        sets: bool,
+    ) -> Result<Kind, Refusal> {
         with_int!(ty, T => carry(to, from, takes, sets, move |a: T, b: T, c: T, carry| {
             if part == Part::High { <T as Int>::madc_hi(a, b, c, carry) } else { <T as Int>::madc_lo(a, b, c, carry) }
         }))
     }
 
-    pub(super) fn mul24(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn mul24(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (part, ty) = (op.one_of(&PARTS[..2]), op.ty()?);
         let hi = part.ok_or_else(|| unknown("it without .lo or .hi"))? == Part::High;
         let (to, from) = self.alike(names, operands, ty)?;
@@ -206,31 +268,55 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn mad24(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn mad24(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (part, sat, ty) = (op.one_of(&PARTS[..2]), op.has("sat"), op.ty()?);
         let hi = part.ok_or_else(|| unknown("it without .lo or .hi"))? == Part::High;
         let (to, from) = self.alike(names, operands, ty)?;
         match ty {
-            Type::U(4) if !sat => Ok(lanes3(to, from, move |a, b, c: u32| mul24_u32(hi, a, b).wrapping_add(c))),
-            Type::S(4) if sat => Ok(lanes3(to, from, move |a, b, c: i32| mul24_s32(hi, a, b).saturating_add(c))),
+            Type::U(4) if !sat => {
+                Ok(lanes3(to, from, move |a, b, c: u32| mul24_u32(hi, a, b).wrapping_add(c)))
+            }
+            Type::S(4) if sat => {
+                Ok(lanes3(to, from, move |a, b, c: i32| mul24_s32(hi, a, b).saturating_add(c)))
+            }
             Type::S(4) => Ok(lanes3(to, from, move |a, b, c: i32| mul24_s32(hi, a, b).wrapping_add(c))),
             other => Err(unknown(format!("it of type {other}"))),
         }
     }
 
-    pub(super) fn sad(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn sad(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_int!(ty, T => lanes3(to, from, <T as Int>::sad))
     }
 
-    pub(super) fn rem(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn rem(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_int!(ty, T => lanes2(to, from, <T as Int>::remainder))
     }
 
-    pub(super) fn div(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn div(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         if ty.is_float() {
             return self.float_div(names, op, operands, ty);
@@ -239,7 +325,12 @@ impl Builder<'_> {
         with_int!(ty, T => lanes2(to, from, <T as Int>::quotient))
     }
 
-    pub(super) fn abs(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn abs(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         if ty.is_float() {
             return self.float_sign(names, op, operands, ty, true);
@@ -248,7 +339,12 @@ impl Builder<'_> {
         with_int!(ty, T => lanes1(to, from, <T as Int>::magnitude))
     }
 
-    pub(super) fn neg(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn neg(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         if ty.is_float() {
             return self.float_sign(names, op, operands, ty, false);
@@ -257,12 +353,21 @@ impl Builder<'_> {
         with_int!(ty, T => lanes1(to, from, <T as Int>::negated))
     }
 
-    pub(super) fn extreme(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn extreme(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let greatest = op.name == "max";
         let relu = op.has("relu");
         let ty = op.ty()?;
         if ty.is_float() {
-            return if relu { Err(unknown("the modifier .relu of it")) } else { self.float_extreme(names, op, operands, ty, greatest) };
+            return if relu {
+                Err(unknown("the modifier .relu of it"))
+            } else {
+                self.float_extreme(names, op, operands, ty, greatest)
+            };
         }
         let (to, from) = self.alike(names, operands, ty)?;
         match ty {
@@ -279,7 +384,9 @@ impl Builder<'_> {
                     })
                 }));
             }
-            Type::S(4) if relu && greatest => return Ok(lanes2(to, from, |a: i32, b| <i32 as Int>::relu(a.max(b)))),
+            Type::S(4) if relu && greatest => {
+                return Ok(lanes2(to, from, |a: i32, b| <i32 as Int>::relu(a.max(b))));
+            }
             Type::S(4) if relu => return Ok(lanes2(to, from, |a: i32, b| <i32 as Int>::relu(a.min(b)))),
             _ if relu => return Err(unknown(format!("the modifier .relu of type {ty}"))),
             _ => {}

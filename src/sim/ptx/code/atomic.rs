@@ -54,7 +54,12 @@ struct Place {
 
 impl Builder<'_> {
     /// `atom`, and `red`, which returns nothing.
-    pub(super) fn atomic(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn atomic(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let returns = op.name == "atom";
         let order = Order::of(op);
         op.pass(|part| part.starts_with("L2::"));
@@ -112,10 +117,16 @@ fn update<T: Bytes + Lane>(place: Place, f: impl Fn(T, T, T) -> T + Send + Sync 
 fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
     let none = || unknown(format!("this operation of type {ty}"));
     match (operation, ty) {
-        (Operation::Exch, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => Ok(update(place, |_: u32, a, _| a)),
-        (Operation::Exch, Type::B(8) | Type::U(8) | Type::S(8) | Type::F64) => Ok(update(place, |_: u64, a, _| a)),
+        (Operation::Exch, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => {
+            Ok(update(place, |_: u32, a, _| a))
+        }
+        (Operation::Exch, Type::B(8) | Type::U(8) | Type::S(8) | Type::F64) => {
+            Ok(update(place, |_: u64, a, _| a))
+        }
         (Operation::Exch, Type::B(16)) => Ok(update(place, |_: u128, a, _| a)),
-        (Operation::Cas, Type::B(2) | Type::U(2) | Type::S(2)) => Ok(update(place, |old: u16, a, b| if old == a { b } else { old })),
+        (Operation::Cas, Type::B(2) | Type::U(2) | Type::S(2)) => {
+            Ok(update(place, |old: u16, a, b| if old == a { b } else { old }))
+        }
         (Operation::Cas, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => {
             Ok(update(place, |old: u32, a, b| if old == a { b } else { old }))
         }
@@ -123,7 +134,9 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
             Ok(update(place, |old: u64, a, b| if old == a { b } else { old }))
         }
         (Operation::Cas, Type::B(16)) => Ok(update(place, |old: u128, a, b| if old == a { b } else { old })),
-        (Operation::Inc, Type::U(4)) => Ok(update(place, |old: u32, a, _| if old >= a { 0 } else { old + 1 })),
+        (Operation::Inc, Type::U(4)) => {
+            Ok(update(place, |old: u32, a, _| if old >= a { 0 } else { old + 1 }))
+        }
         (Operation::Dec, Type::U(4)) => {
             Ok(update(place, |old: u32, a, _| if old == 0 || old > a { a } else { old - 1 }))
         }
@@ -150,7 +163,9 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
                 Type::F32 => update(place, move |old: u32, a, _| {
                     extreme(how, f32::from_bits(old), f32::from_bits(a)).to_bits()
                 }),
-                _ => update(place, move |old: u64, a, _| extreme(how, f64::from_bits(old), f64::from_bits(a)).to_bits()),
+                _ => update(place, move |old: u64, a, _| {
+                    extreme(how, f64::from_bits(old), f64::from_bits(a)).to_bits()
+                }),
             })
         }
         (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {

@@ -15,7 +15,12 @@ use super::operands::Operands;
 use super::{Builder, Names};
 
 impl Builder<'_> {
-    pub(super) fn logic(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn logic(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (name, ty) = (op.name, op.ty()?);
         let (to, from) = self.alike(names, operands, ty)?;
         macro_rules! of {
@@ -36,7 +41,12 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn not(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn not(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, [from]) = self.alike(names, operands, ty)?;
         Ok(match ty.class() {
@@ -48,13 +58,23 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn cnot(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn cnot(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, [from]) = self.alike(names, operands, ty)?;
         with_int!(ty, T => lanes1(to, from, <T as Int>::cnot))
     }
 
-    pub(super) fn lop3(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn lop3(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let Some(([Token::Int(table)], rest)) = operands.split_last() else {
             return Err(wrong("its table is a number"));
@@ -64,7 +84,12 @@ impl Builder<'_> {
         Ok(lanes3(to, from, move |a, b, c| bits::lop3(a, b, c, table)))
     }
 
-    pub(super) fn shift(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn shift(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (left, ty) = (op.name == "shl", op.ty()?);
         let (to, from) = self.typed(names, operands, ty, [ty, Type::U(4)])?;
         with_int!(ty, T => if left {
@@ -74,9 +99,16 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn funnel(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn funnel(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let left = op.one_of(&[("l", true), ("r", false)]).ok_or_else(|| unknown("it without .l or .r"))?;
-        let wrap = op.one_of(&[("wrap", true), ("clamp", false)]).ok_or_else(|| unknown("it without .wrap or .clamp"))?;
+        let wrap = op
+            .one_of(&[("wrap", true), ("clamp", false)])
+            .ok_or_else(|| unknown("it without .wrap or .clamp"))?;
         let ty = op.ty()?;
         let (to, from) = self.alike(names, operands, ty)?;
         Ok(if left {
@@ -87,19 +119,34 @@ impl Builder<'_> {
     }
 
     /// `popc` and `clz`.
-    pub(super) fn count_bits(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn count_bits(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (ones, ty) = (op.name == "popc", op.ty()?);
         let (to, [from]) = self.typed(names, operands, Type::U(4), [ty])?;
         with_int!(ty, T => if ones { lanes1(to, from, <T as Int>::popc) } else { lanes1(to, from, <T as Int>::clz) })
     }
 
-    pub(super) fn brev(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn brev(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, [from]) = self.alike(names, operands, ty)?;
         with_int!(ty, T => lanes1(to, from, <T as Int>::brev))
     }
 
-    pub(super) fn bfind(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn bfind(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (amount, ty) = (op.has("shiftamt"), op.ty()?);
         let (to, [from]) = self.typed(names, operands, Type::U(4), [ty])?;
         with_int!(ty, T => if amount {
@@ -109,19 +156,34 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn fns(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn fns(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.typed(names, operands, ty, [ty, Type::U(4), Type::S(4)])?;
         Ok(lanes3(to, from, bits::fns))
     }
 
-    pub(super) fn bfe(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn bfe(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.typed(names, operands, ty, [ty, Type::U(4), Type::U(4)])?;
         with_int!(ty, T => lanes3(to, from, <T as Int>::bfe))
     }
 
-    pub(super) fn bfi(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn bfi(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.typed(names, operands, ty, [ty, ty, Type::U(4), Type::U(4)])?;
         Ok(match ty.class() {
@@ -131,7 +193,12 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn prmt(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn prmt(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let modes = [
             ("f4e", Permute::F4e),
             ("b4e", Permute::B4e),
@@ -145,27 +212,51 @@ impl Builder<'_> {
         Ok(lanes3(to, from, move |a, b, selector| bits::prmt(mode, a, b, selector)))
     }
 
-    pub(super) fn bmsk(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
-        let wrap = op.one_of(&[("wrap", true), ("clamp", false)]).ok_or_else(|| unknown("it without .wrap or .clamp"))?;
+    pub(super) fn bmsk(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        let wrap = op
+            .one_of(&[("wrap", true), ("clamp", false)])
+            .ok_or_else(|| unknown("it without .wrap or .clamp"))?;
         let ty = op.ty()?;
         let (to, from) = self.alike(names, operands, ty)?;
         Ok(lanes2(to, from, move |a, b| bits::bmsk(wrap, a, b)))
     }
 
-    pub(super) fn szext(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
-        let wrap = op.one_of(&[("wrap", true), ("clamp", false)]).ok_or_else(|| unknown("it without .wrap or .clamp"))?;
+    pub(super) fn szext(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        let wrap = op
+            .one_of(&[("wrap", true), ("clamp", false)])
+            .ok_or_else(|| unknown("it without .wrap or .clamp"))?;
         let ty = op.ty()?;
         let (to, from) = self.typed(names, operands, Type::U(4), [Type::U(4), Type::U(4)])?;
         Ok(lanes2(to, from, move |a, b| bits::szext(wrap, ty.is_signed(), a, b)))
     }
 
-    pub(super) fn dp4a(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn dp4a(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let [a_signed, b_signed] = [op.ty()?.is_signed(), op.ty()?.is_signed()];
         let (to, from) = self.alike(names, operands, Type::U(4))?;
         Ok(lanes3(to, from, move |a, b, c| bits::dp4a(a_signed, b_signed, a, b, c)))
     }
 
-    pub(super) fn dp2a(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn dp2a(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let hi = op.one_of(&[("hi", true), ("lo", false)]).ok_or_else(|| unknown("it without .lo or .hi"))?;
         let [a_signed, b_signed] = [op.ty()?.is_signed(), op.ty()?.is_signed()];
         let (to, from) = self.alike(names, operands, Type::U(4))?;
@@ -221,7 +312,12 @@ fn selected(tokens: &[Token]) -> (Vec<Token>, Part) {
 
 impl Builder<'_> {
     /// The scalar video instructions.
-    pub(super) fn video(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn video(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let video = video_of(op)?;
         // The result of a comparison is no number with a sign.
         let d = if matches!(video, Video::Set(_)) { Type::U(4) } else { op.ty()? };
@@ -252,7 +348,12 @@ impl Builder<'_> {
         Ok(lanes3(to, from, move |a, b, c| simd::scalar(how, a, b, c)))
     }
 
-    pub(super) fn vmad(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn vmad(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let [_, a_type, b_type] = [op.ty()?, op.ty()?, op.ty()?];
         let (plus_one, sat) = (op.has("po"), op.has("sat"));
         let scale = op.one_of(&[("shr7", 7), ("shr15", 15)]).unwrap_or(0);
@@ -279,7 +380,12 @@ impl Builder<'_> {
     }
 
     /// Those of two halves or four bytes.
-    pub(super) fn video_lanes(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn video_lanes(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let count = if op.name.ends_with('2') { 2 } else { 4 };
         let video = video_of(op)?;
         let d = if matches!(video, Video::Set(_)) { Type::U(4) } else { op.ty()? };
@@ -303,8 +409,11 @@ impl Builder<'_> {
         let ((a, a_lanes), (b, b_lanes)) = (own(a, 0), own(b, count));
         let (to, mask) = match to {
             [Token::Word(name)] => match name.rsplit_once('.') {
-                Some((base, mask)) if !name.starts_with('.') && mask.bytes().all(|it| b"hb0123".contains(&it)) => {
-                    let mask = mask[1..].bytes().fold(0u8, |all, digit| all | 1 << (digit.wrapping_sub(b'0') & 7));
+                Some((base, mask))
+                    if !name.starts_with('.') && mask.bytes().all(|it| b"hb0123".contains(&it)) =>
+                {
+                    let mask =
+                        mask[1..].bytes().fold(0u8, |all, digit| all | 1 << (digit.wrapping_sub(b'0') & 7));
                     (vec![Token::Word(base.to_owned())], mask)
                 }
                 _ => (to.to_vec(), u8::MAX),

@@ -26,7 +26,13 @@ fn bracketed<'t>(tokens: &'t [Token]) -> Option<Vec<&'t [Token]>> {
 
 impl Builder<'_> {
     /// `local` is the size of the caller's part of local memory, after which the callee's begins.
-    pub(super) fn call(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, local: usize) -> Result<Kind, Refusal> {
+    pub(super) fn call(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        local: usize,
+    ) -> Result<Kind, Refusal> {
         op.has("uni");
         let mut rest = operands;
         let mut next = || {
@@ -46,16 +52,24 @@ impl Builder<'_> {
             passed = values;
             behind = next();
         }
-        let [Token::Word(name)] = function else { return Err(wrong("a function is called by its name or its address")) };
+        let [Token::Word(name)] = function else {
+            return Err(wrong("a function is called by its name or its address"));
+        };
         let returned = self.places(names, &returned)?;
         let passed = self.places(names, &passed)?;
         let (target, signature) = if let Some(Named::Register(_)) = names.find(name) {
             self.calls_any = true;
             // Its address may be that of any function of the program.
-            let defined = self.program.functions.iter().enumerate().filter(|(_, it)| !it.is_kernel && it.code.is_some());
+            let defined = self
+                .program
+                .functions
+                .iter()
+                .enumerate()
+                .filter(|(_, it)| !it.is_kernel && it.code.is_some());
             let all: Vec<usize> = defined.map(|(number, _)| number).collect();
             all.into_iter().for_each(|number| drop(self.callee(number)));
-            let prototype = behind.and_then(|tokens| tokens.first()).and_then(Token::word).and_then(|it| names.find(it));
+            let prototype =
+                behind.and_then(|tokens| tokens.first()).and_then(Token::word).and_then(|it| names.find(it));
             let Some(Named::Prototype(signature)) = prototype else {
                 return Err(unknown("a call by an address without a prototype"));
             };
@@ -66,11 +80,17 @@ impl Builder<'_> {
         let (return_places, parameter_places, _) = signature.layout();
         if returned.len() != return_places.len() || passed.len() != parameter_places.len() {
             let (has, takes) = (passed.len(), parameter_places.len());
-            return Err(wrong(format!("{name} takes {takes} parameters, and gets {has}, or returns another number of values")));
+            return Err(wrong(format!(
+                "{name} takes {takes} parameters, and gets {has}, or returns another number of values"
+            )));
         }
         let with = |here: &[u64], there: &[usize], sizes: &[(usize, usize)]| -> Vec<(usize, usize, usize)> {
             let sizes = sizes.iter().map(|(size, _)| *size);
-            here.iter().zip(there).zip(sizes).map(|((here, there), size)| (*here as usize, *there, size)).collect()
+            here.iter()
+                .zip(there)
+                .zip(sizes)
+                .map(|((here, there), size)| (*here as usize, *there, size))
+                .collect()
         };
         Ok(Kind::Call(Call {
             target,

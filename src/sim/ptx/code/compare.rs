@@ -4,7 +4,7 @@ use super::super::arith::compare::{Compare, compare};
 use super::super::arith::float::Float;
 use super::super::arith::half::{Bf16, F16, Short};
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, Reg, WARP, each, pack};
+use super::super::run::{Lane, Lanes, Reg, WARP, are_few, each, lanes_of, pack};
 use super::super::tokens::Token;
 use super::super::types::Type;
 use super::super::{Refusal, unknown, wrong};
@@ -49,6 +49,10 @@ type Compared = Box<dyn Fn(&Lanes<'_>) -> (u32, u32) + Send + Sync>;
 
 fn comparison<T: Lane>(a: Reg, b: Reg, f: impl Fn(T, T) -> bool + Send + Sync + 'static) -> Compared {
     Box::new(move |lanes| {
+        if are_few(lanes.mask) {
+            let holds = |lane: &usize| f(lanes.one::<T>(a, *lane), lanes.one::<T>(b, *lane));
+            return (lanes_of(lanes.mask).filter(holds).fold(0, |all, lane| all | 1 << lane), 0);
+        }
         let (a, b) = (lanes.get::<T>(a), lanes.get::<T>(b));
         (pack(&each(|lane| f(a[lane], b[lane]))), 0)
     })
@@ -78,7 +82,14 @@ fn compared(how: Compare, ftz: bool, ty: Type, [a, b]: [Reg; 2]) -> Result<Compa
     let flush = move |value: u16| if ftz { F16::flush(value) } else { value };
     let is_of_floats = matches!(
         how,
-        Compare::Equ | Compare::Neu | Compare::Ltu | Compare::Leu | Compare::Gtu | Compare::Geu | Compare::Num | Compare::Nan
+        Compare::Equ
+            | Compare::Neu
+            | Compare::Ltu
+            | Compare::Leu
+            | Compare::Gtu
+            | Compare::Geu
+            | Compare::Num
+            | Compare::Nan
     );
     if is_of_floats && !ty.is_float() {
         return Err(unknown(format!("this comparison of type {ty}")));
@@ -110,7 +121,12 @@ pub(super) fn results<'t>(tokens: &'t [Token]) -> (&'t [Token], Option<&'t [Toke
 }
 
 impl Builder<'_> {
-    pub(super) fn setp(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn setp(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let how = op.one_of(COMPARISONS).ok_or_else(|| unknown("it without a comparison"))?;
         let combine = op.one_of(COMBINATIONS);
         let (ftz, ty) = (op.has("ftz"), op.ty()?);
@@ -144,7 +160,12 @@ impl Builder<'_> {
     }
 
     /// A comparison whose result is a number: all ones or 1.0 if it is true.
-    pub(super) fn set(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn set(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let how = op.one_of(COMPARISONS).ok_or_else(|| unknown("it without a comparison"))?;
         let combine = op.one_of(COMBINATIONS);
         let ftz = op.has("ftz");
@@ -190,7 +211,11 @@ impl Builder<'_> {
     }
 
     /// What an instruction also tells as a predicate, if it is asked for.
-    pub(super) fn second_predicate(&mut self, names: &Names<'_, '_>, tokens: Option<&[Token]>) -> Result<Option<Reg>, Refusal> {
+    pub(super) fn second_predicate(
+        &mut self,
+        names: &Names<'_, '_>,
+        tokens: Option<&[Token]>,
+    ) -> Result<Option<Reg>, Refusal> {
         tokens.map(|tokens| self.to(names, tokens, Type::Pred)).transpose()
     }
 }

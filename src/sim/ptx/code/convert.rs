@@ -37,7 +37,12 @@ fn number(ty: Type) -> Result<Number, Refusal> {
 }
 
 impl Builder<'_> {
-    pub(super) fn cvt(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn cvt(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if op.has("pack") {
             return self.cvt_pack(names, op, operands);
         }
@@ -84,7 +89,14 @@ impl Builder<'_> {
     }
 
     /// To two floats of 8 bits.
-    fn cvt_small(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, format: Fp8, how: How) -> Result<Kind, Refusal> {
+    fn cvt_small(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        format: Fp8,
+        how: How,
+    ) -> Result<Kind, Refusal> {
         let from = op.ty()?;
         let relu = move |bits: u16| if how.relu { relu(format, bits) } else { bits };
         match from {
@@ -100,7 +112,13 @@ impl Builder<'_> {
         }
     }
 
-    fn cvt_tf32(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, how: How) -> Result<Kind, Refusal> {
+    fn cvt_tf32(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        how: How,
+    ) -> Result<Kind, Refusal> {
         let away = op.has("rna");
         if op.ty()? != Type::F32 {
             return Err(unknown("conversions to .tf32 of another type than .f32"));
@@ -113,7 +131,12 @@ impl Builder<'_> {
         }))
     }
 
-    fn cvt_pack(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    fn cvt_pack(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if !op.has("sat") {
             return Err(unknown("packing without .sat"));
         }
@@ -151,14 +174,24 @@ fn relu(format: Fp8, bits: u16) -> u16 {
 fn converted(to: Reg, from: Reg, to_number: Number, from_number: Number, how: How) -> Result<Kind, Refusal> {
     let plain = how == How::rounded(Rounding::Nearest);
     match (to_number, from_number, to.class, from.class) {
-        (Number::U64, Number::U32, Class::B64, Class::B32) if !how.sat => return Ok(lanes1(to, from, |a: u32| u64::from(a))),
-        (Number::S64, Number::S32, Class::B64, Class::B32) if !how.sat => return Ok(lanes1(to, from, |a: i32| i64::from(a))),
+        (Number::U64, Number::U32, Class::B64, Class::B32) if !how.sat => {
+            return Ok(lanes1(to, from, |a: u32| u64::from(a)));
+        }
+        (Number::S64, Number::S32, Class::B64, Class::B32) if !how.sat => {
+            return Ok(lanes1(to, from, |a: i32| i64::from(a)));
+        }
         (Number::U32 | Number::S32, Number::U64 | Number::S64, Class::B32, Class::B64) if !how.sat => {
             return Ok(lanes1(to, from, |a: u64| a as u32));
         }
-        (Number::F32, Number::S32, Class::B32, Class::B32) if plain => return Ok(lanes1(to, from, |a: i32| a as f32)),
-        (Number::F64, Number::S32, Class::B64, Class::B32) if plain => return Ok(lanes1(to, from, |a: i32| f64::from(a))),
-        (Number::F64, Number::U32, Class::B64, Class::B32) if plain => return Ok(lanes1(to, from, |a: u32| f64::from(a))),
+        (Number::F32, Number::S32, Class::B32, Class::B32) if plain => {
+            return Ok(lanes1(to, from, |a: i32| a as f32));
+        }
+        (Number::F64, Number::S32, Class::B64, Class::B32) if plain => {
+            return Ok(lanes1(to, from, |a: i32| f64::from(a)));
+        }
+        (Number::F64, Number::U32, Class::B64, Class::B32) if plain => {
+            return Ok(lanes1(to, from, |a: u32| f64::from(a)));
+        }
         _ => {}
     }
     macro_rules! with {

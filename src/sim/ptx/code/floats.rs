@@ -73,7 +73,14 @@ fn only_of_f32(ty: Type, how: How) -> Result<(), Refusal> {
 }
 
 impl Builder<'_> {
-    pub(super) fn float_sum(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, ty: Type, minus: bool) -> Result<Kind, Refusal> {
+    pub(super) fn float_sum(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        minus: bool,
+    ) -> Result<Kind, Refusal> {
         let how = How::of(op);
         if ty.size() == 2 || matches!(ty, Type::F16x2 | Type::Bf16x2) {
             return self.half_sum(names, operands, ty, how, minus);
@@ -90,7 +97,13 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn float_mul(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, ty: Type) -> Result<Kind, Refusal> {
+    pub(super) fn float_mul(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+    ) -> Result<Kind, Refusal> {
         let how = How::of(op);
         if ty.size() == 2 || matches!(ty, Type::F16x2 | Type::Bf16x2) {
             return self.half_mul(names, operands, ty, how);
@@ -104,7 +117,12 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn fma(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn fma(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let relu = op.has("relu");
         let ty = op.ty()?;
         if ty.size() == 2 || matches!(ty, Type::F16x2 | Type::Bf16x2) {
@@ -117,7 +135,13 @@ impl Builder<'_> {
         self.float_fma(names, op, operands, ty)
     }
 
-    pub(super) fn float_fma(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, ty: Type) -> Result<Kind, Refusal> {
+    pub(super) fn float_fma(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+    ) -> Result<Kind, Refusal> {
         let how = How::of(op);
         only_of_f32(ty, how)?;
         let (to, from) = self.alike(names, operands, ty)?;
@@ -130,7 +154,13 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn float_div(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, ty: Type) -> Result<Kind, Refusal> {
+    pub(super) fn float_div(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+    ) -> Result<Kind, Refusal> {
         let (approximate, full) = (op.has("approx"), op.has("full"));
         let how = How::of(op);
         only_of_f32(ty, how)?;
@@ -146,17 +176,29 @@ impl Builder<'_> {
         }))
     }
 
-    pub(super) fn rcp(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn rcp(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (approximate, how, ty) = (op.has("approx"), How::of(op), op.ty()?);
         let (to, [from]) = self.alike(names, operands, ty)?;
         match (approximate, ty) {
             (true, Type::F32) => Ok(lanes1(to, from, move |a| approx::rcp(how.ftz, a))),
             (true, Type::F64) => Ok(lanes1(to, from, approx::rcp_f64)),
-            _ => with_float!(ty, T => lanes1(to, from, move |a: T| how.after(how.before(a).rcp(how.rounding)))),
+            _ => {
+                with_float!(ty, T => lanes1(to, from, move |a: T| how.after(how.before(a).rcp(how.rounding))))
+            }
         }
     }
 
-    pub(super) fn sqrt(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn sqrt(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (approximate, how, ty) = (op.has("approx"), How::of(op), op.ty()?);
         let (to, [from]) = self.alike(names, operands, ty)?;
         if approximate {
@@ -168,7 +210,12 @@ impl Builder<'_> {
         with_float!(ty, T => lanes1(to, from, move |a: T| how.after(Float::sqrt(how.before(a), how.rounding))))
     }
 
-    pub(super) fn rsqrt(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn rsqrt(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (ftz, _) = (op.has("ftz"), op.has("approx"));
         let ty = op.ty()?;
         let (to, [from]) = self.alike(names, operands, ty)?;
@@ -181,7 +228,12 @@ impl Builder<'_> {
     }
 
     /// `ex2`, `lg2`, `sin`, `cos`, `tanh`.
-    pub(super) fn approximate(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn approximate(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let (ftz, is_approximate, ty) = (op.has("ftz"), op.has("approx"), op.ty()?);
         if !is_approximate {
             return Err(unknown("it without .approx"));
@@ -199,7 +251,14 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn float_sign(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, ty: Type, magnitude: bool) -> Result<Kind, Refusal> {
+    pub(super) fn float_sign(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        magnitude: bool,
+    ) -> Result<Kind, Refusal> {
         let how = How::of(op);
         let (to, [from]) = self.alike(names, operands, ty)?;
         if ty.size() == 2 || matches!(ty, Type::F16x2 | Type::Bf16x2) {
@@ -211,7 +270,14 @@ impl Builder<'_> {
         }))
     }
 
-    pub(super) fn float_extreme(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>, ty: Type, greatest: bool) -> Result<Kind, Refusal> {
+    pub(super) fn float_extreme(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        greatest: bool,
+    ) -> Result<Kind, Refusal> {
         let ftz = op.has("ftz");
         let (nan, xorsign) = (op.has("NaN"), op.has("xorsign"));
         if xorsign && !op.has("abs") {
@@ -238,13 +304,23 @@ impl Builder<'_> {
         }))
     }
 
-    pub(super) fn copysign(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn copysign(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_float!(ty, T => lanes2(to, from, <T as Float>::sign_onto))
     }
 
-    pub(super) fn testp(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn testp(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let properties = [
             ("finite", Property::Finite),
             ("infinite", Property::Infinite),

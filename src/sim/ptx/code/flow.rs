@@ -10,12 +10,22 @@ use super::operands::{Operands, exactly};
 use super::{Builder, Names};
 
 impl Builder<'_> {
-    pub(super) fn bra(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn bra(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         op.has("uni");
         Ok(Kind::Branch(names.label_of(operands.first())?))
     }
 
-    pub(super) fn brx(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn brx(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         op.has("uni");
         if !op.has("idx") {
             return Err(wrong("it jumps by an index: brx.idx"));
@@ -30,28 +40,53 @@ impl Builder<'_> {
         Ok(Kind::BranchTo(by, targets))
     }
 
-    pub(super) fn ret(&mut self, _: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn ret(
+        &mut self,
+        _: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         op.has("uni");
         let [] = exactly(operands)?;
         Ok(Kind::Return)
     }
 
-    pub(super) fn exit(&mut self, _: &Names<'_, '_>, _: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn exit(
+        &mut self,
+        _: &Names<'_, '_>,
+        _: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let [] = exactly(operands)?;
         Ok(Kind::Exit)
     }
 
-    pub(super) fn trap(&mut self, _: &Names<'_, '_>, _: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn trap(
+        &mut self,
+        _: &Names<'_, '_>,
+        _: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let [] = exactly(operands)?;
         Ok(Kind::Trap)
     }
 
-    pub(super) fn brkpt(&mut self, _: &Names<'_, '_>, _: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn brkpt(
+        &mut self,
+        _: &Names<'_, '_>,
+        _: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let [] = exactly(operands)?;
         Ok(Kind::Breakpoint)
     }
 
-    pub(super) fn nanosleep(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn nanosleep(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let [time] = exactly(operands)?;
         self.source(names, time, ty)?;

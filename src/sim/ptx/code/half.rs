@@ -55,7 +55,14 @@ fn only_to_the_nearest(how: How) -> Result<(), Refusal> {
 }
 
 impl Builder<'_> {
-    pub(super) fn half_sum(&mut self, names: &Names<'_, '_>, operands: Operands<'_, '_>, ty: Type, how: How, minus: bool) -> Result<Kind, Refusal> {
+    pub(super) fn half_sum(
+        &mut self,
+        names: &Names<'_, '_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        how: How,
+        minus: bool,
+    ) -> Result<Kind, Refusal> {
         only_to_the_nearest(how)?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_half!(ty, T, lanes2, packed2, to, from, |a, b| {
@@ -64,7 +71,13 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn half_mul(&mut self, names: &Names<'_, '_>, operands: Operands<'_, '_>, ty: Type, how: How) -> Result<Kind, Refusal> {
+    pub(super) fn half_mul(
+        &mut self,
+        names: &Names<'_, '_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        how: How,
+    ) -> Result<Kind, Refusal> {
         only_to_the_nearest(how)?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_half!(ty, T, lanes2, packed2, to, from, |a, b| {
@@ -72,7 +85,14 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn half_fma(&mut self, names: &Names<'_, '_>, operands: Operands<'_, '_>, ty: Type, how: How, relu: bool) -> Result<Kind, Refusal> {
+    pub(super) fn half_fma(
+        &mut self,
+        names: &Names<'_, '_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        how: How,
+        relu: bool,
+    ) -> Result<Kind, Refusal> {
         only_to_the_nearest(how)?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_half!(ty, T, lanes3, packed3, to, from, |a, b, c| {
@@ -82,23 +102,47 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn half_sign(&mut self, ty: Type, ftz: bool, magnitude: bool, to: Reg, from: Reg) -> Result<Kind, Refusal> {
+    pub(super) fn half_sign(
+        &mut self,
+        ty: Type,
+        ftz: bool,
+        magnitude: bool,
+        to: Reg,
+        from: Reg,
+    ) -> Result<Kind, Refusal> {
         with_half!(ty, T, lanes1, packed1, to, from, |a| {
             let a = before::<T>(ftz, a);
             if magnitude { T::magnitude(a) } else { T::negated(a) }
         })
     }
 
-    pub(super) fn half_extreme(&mut self, names: &Names<'_, '_>, operands: Operands<'_, '_>, ty: Type, how: Extreme, ftz: bool) -> Result<Kind, Refusal> {
+    pub(super) fn half_extreme(
+        &mut self,
+        names: &Names<'_, '_>,
+        operands: Operands<'_, '_>,
+        ty: Type,
+        how: Extreme,
+        ftz: bool,
+    ) -> Result<Kind, Refusal> {
         let (to, from) = self.alike(names, operands, ty)?;
         with_half!(ty, T, lanes2, packed2, to, from, |a, b| {
             T::extreme(how, before::<T>(ftz, a), before::<T>(ftz, b))
         })
     }
 
-    pub(super) fn half_approximate(&mut self, name: &str, ty: Type, ftz: bool, to: Reg, from: Reg) -> Result<Kind, Refusal> {
+    pub(super) fn half_approximate(
+        &mut self,
+        name: &str,
+        ty: Type,
+        ftz: bool,
+        to: Reg,
+        from: Reg,
+    ) -> Result<Kind, Refusal> {
         match name {
-            "ex2" => with_half!(ty, T, lanes1, packed1, to, from, |a| before::<T>(ftz, T::ex2(before::<T>(ftz, a)))),
+            "ex2" => with_half!(ty, T, lanes1, packed1, to, from, |a| before::<T>(
+                ftz,
+                T::ex2(before::<T>(ftz, a))
+            )),
             "tanh" => with_half!(ty, T, lanes1, packed1, to, from, |a| T::tanh(a)),
             _ => Err(unknown(format!("it of type {ty}"))),
         }

@@ -1,11 +1,14 @@
 //! Instructions that compute a value in each lane from those of the same lane.
 
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, Reg, WARP, each};
+use super::super::run::{Lane, Lanes, Reg, WARP, are_few, each, lanes_of};
 
 /// A function of one value.
 pub(super) fn lanes1<A: Lane, R: Lane>(to: Reg, a: Reg, f: impl Fn(A) -> R + Send + Sync + 'static) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+        if are_few(lanes.mask) {
+            return lanes_of(lanes.mask).for_each(|lane| lanes.put(to, lane, f(lanes.one::<A>(a, lane))));
+        }
         let a = lanes.get::<A>(a);
         lanes.set(to, &each(|lane| f(a[lane])));
     }))
@@ -17,6 +20,10 @@ pub(super) fn lanes2<A: Lane, B: Lane, R: Lane>(
     f: impl Fn(A, B) -> R + Send + Sync + 'static,
 ) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+        if are_few(lanes.mask) {
+            return lanes_of(lanes.mask)
+                .for_each(|lane| lanes.put(to, lane, f(lanes.one::<A>(a, lane), lanes.one::<B>(b, lane))));
+        }
         let (a, b) = (lanes.get::<A>(a), lanes.get::<B>(b));
         let values = each(|lane| f(a[lane], b[lane]));
         lanes.set(to, &values);
@@ -29,6 +36,15 @@ pub(super) fn lanes3<A: Lane, B: Lane, C: Lane, R: Lane>(
     f: impl Fn(A, B, C) -> R + Send + Sync + 'static,
 ) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+        if are_few(lanes.mask) {
+            return lanes_of(lanes.mask).for_each(|lane| {
+                lanes.put(
+                    to,
+                    lane,
+                    f(lanes.one::<A>(a, lane), lanes.one::<B>(b, lane), lanes.one::<C>(c, lane)),
+                )
+            });
+        }
         let (a, b, c) = (lanes.get::<A>(a), lanes.get::<B>(b), lanes.get::<C>(c));
         let values = each(|lane| f(a[lane], b[lane], c[lane]));
         lanes.set(to, &values);
@@ -41,6 +57,20 @@ pub(super) fn lanes4<A: Lane, B: Lane, C: Lane, D: Lane, R: Lane>(
     f: impl Fn(A, B, C, D) -> R + Send + Sync + 'static,
 ) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+        if are_few(lanes.mask) {
+            return lanes_of(lanes.mask).for_each(|lane| {
+                lanes.put(
+                    to,
+                    lane,
+                    f(
+                        lanes.one::<A>(a, lane),
+                        lanes.one::<B>(b, lane),
+                        lanes.one::<C>(c, lane),
+                        lanes.one::<D>(d, lane),
+                    ),
+                )
+            });
+        }
         let (a, b, c, d) = (lanes.get::<A>(a), lanes.get::<B>(b), lanes.get::<C>(c), lanes.get::<D>(d));
         let values = each(|lane| f(a[lane], b[lane], c[lane], d[lane]));
         lanes.set(to, &values);
@@ -48,7 +78,11 @@ pub(super) fn lanes4<A: Lane, B: Lane, C: Lane, D: Lane, R: Lane>(
 }
 
 /// A function of all lanes' predicates at once, as bits.
-pub(super) fn predicates(to: Reg, [a, b]: [Reg; 2], f: impl Fn(u32, u32) -> u32 + Send + Sync + 'static) -> Kind {
+pub(super) fn predicates(
+    to: Reg,
+    [a, b]: [Reg; 2],
+    f: impl Fn(u32, u32) -> u32 + Send + Sync + 'static,
+) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
         let value = f(lanes.registers.predicate(a.at), lanes.registers.predicate(b.at));
         lanes.registers.set_predicate(to.at, value, lanes.mask);

@@ -83,69 +83,115 @@ impl Builder<'_> {
         }
     }
 
-    fn place(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, address: &[Token]) -> Result<Place, Refusal> {
+    fn place(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        address: &[Token],
+    ) -> Result<Place, Refusal> {
         let space = op.space();
         let space = self.space_of(names, space, address);
         let count = op.one_of(VECTORS).unwrap_or(1);
         let ty = op.ty()?;
-        if count * ty.size() > 32 || matches!(ty, Type::Pred | Type::F16x2 | Type::Bf16x2 | Type::U16x2 | Type::S16x2) {
+        if count * ty.size() > 32
+            || matches!(ty, Type::Pred | Type::F16x2 | Type::Bf16x2 | Type::U16x2 | Type::S16x2)
+        {
             return Err(unknown(format!("{count} values of type {ty}")));
         }
         let (base, offset) = self.address(names, address)?;
         Ok(Place { space, base, offset, ty, count })
     }
 
-    pub(super) fn load(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn load(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ([to, address] | [to, address, _]) = operands else { return Err(wrong("it takes two operands")) };
         let order = Order::of(op);
         pass_hints(op);
         let place = self.place(names, op, address)?;
         let to = match self.elements(names, to)? {
             Elements::Registers(registers) => registers,
-            Elements::Tokens(all) if place.count == 1 && all.len() == 1 && matches!(to, [Token::Sign('{'), ..]) => {
+            Elements::Tokens(all)
+                if place.count == 1 && all.len() == 1 && matches!(to, [Token::Sign('{'), ..]) =>
+            {
                 return Err(unknown("one value in braces"));
             }
-            Elements::Tokens(all) => {
-                all.into_iter().map(|tokens| self.any_to(names, tokens, place.ty)).collect::<Result<_, _>>()?
-            }
+            Elements::Tokens(all) => all
+                .into_iter()
+                .map(|tokens| self.any_to(names, tokens, place.ty))
+                .collect::<Result<_, _>>()?,
         };
         check(&to, place)?;
         if let (Space::Param, Some(at)) = (place.space, self.parameter(names, address)) {
             return Ok(parameters(place, at, to));
         }
-        let loads: Vec<Attempt> = to.iter().enumerate().map(|(at, to)| load(Place { offset: place.at(at), ..place }, *to)).collect();
+        let loads: Vec<Attempt> = to
+            .iter()
+            .enumerate()
+            .map(|(at, to)| load(Place { offset: place.at(at), ..place }, *to))
+            .collect();
         Ok(access(place, order, loads))
     }
 
-    pub(super) fn store(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
-        let ([address, from] | [address, from, _]) = operands else { return Err(wrong("it takes two operands")) };
+    pub(super) fn store(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        let ([address, from] | [address, from, _]) = operands else {
+            return Err(wrong("it takes two operands"));
+        };
         let order = Order::of(op);
         pass_hints(op);
         let place = self.place(names, op, address)?;
         let from = match self.elements(names, from)? {
             Elements::Registers(registers) => registers,
-            Elements::Tokens(all) => {
-                all.into_iter().map(|tokens| self.any_source(names, tokens, place.ty)).collect::<Result<_, _>>()?
-            }
+            Elements::Tokens(all) => all
+                .into_iter()
+                .map(|tokens| self.any_source(names, tokens, place.ty))
+                .collect::<Result<_, _>>()?,
         };
         check(&from, place)?;
-        let stores: Vec<Attempt> = from.iter().enumerate().map(|(at, from)| store(Place { offset: place.at(at), ..place }, *from)).collect();
+        let stores: Vec<Attempt> = from
+            .iter()
+            .enumerate()
+            .map(|(at, from)| store(Place { offset: place.at(at), ..place }, *from))
+            .collect();
         Ok(access(place, order, stores))
     }
 
     /// What only helps a cache, or a profiler.
-    pub(super) fn hint(&mut self, _: &Names<'_, '_>, op: &mut Opcode<'_>, _: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn hint(
+        &mut self,
+        _: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        _: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         while op.next().is_some() {}
         Ok(Kind::Nothing)
     }
 
-    pub(super) fn fence(&mut self, _: &Names<'_, '_>, op: &mut Opcode<'_>, _: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn fence(
+        &mut self,
+        _: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        _: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         while op.next().is_some() {}
         Ok(Kind::Lanes(Box::new(|_| fence(Ordering::SeqCst))))
     }
 
     /// `cp.async`: it is done when it is issued.
-    pub(super) fn copy_asynchronously(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn copy_asynchronously(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if !op.has("async") {
             return Err(unknown("this instruction"));
         }
@@ -186,7 +232,8 @@ impl Builder<'_> {
                     value = lanes.load_one(lane, Space::Global, from[lane], size)?;
                 } else {
                     for byte in 0..given {
-                        value |= lanes.load_one(lane, Space::Global, from[lane] + byte as u64, 1)? << (8 * byte);
+                        value |=
+                            lanes.load_one(lane, Space::Global, from[lane] + byte as u64, 1)? << (8 * byte);
                     }
                 }
                 lanes.store_one(lane, Space::Shared, to[lane], size, value)?;
@@ -202,7 +249,9 @@ fn check(registers: &[Reg], place: Place) -> Result<(), Refusal> {
         return Err(wrong(format!("{} registers for {} values", registers.len(), place.count)));
     }
     match registers.iter().find(|it| it.class == Class::Pred || it.class.bits() < place.ty.class().bits()) {
-        Some(small) => Err(wrong(format!("a register of {} bits for a value of type {}", small.class.bits(), place.ty))),
+        Some(small) => {
+            Err(wrong(format!("a register of {} bits for a value of type {}", small.class.bits(), place.ty)))
+        }
         None => Ok(()),
     }
 }
@@ -241,7 +290,8 @@ fn parameters(place: Place, at: u64, to: Vec<Reg>) -> Kind {
         let first = lanes.mask.trailing_zeros() as usize;
         lanes.check_aligned(first, at.wrapping_add_signed(place.offset), size * place.count)?;
         for (element, to) in to.iter().enumerate() {
-            let bits = lanes.load_one(first, Space::Param, at.wrapping_add_signed(place.at(element)), size)?;
+            let bits =
+                lanes.load_one(first, Space::Param, at.wrapping_add_signed(place.at(element)), size)?;
             let spare = 128 - 8 * size as u32;
             let value = if signed { ((bits << spare) as i128 >> spare) as u128 } else { bits };
             match to.class {
@@ -319,7 +369,7 @@ fn store_exactly<T: Bytes + Lane>(Place { space, base, offset, .. }: Place, from
             Space::Generic if lanes.are_global(&addresses) => lanes.store_global::<T>(&addresses, &values),
             _ => lanes_of(lanes.mask).try_for_each(|lane| {
                 let mut bytes = [0; 16];
-                values[lane].put(&mut bytes[..size_of::<T>()]);
+                Bytes::put(values[lane], &mut bytes[..size_of::<T>()]);
                 lanes.store_one(lane, space, addresses[lane], size_of::<T>(), u128::from_le_bytes(bytes))
             }),
         }
@@ -332,7 +382,7 @@ fn store_cut(Place { space, base, offset, ty, .. }: Place, from: Reg) -> Attempt
     Box::new(move |lanes: &mut Lanes<'_>| -> Result<(), Fault> {
         let addresses = lanes.addresses(base, offset);
         let values = lanes.registers.bits(from);
-        lanes_of(lanes.mask).try_for_each(|lane| lanes.store_one(lane, space, addresses[lane], size, values[lane]))
+        lanes_of(lanes.mask)
+            .try_for_each(|lane| lanes.store_one(lane, space, addresses[lane], size, values[lane]))
     })
 }
-

@@ -13,8 +13,8 @@ mod half;
 mod lanes;
 mod memory;
 mod moves;
-mod operands;
 mod opcode;
+mod operands;
 mod special;
 mod table;
 mod warp;
@@ -194,7 +194,12 @@ impl<'a> Builder<'a> {
         Ok(local)
     }
 
-    fn statement(&mut self, scopes: &Scopes<'_>, statement: &Statement<'_>, local: usize) -> Result<(), Refusal> {
+    fn statement(
+        &mut self,
+        scopes: &Scopes<'_>,
+        statement: &Statement<'_>,
+        local: usize,
+    ) -> Result<(), Refusal> {
         let names = Names { scopes, scope: statement.scope };
         let opcode = self.body.opcode(statement.opcode);
         self.guard = None;

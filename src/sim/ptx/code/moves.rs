@@ -1,7 +1,9 @@
 //! Moves, choices, and addresses of one space as those of another.
 
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, LOCAL_WINDOW, PARAM_WINDOW, Reg, SHARED_WINDOW, WARP, WINDOW, each};
+use super::super::run::{
+    LOCAL_WINDOW, Lane, Lanes, PARAM_WINDOW, Reg, SHARED_WINDOW, WARP, WINDOW, are_few, each, lanes_of,
+};
 use super::super::scope::Named;
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
@@ -12,7 +14,12 @@ use super::operands::{Elements, Operands, exactly};
 use super::{Builder, Names};
 
 impl Builder<'_> {
-    pub(super) fn mov(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn mov(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let [to, from] = exactly(operands)?;
         let is_vector = |tokens: &[Token]| match tokens {
@@ -33,7 +40,8 @@ impl Builder<'_> {
         let register = self.any_source(names, from, ty)?;
         let to = self.to(names, to, ty)?;
         // Registers of the machine may be wider than what is taken of them.
-        let is_own = matches!(from, [Token::Word(name)] if name.starts_with('%') && names.find(name).is_none());
+        let is_own =
+            matches!(from, [Token::Word(name)] if name.starts_with('%') && names.find(name).is_none());
         if register.class != to.class && !is_own {
             self.source(names, from, ty)?;
         }
@@ -41,7 +49,13 @@ impl Builder<'_> {
     }
 
     /// The registers of a vector that together have the bits of a type.
-    fn parts(&mut self, names: &Names<'_, '_>, tokens: &[Token], ty: Type, written: bool) -> Result<Vec<Reg>, Refusal> {
+    fn parts(
+        &mut self,
+        names: &Names<'_, '_>,
+        tokens: &[Token],
+        ty: Type,
+        written: bool,
+    ) -> Result<Vec<Reg>, Refusal> {
         let elements = self.elements(names, tokens)?;
         let count = elements.len();
         let part = match ty.size() / count.max(1) {
@@ -53,16 +67,29 @@ impl Builder<'_> {
         }
         match elements {
             Elements::Registers(registers) => Ok(registers),
-            Elements::Tokens(all) if written => all.into_iter().map(|tokens| self.to(names, tokens, part)).collect(),
+            Elements::Tokens(all) if written => {
+                all.into_iter().map(|tokens| self.to(names, tokens, part)).collect()
+            }
             Elements::Tokens(all) => all.into_iter().map(|tokens| self.source(names, tokens, part)).collect(),
         }
     }
 
-    pub(super) fn selp(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn selp(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let (to, from) = self.typed(names, operands, ty, [ty, ty, Type::Pred])?;
         fn select<T: Lane>(to: Reg, [a, b, by]: [Reg; 3]) -> Kind {
             Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+                if are_few(lanes.mask) {
+                    return lanes_of(lanes.mask).for_each(|lane| {
+                        let chosen = if lanes.one::<bool>(by, lane) { a } else { b };
+                        lanes.put(to, lane, lanes.one::<T>(chosen, lane));
+                    });
+                }
                 let (a, b, by) = (lanes.get::<T>(a), lanes.get::<T>(b), lanes.get::<bool>(by));
                 lanes.set(to, &each(|lane| if by[lane] { a[lane] } else { b[lane] }));
             }))
@@ -76,7 +103,12 @@ impl Builder<'_> {
     }
 
     /// The first of two values if a third one is not negative.
-    pub(super) fn slct(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn slct(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ftz = op.has("ftz");
         let (ty, by) = (op.ty()?, op.ty()?);
         let (to, from) = self.typed(names, operands, ty, [ty, ty, by])?;
@@ -100,7 +132,12 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn cvta(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn cvta(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let to_space = op.has("to");
         let window = window(op.space());
         let ty = op.ty()?;
@@ -115,19 +152,31 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn isspacep(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn isspacep(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let constant = op.has("const");
         let space = if constant { Space::Global } else { op.space() };
         let (to, [from]) = self.typed(names, operands, Type::Pred, [Type::U(8)])?;
         Ok(match window(space) {
             // Constants are in global memory here, and are not told from it.
-            None => lanes1(to, from, move |at: u64| !constant && at.wrapping_sub(SHARED_WINDOW) >= 3 * WINDOW),
+            None => {
+                lanes1(to, from, move |at: u64| !constant && at.wrapping_sub(SHARED_WINDOW) >= 3 * WINDOW)
+            }
             Some(window) => lanes1(to, from, move |at: u64| at.wrapping_sub(window) < WINDOW),
         })
     }
 
     /// The result of an instruction that has none but asks for memory.
-    pub(super) fn policy(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn policy(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         while op.next().is_some() {}
         let Some(first) = operands.first() else { return Err(wrong("it has a result")) };
         let (to, zero) = (self.to(names, first, Type::B(8))?, self.bits(Class::B64, 0));

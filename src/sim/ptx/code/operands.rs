@@ -19,13 +19,20 @@ const WARP_SIZE: i64 = 32;
 pub(super) type Operands<'o, 't> = &'o [&'t [Token]];
 
 /// Refuses another number of operands.
-pub(super) fn exactly<'o, 't, const N: usize>(operands: Operands<'o, 't>) -> Result<[&'t [Token]; N], Refusal> {
+pub(super) fn exactly<'o, 't, const N: usize>(
+    operands: Operands<'o, 't>,
+) -> Result<[&'t [Token]; N], Refusal> {
     operands.try_into().map_err(|_| wrong(format!("it takes {N} operands, and has {}", operands.len())))
 }
 
 impl Builder<'_> {
     /// A value of this type.
-    pub(super) fn source(&mut self, names: &Names<'_, '_>, tokens: &[Token], ty: Type) -> Result<Reg, Refusal> {
+    pub(super) fn source(
+        &mut self,
+        names: &Names<'_, '_>,
+        tokens: &[Token],
+        ty: Type,
+    ) -> Result<Reg, Refusal> {
         let register = self.any_source(names, tokens, ty)?;
         if register.class == ty.class() {
             return Ok(register);
@@ -71,12 +78,20 @@ impl Builder<'_> {
         match names.find(name) {
             Some(Named::Register(_) | Named::Vector(_)) => false,
             Some(_) => true,
-            None => self.program.variables.iter().any(|it| it.name == name)
-                || self.program.shared.iter().any(|it| it.name == name),
+            None => {
+                self.program.variables.iter().any(|it| it.name == name)
+                    || self.program.shared.iter().any(|it| it.name == name)
+            }
         }
     }
 
-    fn named(&mut self, names: &Names<'_, '_>, name: &str, class: Class, offset: i64) -> Result<Reg, Refusal> {
+    fn named(
+        &mut self,
+        names: &Names<'_, '_>,
+        name: &str,
+        class: Class,
+        offset: i64,
+    ) -> Result<Reg, Refusal> {
         let address_class = if class == Class::B32 { Class::B32 } else { Class::B64 };
         let of = match names.find(name) {
             Some(found) => Some(found),
@@ -102,7 +117,13 @@ impl Builder<'_> {
     }
 
     /// What a name stands for that the function does not declare.
-    fn global(&mut self, names: &Names<'_, '_>, name: &str, class: Class, offset: i64) -> Result<Reg, Refusal> {
+    fn global(
+        &mut self,
+        names: &Names<'_, '_>,
+        name: &str,
+        class: Class,
+        offset: i64,
+    ) -> Result<Reg, Refusal> {
         if let Some(at) = self.program.variables.iter().position(|variable| variable.name == name) {
             return Ok(self.fixed(Class::B64, Fixed::Variable(at, offset)));
         }
@@ -156,7 +177,12 @@ impl Builder<'_> {
     }
 
     /// Where a result of this type goes, in a register of any size.
-    pub(super) fn any_to(&mut self, names: &Names<'_, '_>, tokens: &[Token], ty: Type) -> Result<Reg, Refusal> {
+    pub(super) fn any_to(
+        &mut self,
+        names: &Names<'_, '_>,
+        tokens: &[Token],
+        ty: Type,
+    ) -> Result<Reg, Refusal> {
         match tokens {
             [Token::Word(name)] if name == "_" => Ok(self.new_register(ty.class())),
             [Token::Word(name)] => match names.find(name) {
@@ -177,7 +203,9 @@ impl Builder<'_> {
         tokens: &'t [Token],
     ) -> Result<Elements<'t>, Refusal> {
         match tokens {
-            [Token::Sign('{'), inner @ .., Token::Sign('}')] => Ok(Elements::Tokens(super::super::scope::split(inner))),
+            [Token::Sign('{'), inner @ .., Token::Sign('}')] => {
+                Ok(Elements::Tokens(super::super::scope::split(inner)))
+            }
             [Token::Word(name)] => match names.find(name) {
                 Some(Named::Vector(registers)) => Ok(Elements::Registers(registers)),
                 _ => Ok(Elements::Tokens(vec![tokens])),

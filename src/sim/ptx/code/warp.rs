@@ -13,7 +13,12 @@ use super::{Builder, Names};
 use std::array::from_fn;
 
 impl Builder<'_> {
-    pub(super) fn barrier(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn barrier(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if op.has("warp") {
             if !op.has("sync") {
                 return Err(unknown("this barrier of a warp"));
@@ -23,7 +28,8 @@ impl Builder<'_> {
         }
         op.has("cta");
         op.has("aligned");
-        let what = op.one_of(&[("sync", 0), ("arrive", 1), ("red", 2)]).ok_or_else(|| unknown("this barrier"))?;
+        let what =
+            op.one_of(&[("sync", 0), ("arrive", 1), ("red", 2)]).ok_or_else(|| unknown("this barrier"))?;
         let mut operands = operands.to_vec();
         let mut reduce = None;
         if what == 2 {
@@ -54,14 +60,24 @@ impl Builder<'_> {
         Ok(Kind::Barrier(Barrier { number, count, waits: what != 1, reduce }))
     }
 
-    pub(super) fn activemask(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn activemask(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let [to] = exactly(operands)?;
         let to = self.to(names, to, ty)?;
         Ok(uniform(to, |lanes| lanes.mask.into()))
     }
 
-    pub(super) fn shfl(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn shfl(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if !op.has("sync") {
             return Err(wrong("a device of this generation has it with .sync only"));
         }
@@ -72,12 +88,18 @@ impl Builder<'_> {
         let (to, second) = results(to);
         let (to, second) = (self.to(names, to, ty)?, self.second_predicate(names, second)?);
         let from = self.source(names, from, ty)?;
-        let [by, clamp, members] = [self.source(names, by, Type::U(4))?, self.source(names, clamp, Type::U(4))?, self.source(names, members, Type::U(4))?];
+        let [by, clamp, members] = [
+            self.source(names, by, Type::U(4))?,
+            self.source(names, clamp, Type::U(4))?,
+            self.source(names, members, Type::U(4))?,
+        ];
         Ok(Kind::Joint(
             members,
             Box::new(move |lanes: &mut Lanes<'_>| {
-                let (values, by, clamp) = (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
-                let sources: [(usize, bool); WARP] = from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
+                let (values, by, clamp) =
+                    (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
+                let sources: [(usize, bool); WARP] =
+                    from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
                 lanes.set::<u32>(to, &sources.map(|(source, _)| values[source]));
                 if let Some(second) = second {
                     lanes.set::<bool>(second, &sources.map(|(_, is_inside)| is_inside));
@@ -86,7 +108,12 @@ impl Builder<'_> {
         ))
     }
 
-    pub(super) fn vote(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn vote(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if !op.has("sync") {
             return Err(wrong("a device of this generation has it with .sync only"));
         }
@@ -113,7 +140,12 @@ impl Builder<'_> {
         ))
     }
 
-    pub(super) fn match_lanes(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn match_lanes(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         let all = op.one_of(&[("all", true), ("any", false)]).ok_or_else(|| unknown("it without a mode"))?;
         if !op.has("sync") {
             return Err(wrong("it is with .sync only"));
@@ -128,7 +160,9 @@ impl Builder<'_> {
             Box::new(move |lanes: &mut Lanes<'_>| {
                 let (values, mask) = (lanes.registers.bits(from), lanes.mask);
                 let same = |lane: usize| {
-                    lanes_of(mask).filter(|other| values[*other] == values[lane]).fold(0u32, |found, it| found | 1 << it)
+                    lanes_of(mask)
+                        .filter(|other| values[*other] == values[lane])
+                        .fold(0u32, |found, it| found | 1 << it)
                 };
                 let found: [u32; WARP] = from_fn(|lane| if mask >> lane & 1 != 0 { same(lane) } else { 0 });
                 if all {
@@ -144,7 +178,12 @@ impl Builder<'_> {
         ))
     }
 
-    pub(super) fn redux(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn redux(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if !op.has("sync") {
             return Err(wrong("it is with .sync only"));
         }
@@ -171,7 +210,12 @@ impl Builder<'_> {
     }
 
     /// One of the lanes that are there: the first one.
-    pub(super) fn elect(&mut self, names: &Names<'_, '_>, op: &mut Opcode<'_>, operands: Operands<'_, '_>) -> Result<Kind, Refusal> {
+    pub(super) fn elect(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
         if !op.has("sync") {
             return Err(wrong("it is with .sync only"));
         }
@@ -190,7 +234,11 @@ impl Builder<'_> {
     }
 }
 
-fn joined<T: Lane>(to: Reg, from: Reg, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Box<dyn Fn(&mut Lanes<'_>) + Send + Sync> {
+fn joined<T: Lane>(
+    to: Reg,
+    from: Reg,
+    f: impl Fn(T, T) -> T + Send + Sync + 'static,
+) -> Box<dyn Fn(&mut Lanes<'_>) + Send + Sync> {
     Box::new(move |lanes| {
         let values = lanes.get::<T>(from);
         let all = lanes_of(lanes.mask).map(|lane| values[lane]).reduce(&f);

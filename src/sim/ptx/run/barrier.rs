@@ -60,7 +60,12 @@ impl Barriers {
         if !gate.is_used {
             gate.arrived.clear();
             gate.arrived.resize(warps, 0);
-            *gate = Gate { arrived: std::mem::take(&mut gate.arrived), is_used: true, all: true, ..Gate::default() };
+            *gate = Gate {
+                arrived: std::mem::take(&mut gate.arrived),
+                is_used: true,
+                all: true,
+                ..Gate::default()
+            };
         }
         gate
     }
@@ -105,7 +110,10 @@ impl Warp {
         }
         let count = barrier.count.map(|count| self.registers.get::<u32>(count)[lane]);
         if let Some(wrong) = count.filter(|count| *count == 0 || count % WARP as u32 != 0) {
-            return Err(Fault::new(LAUNCH_FAILED, format!("a barrier for {wrong} threads, which are no whole warps")));
+            return Err(Fault::new(
+                LAUNCH_FAILED,
+                format!("a barrier for {wrong} threads, which are no whole warps"),
+            ));
         }
         let gate = floor.barriers.gate(number);
         gate.count = count.or(gate.count);
@@ -137,7 +145,9 @@ impl Warp {
             self.splits[which].state = State::Ready;
             self.splits[which].at += 1;
             let Some(inst) = code.get(at as usize) else { continue };
-            let super::super::inst::Kind::Barrier(Barrier { reduce: Some(reduce), .. }) = &inst.kind else { continue };
+            let super::super::inst::Kind::Barrier(Barrier { reduce: Some(reduce), .. }) = &inst.kind else {
+                continue;
+            };
             let (trues, all) = barriers.found[number as usize];
             match reduce.how {
                 How::Count => self.registers.set(reduce.to, &[trues; WARP], mask),

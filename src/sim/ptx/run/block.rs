@@ -6,8 +6,8 @@ use super::fault::{Fault, LAUNCH_TIMEOUT};
 use super::grid::Running;
 use super::registers::{ALL, Reg, WARP};
 use super::split::State;
-use super::warp::{Stop, Warp};
 use super::unfold;
+use super::warp::{Stop, Warp};
 use crate::sim::memory::View;
 
 /// A warp executes so many instructions before the next one has its turn.
@@ -142,7 +142,8 @@ impl Block {
                     State::Waits(number) => format!("at barrier {number}"),
                     _ => "for other lanes".to_owned(),
                 };
-                let first = unfold((warp.number * WARP as u32 + split.mask.trailing_zeros()).into(), env.block);
+                let first =
+                    unfold((warp.number * WARP as u32 + split.mask.trailing_zeros()).into(), env.block);
                 let count = split.mask.count_ones();
                 text.push_str(&format!(
                     " {count} threads of warp {} (the first is {first:?}) {at} in line {line}, {opcode};",

@@ -17,7 +17,12 @@ pub(super) struct Places<'a> {
     pub(super) returned: &'a [(usize, usize, usize)],
 }
 
-pub(super) fn call(which: Builtin, places: &Places<'_>, lanes: &mut Lanes<'_>, env: &Env<'_>) -> Result<(), Fault> {
+pub(super) fn call(
+    which: Builtin,
+    places: &Places<'_>,
+    lanes: &mut Lanes<'_>,
+    env: &Env<'_>,
+) -> Result<(), Fault> {
     let frame = lanes.frame;
     for lane in lanes_of(lanes.mask) {
         let argument = |lanes: &Lanes<'_>, number: usize| {
@@ -93,7 +98,8 @@ fn printf(lanes: &mut Lanes<'_>, lane: usize, format: u64, arguments: u64) -> Re
             Ok(value as u64)
         };
         let width = if spec.width_is_passed { next(lanes, 4)? as u32 as i32 } else { spec.width };
-        let precision = if spec.precision_is_passed { Some(next(lanes, 4)? as u32 as i32) } else { spec.precision };
+        let precision =
+            if spec.precision_is_passed { Some(next(lanes, 4)? as u32 as i32) } else { spec.precision };
         let value = next(lanes, if spec.is_long() { 8 } else { 4 })?;
         let body = if spec.kind == b's' { text(lanes, lane, value)? } else { spec.write(value, precision) };
         let body = match precision {
@@ -203,14 +209,27 @@ impl Spec {
         let text = match self.kind {
             b'd' | b'i' => format!("{}{}", sign(signed < 0), digits(signed.unsigned_abs().to_string())),
             b'u' => digits(plain.to_string()),
-            b'x' => format!("{}{}", if self.alternate && plain != 0 { "0x" } else { "" }, digits(format!("{plain:x}"))),
-            b'X' => format!("{}{}", if self.alternate && plain != 0 { "0X" } else { "" }, digits(format!("{plain:X}"))),
+            b'x' => format!(
+                "{}{}",
+                if self.alternate && plain != 0 { "0x" } else { "" },
+                digits(format!("{plain:x}"))
+            ),
+            b'X' => format!(
+                "{}{}",
+                if self.alternate && plain != 0 { "0X" } else { "" },
+                digits(format!("{plain:X}"))
+            ),
             b'o' => digits(format!("{}{plain:o}", if self.alternate { "0" } else { "" })),
             b'c' => return vec![value as u8],
             b'p' => format!("0x{plain:x}"),
             _ => {
                 let number = f64::from_bits(value);
-                let text = float(self.kind, number.abs(), precision.map_or(6, |it| it.max(0) as usize), self.alternate);
+                let text = float(
+                    self.kind,
+                    number.abs(),
+                    precision.map_or(6, |it| it.max(0) as usize),
+                    self.alternate,
+                );
                 format!("{}{text}", sign(number.is_sign_negative() && !number.is_nan()))
             }
         };

@@ -76,7 +76,10 @@ impl Warp {
                     let same = same.fold(0, |all, lane| all | 1 << lane);
                     left &= !same;
                     let number = function_at(address, env.body).ok_or_else(|| {
-                        Fault::new(INVALID_PROGRAM_COUNTER, format!("{address:#x} is not a function's address"))
+                        Fault::new(
+                            INVALID_PROGRAM_COUNTER,
+                            format!("{address:#x} is not a function's address"),
+                        )
                     })?;
                     if left == 0 {
                         self.enter(which, number, call, env.body)?;
@@ -102,7 +105,8 @@ impl Warp {
         let split = &mut self.splits[which];
         let (below, frame) = (split.frame, split.frame + call.frame);
         if frame + local > MOST_LOCAL || split.frames.len() == MOST_CALLS {
-            let why = format!("{} calls are in each other, which is too many for the stack", split.frames.len());
+            let why =
+                format!("{} calls are in each other, which is too many for the stack", split.frames.len());
             return Err(Fault::new(LAUNCH_FAILED, why));
         }
         self.local.grow(frame + local);

@@ -227,7 +227,9 @@ impl Running<'_> {
                 [address.wrapping_add_signed(*offset).into(); WARP]
             }
             Fixed::Function(number) => [u128::from(FUNCTIONS + FUNCTION_STEP * number); WARP],
-            Fixed::Special(special) => std::array::from_fn(|lane| self.special(*special, first, lane as u32, ctaid)),
+            Fixed::Special(special) => {
+                std::array::from_fn(|lane| self.special(*special, first, lane as u32, ctaid))
+            }
         }
     }
 

@@ -41,7 +41,9 @@ pub(super) fn allocate(context: Handle, size: u64) -> u64 {
     let mut heaps = heaps();
     let Some(heap) = heaps.get_mut(&context) else { return 0 };
     let Some(size) = size.max(1).checked_next_multiple_of(STEP) else { return 0 };
-    let Some((at, length)) = heap.free.iter().find(|(_, length)| **length >= size).map(|(at, length)| (*at, *length)) else {
+    let Some((at, length)) =
+        heap.free.iter().find(|(_, length)| **length >= size).map(|(at, length)| (*at, *length))
+    else {
         return 0;
     };
     heap.free.remove(&at);

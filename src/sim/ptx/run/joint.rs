@@ -24,7 +24,8 @@ impl Warp {
         let (mut left, mut ready) = (here, 0);
         while left != 0 {
             let named = members[left.trailing_zeros() as usize];
-            let same = lanes_of(left).filter(|lane| members[*lane] == named).fold(0, |all, lane| all | 1 << lane);
+            let same =
+                lanes_of(left).filter(|lane| members[*lane] == named).fold(0, |all, lane| all | 1 << lane);
             left &= !same;
             if named & self.live & !same != 0 {
                 continue;

@@ -3,7 +3,7 @@
 use super::super::{Space, types::Class};
 use super::fault::{Access, Fault, Thread};
 use super::local::Local;
-use super::registers::{ALL, Reg, Registers, WARP, each};
+use super::registers::{ALL, Reg, Registers, WARP, are_few, each};
 use super::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW, unfold};
 use crate::sim::memory::{Region, View, Word};
 
@@ -76,6 +76,18 @@ impl<'a> Lanes<'a> {
         self.registers.get(from)
     }
 
+    /// The value of a register in one lane.
+    #[inline]
+    pub(in super::super) fn one<V: super::registers::Lane>(&self, from: Reg, lane: usize) -> V {
+        V::one(self.registers, from.at, lane)
+    }
+
+    /// Sets a register in one lane.
+    #[inline]
+    pub(in super::super) fn put<V: super::registers::Lane>(&mut self, to: Reg, lane: usize, value: V) {
+        value.put(self.registers, to.at, lane);
+    }
+
     /// Sets the register in the lanes that execute the instruction.
     #[inline]
     pub(in super::super) fn set<V: super::registers::Lane>(&mut self, to: Reg, values: &[V; WARP]) {
@@ -85,6 +97,16 @@ impl<'a> Lanes<'a> {
     /// The addresses that a register and an offset are.
     #[inline]
     pub(in super::super) fn addresses(&self, base: Reg, offset: i64) -> [u64; WARP] {
+        if are_few(self.mask) {
+            let mut addresses = [0; WARP];
+            for lane in lanes_of(self.mask) {
+                addresses[lane] = match base.class {
+                    Class::B64 => self.one::<u64>(base, lane).wrapping_add_signed(offset),
+                    _ => self.one::<u32>(base, lane).wrapping_add(offset as u32).into(),
+                };
+            }
+            return addresses;
+        }
         match base.class {
             Class::B64 => {
                 let base = self.get::<u64>(base);
@@ -104,13 +126,24 @@ impl<'a> Lanes<'a> {
 
     /// Refuses an address that is not a multiple of the size.
     #[inline]
-    pub(in super::super) fn check_aligned(&self, lane: usize, address: u64, size: usize) -> Result<(), Fault> {
+    pub(in super::super) fn check_aligned(
+        &self,
+        lane: usize,
+        address: u64,
+        size: usize,
+    ) -> Result<(), Fault> {
         if address % size as u64 == 0 { Ok(()) } else { Err(self.thread(lane).misaligned(address, size)) }
     }
 
     /// The region of memory that has these bytes.
     #[inline]
-    fn region(&mut self, lane: usize, address: u64, size: usize, access: Access) -> Result<&'a Region, Fault> {
+    fn region(
+        &mut self,
+        lane: usize,
+        address: u64,
+        size: usize,
+        access: Access,
+    ) -> Result<&'a Region, Fault> {
         if address % size as u64 != 0 {
             return Err(self.thread(lane).misaligned(address, size));
         }
@@ -123,7 +156,10 @@ impl<'a> Lanes<'a> {
     }
 
     #[inline]
-    pub(in super::super) fn load_global<T: Word>(&mut self, addresses: &[u64; WARP]) -> Result<[T; WARP], Fault> {
+    pub(in super::super) fn load_global<T: Word>(
+        &mut self,
+        addresses: &[u64; WARP],
+    ) -> Result<[T; WARP], Fault> {
         let (mut values, size) = ([T::default(); WARP], size_of::<T>());
         if self.mask == ALL && are_in_a_row(addresses, size) {
             let region = self.region(0, addresses[0], size, Access::Read)?;
@@ -132,8 +168,7 @@ impl<'a> Lanes<'a> {
             }
         }
         for lane in lanes_of(self.mask) {
-            values[lane] =
-                self.region(lane, addresses[lane], size, Access::Read)?.load(addresses[lane]);
+            values[lane] = self.region(lane, addresses[lane], size, Access::Read)?.load(addresses[lane]);
         }
         Ok(values)
     }
@@ -181,7 +216,10 @@ impl<'a> Lanes<'a> {
     }
 
     #[inline]
-    pub(in super::super) fn load_shared<T: Bytes>(&mut self, addresses: &[u64; WARP]) -> Result<[T; WARP], Fault> {
+    pub(in super::super) fn load_shared<T: Bytes>(
+        &mut self,
+        addresses: &[u64; WARP],
+    ) -> Result<[T; WARP], Fault> {
         let mut values = [T::default(); WARP];
         for lane in lanes_of(self.mask) {
             values[lane] = T::of(self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Read)?);
@@ -281,8 +319,7 @@ impl<'a> Lanes<'a> {
         let (space, at) = Lanes::resolve(space, address);
         match space {
             Space::Shared => {
-                self.in_shared(lane, at, size, Access::Write)?
-                    .copy_from_slice(&value.to_le_bytes()[..size]);
+                self.in_shared(lane, at, size, Access::Write)?.copy_from_slice(&value.to_le_bytes()[..size]);
             }
             Space::Local => {
                 let at = self.in_local(lane, at, size, Access::Write)?;

@@ -21,7 +21,7 @@ mod warp;
 pub(in crate::sim) use fault::Fault;
 pub(in crate::sim) use grid::{Launch, limit_steps};
 pub(super) use lanes::{Bytes, Lanes, lanes_of};
-pub(super) use registers::{Counts, Lane, Range, Reg, WARP, each, pack};
+pub(super) use registers::{Counts, Lane, Range, Reg, WARP, are_few, each, pack};
 
 /// Generic addresses of shared and local memory and of parameters begin here; no allocation is there.
 pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;

@@ -111,6 +111,9 @@ impl Registers {
 pub(in super::super) trait Lane: Copy + Default + Send + Sync + 'static {
     fn get(registers: &Registers, at: u32) -> [Self; WARP];
     fn set(registers: &mut Registers, at: u32, values: &[Self; WARP], mask: u32);
+    /// The value in one lane.
+    fn one(registers: &Registers, at: u32, lane: usize) -> Self;
+    fn put(self, registers: &mut Registers, at: u32, lane: usize);
 }
 
 /// A value for each lane. The compiler makes a loop over all lanes at once of it, which it does not of `array::map`.
@@ -130,7 +133,7 @@ fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
         *old = *new;
         return;
     }
-    if mask.count_ones() <= FEW {
+    if are_few(mask) {
         return super::lanes::lanes_of(mask).for_each(|lane| old[lane] = new[lane]);
     }
     for lane in 0..WARP {
@@ -138,8 +141,14 @@ fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
     }
 }
 
-/// So few lanes are set one after the other.
+/// So few lanes are computed one after the other.
 const FEW: u32 = 4;
+
+/// Whether the loop over all lanes is not worth it.
+#[inline]
+pub(in super::super) fn are_few(mask: u32) -> bool {
+    mask.count_ones() <= FEW
+}
 
 /// The bit of each lane: they are compared side by side, where shifts would not be.
 const BITS: [u32; WARP] = {
@@ -171,6 +180,18 @@ macro_rules! lanes {
                     $set
                 });
                 blend(&mut registers.$column[at as usize], &bits, mask);
+            }
+
+            #[inline]
+            fn one(registers: &Registers, at: u32, lane: usize) -> $ty {
+                let $bits = registers.$column[at as usize][lane];
+                $get
+            }
+
+            #[inline]
+            fn put(self, registers: &mut Registers, at: u32, lane: usize) {
+                let $value = self;
+                registers.$column[at as usize][lane] = $set;
             }
         })*
     };
@@ -210,6 +231,16 @@ impl Lane for bool {
     #[inline]
     fn set(registers: &mut Registers, at: u32, values: &[bool; WARP], mask: u32) {
         registers.set_predicate(at, pack(values), mask);
+    }
+
+    #[inline]
+    fn one(registers: &Registers, at: u32, lane: usize) -> bool {
+        registers.predicate(at) & BITS[lane] != 0
+    }
+
+    #[inline]
+    fn put(self, registers: &mut Registers, at: u32, lane: usize) {
+        registers.set_predicate(at, if self { u32::MAX } else { 0 }, BITS[lane]);
     }
 }
 

@@ -192,13 +192,7 @@ impl Warp {
     }
 
     /// Executes an instruction after which others may have to go on.
-    fn rare(
-        &mut self,
-        which: usize,
-        active: u32,
-        env: &Env<'_>,
-        floor: &mut Floor,
-    ) -> Result<(), Fault> {
+    fn rare(&mut self, which: usize, active: u32, env: &Env<'_>, floor: &mut Floor) -> Result<(), Fault> {
         let at = self.splits[which].at;
         let Some(Inst { kind, .. }) = env.body.code.get(at as usize) else { return Ok(()) };
         if active == 0 {
@@ -243,7 +237,8 @@ impl Warp {
         let mut left = active;
         while left != 0 {
             let number = numbers[left.trailing_zeros() as usize];
-            let same = lanes_of(left).filter(|lane| numbers[*lane] == number).fold(0, |all, lane| all | 1 << lane);
+            let same =
+                lanes_of(left).filter(|lane| numbers[*lane] == number).fold(0, |all, lane| all | 1 << lane);
             left &= !same;
             // A number without a label goes on behind the instruction; what a device does then is not defined.
             let target = targets.get(number as usize).copied().unwrap_or(self.splits[which].at + 1);
