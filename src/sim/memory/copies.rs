@@ -23,9 +23,6 @@ fn lost(why: String) -> (CUresult, String) {
     (700, why)
 }
 
-/// What a copy passes on at once, which stays in the processor's cache.
-const PIECE: usize = 1 << 16;
-
 /// What is copied at once by the thread that asks, which has the machine's lock; more is done by that of the stream.
 const MOST_AT_ONCE: usize = 1 << 22;
 
@@ -71,12 +68,7 @@ pub(in crate::sim) fn transfer(to: End, from: End, size: usize) -> Done {
         (End::Device(to), End::Device(from)) if apart => {
             let (from, from_at) = storage_of(from, size)?;
             let (to, to_at) = storage_of(to, size)?;
-            let mut piece = vec![0; PIECE.min(size)];
-            for done in (0..size).step_by(PIECE) {
-                let piece = &mut piece[..PIECE.min(size - done)];
-                from.read(from_at + done, piece);
-                to.write(to_at + done, piece);
-            }
+            from.copy_to(from_at, (&to, to_at), size);
         }
         // Memory that overlaps is read before it is written.
         _ => write(to, &read(from, size)?)?,

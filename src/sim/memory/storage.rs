@@ -271,6 +271,24 @@ impl Storage {
         }
     }
 
+    /// Copies bytes to others, which may be some of the same storage, but not the same bytes. What is not written makes no
+    /// page.
+    pub(super) fn copy_to(&self, at: usize, (to, to_at): (&Storage, usize), size: usize) {
+        self.check_bytes(at, size);
+        to.check_bytes(to_at, size);
+        let mut done = 0;
+        while done < size {
+            let (here, there) = (at + done, to_at + done);
+            let count = self.contiguous(here).min(to.contiguous(there)).min(size - done);
+            match self.find(here) {
+                // SAFETY: as in `read_into`, on both sides.
+                Some(place) => unsafe { words::copy(place, to.make(there), count) },
+                None => to.fill(there, &[0], count),
+            }
+            done += count;
+        }
+    }
+
     /// Fills with a pattern, over and over. Zeros make no page.
     pub(super) fn fill(&self, at: usize, pattern: &[u8], size: usize) {
         self.check_bytes(at, size);

@@ -135,6 +135,24 @@ pub(super) unsafe fn read(at: usize, into: *mut u8, count: usize) {
     }
 }
 
+/// Copies bytes, few of them in words.
+///
+/// # Safety
+///
+/// So many bytes at each address stay allocated meanwhile.
+pub(super) unsafe fn copy(from: usize, to: usize, count: usize) {
+    if count > SHORT {
+        // SAFETY: as the caller guarantees, and as for `read`. These may overlap.
+        return unsafe { pointer::<u8>(to).copy_from(pointer(from), count) };
+    }
+    let mut bytes = [0; SHORT];
+    // SAFETY: as the caller guarantees; `bytes` are others, and not fewer.
+    unsafe {
+        read(from, bytes.as_mut_ptr(), count);
+        write(to, bytes.as_ptr(), count);
+    }
+}
+
 /// Writes bytes, few of them in words: a kernel may wait for the flag that is written.
 ///
 /// # Safety

@@ -250,6 +250,14 @@ fn copies_and_fills_of_any_offset_and_size_touch_exactly_their_bytes() {
                 );
                 expected[part(from, count)].copy_from_slice(&new);
             }
+            // From where something was written to where nothing was, and back.
+            for (from, to, count) in
+                [(60_000, 1 << 18, 30_000), (250_000, 131_072, 9000), (300_000, 290_000, 200)]
+            {
+                let (from_at, to_at) = (at + from as u64, at + to as u64);
+                assert_eq!(unsafe { (table().cuMemcpyDtoD_v2)(to_at, from_at, count) }, 0);
+                expected.copy_within(part(from, count), to);
+            }
             // What overlaps is as if it was read before it is written.
             for (from, to, count) in
                 [(70_001, 10, 60_000), (1, 65_537, 70_000), (65_000, 65_001, 3000), (9, 9, 100)]

@@ -101,6 +101,8 @@ fn a_call_on_freed_memory_is_refused_with_a_sentence() {
     on_the_simulated_driver("a_call_on_freed_memory_is_refused_with_a_sentence", || {
         let _ctx = pushed();
         let (pool, a) = (pool(None), stream());
+        // Else a wait of any other test gives the memory back to the device.
+        pool.set_release_threshold(u64::MAX).unwrap();
         let (first, address) = buffer(&pool, &a);
         let at = address as u64;
         drop(first);
