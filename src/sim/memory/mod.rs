@@ -28,7 +28,7 @@ pub(super) use host::HostMemory;
 pub(super) use order::key;
 pub(super) use pools::default_pool;
 pub(super) use view::{Region, View, view};
-#[allow(unused_imports, reason = "the interpreter is about to be generic over it")]
+#[allow(unused_imports)]
 pub(super) use words::Word;
 
 use super::machine::Handle;

@@ -187,7 +187,6 @@ impl Storage {
 
     /// Whether a row of words from here on is in one place, aligned. Programs' memory is aligned as its address is.
     #[inline]
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     fn has_row<T: Word>(&self, at: usize) -> bool {
         let aligned = match &self.bytes {
             Bytes::Whole(_) => at % T::SIZE == 0,
@@ -198,7 +197,6 @@ impl Storage {
     }
 
     #[inline]
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     pub(super) fn load_row<T: Word>(&self, at: usize, into: &mut [T; ROW]) -> bool {
         if !self.has_row::<T>(at) {
             return false;
@@ -217,7 +215,6 @@ impl Storage {
     }
 
     #[inline]
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     pub(super) fn store_row<T: Word>(&self, at: usize, from: &[T; ROW]) -> bool {
         if !self.has_row::<T>(at) {
             return false;

@@ -64,14 +64,12 @@ impl Region {
     }
 
     /// The first address.
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     #[inline]
     pub(in crate::sim) fn start(&self) -> u64 {
         self.start
     }
 
     /// The first address that is no more in it.
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     #[inline]
     pub(in crate::sim) fn end(&self) -> u64 {
         self.start + self.size
@@ -106,14 +104,12 @@ impl Region {
     }
 
     /// Reads words that are one after the other; false if they are not all here, in one place and aligned.
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     #[inline]
     pub(in crate::sim) fn load_row<T: Word>(&self, address: u64, into: &mut [T; ROW]) -> bool {
         self.contains(address, ROW * T::SIZE) && self.storage.load_row(self.at(address), into)
     }
 
     /// Writes words that are one after the other; false if they are not all here, in one place and aligned.
-    #[allow(dead_code, reason = "the interpreter is about to use it")]
     #[inline]
     pub(in crate::sim) fn store_row<T: Word>(&self, address: u64, from: &[T; ROW]) -> bool {
         self.contains(address, ROW * T::SIZE) && self.storage.store_row(self.at(address), from)

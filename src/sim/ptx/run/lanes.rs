@@ -215,12 +215,30 @@ impl<'a> Lanes<'a> {
         Ok(&mut self.shared[at as usize..at as usize + size])
     }
 
+    /// Whether all lanes' addresses are in shared memory, and aligned.
+    #[inline]
+    fn fit_shared(&self, addresses: &[u64; WARP], size: usize) -> bool {
+        let (mut all, mut most) = (0, 0);
+        for address in addresses {
+            all |= address;
+            most = most.max(*address);
+        }
+        all % size as u64 == 0 && most <= (self.shared.len() as u64).wrapping_sub(size as u64) && self.shared.len() >= size
+    }
+
     #[inline]
     pub(in super::super) fn load_shared<T: Bytes>(
         &mut self,
         addresses: &[u64; WARP],
     ) -> Result<[T; WARP], Fault> {
         let mut values = [T::default(); WARP];
+        if self.mask == ALL && self.fit_shared(addresses, size_of::<T>()) {
+            for lane in 0..WARP {
+                let at = addresses[lane] as usize;
+                values[lane] = T::of(&self.shared[at..at + size_of::<T>()]);
+            }
+            return Ok(values);
+        }
         for lane in lanes_of(self.mask) {
             values[lane] = T::of(self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Read)?);
         }
@@ -233,6 +251,13 @@ impl<'a> Lanes<'a> {
         addresses: &[u64; WARP],
         values: &[T; WARP],
     ) -> Result<(), Fault> {
+        if self.mask == ALL && self.fit_shared(addresses, size_of::<T>()) {
+            for lane in 0..WARP {
+                let at = addresses[lane] as usize;
+                values[lane].put(&mut self.shared[at..at + size_of::<T>()]);
+            }
+            return Ok(());
+        }
         for lane in lanes_of(self.mask) {
             let into = self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Write)?;
             values[lane].put(into);
