@@ -33,12 +33,20 @@
 //! * Graphs of all kinds of nodes but semaphores, batches of memory operations and conditions: their order, clones and
 //!   child graphs, user objects, executable graphs, whose branches run side by side, updates and their reasons, memory
 //!   that a graph allocates, and graphs as DOT files.
-//! * Modules from PTX, and kernels, by an interpreter for scalar PTX: integers and floats, predicates and branches,
-//!   parameters, global, constant, shared and local memory, barriers, atomics, conversions. Loading a module with an
-//!   unsupported instruction fails with `NotSupported`, and the log names the instruction. A kernel that accesses
-//!   invalid addresses, is misaligned, or traps leaves its context in the error that the device would leave. What a
-//!   kernel says of the size of its blocks and clusters is enforced. How many blocks run at once is counted with the
-//!   shared memory that a multiprocessor splits off its cache, as the kernel's carveout or cache configuration asks.
+//! * Modules from PTX, and kernels, as compilers write them. The threads of a warp execute one instruction together, part
+//!   where they branch apart, and join again; threads that wait for each other, of one warp, one block or several, make
+//!   progress, and blocks run on all cores of the host. There are all kinds of memory, calls (also recursive, and by a
+//!   function's address), `printf`, `assert`, `malloc` and `free`, barriers, votes, shuffles and matches, atomics of every
+//!   kind, all roundings, saturation and flushing, floats of 16 bits, video instructions, asynchronous copies, and the
+//!   barrier of a cooperative grid. [Another page](instructions) lists the instructions.
+//! * An instruction or a modifier that is not modelled is never ignored: `NotSupported`, with line and instruction, is the
+//!   answer when its kernel is asked for, and the module's other kernels run. What no compiler would accept is
+//!   `InvalidPtx` when the module is loaded.
+//! * A kernel that accesses invalid addresses, is misaligned, traps, or whose threads wait for each other for ever leaves
+//!   its context in the error that the device would leave, and the log says which thread of which block, and in which
+//!   line. One that does not end fails after some [billions of instructions](limit_kernels). What a kernel says of the size
+//!   of its blocks and clusters is enforced. How many blocks run at once is counted with the shared memory that a
+//!   multiprocessor splits off its cache, as the kernel's carveout or cache configuration asks.
 //! * Libraries, which are of no context: modules in each context that uses them, managed variables in common,
 //!   attributes of kernels on each device. Code that does not compile loads, and its first use returns the error, as on
 //!   an H200.
@@ -48,11 +56,11 @@
 //!
 //! # What is not modelled, and why
 //!
-//! * The compiler's checks of types: registers of the wrong type or width, labels and registers declared twice, and
-//!   targets that the device is not are refused by the NVIDIA driver with `InvalidPtx`, and taken here.
+//! * The compiler's checks of types beyond the width of registers: an integer's register where a float's is expected is
+//!   refused by the NVIDIA driver with `InvalidPtx`, and taken here.
 //! * Time. Creating a context takes microseconds, not 0.2 s; copies and kernels take as long as they take on the host.
-//!   Threads of a block run one after the other between barriers, so a kernel whose threads wait for each other without
-//!   a barrier does not end; after some billions of instructions it fails with `LaunchTimeout`.
+//!   Asynchronous copies of kernels are done when they are issued.
+//! * Registers: a kernel may have as many as it says, and its attribute is made up.
 //! * Memory for contexts: creating one never fails for lack of memory. The upper bounds of `MallocHeapSize`
 //!   (17681179680), `DeviceRuntimePendingLaunchCount` (599186) and `StackSize` (523712) are those of an otherwise idle
 //!   H200; the real ones shrink with its free memory.
@@ -62,8 +70,9 @@
 //!   its context, so that a test of such a kernel needs no process of its own.
 //! * Machine code: of a fatbin the PTX for the best target up to compute capability 9.0 runs, compressed or not; machine
 //!   code without PTX is refused (`NoBinaryForGpu`).
-//! * Arrays have a descriptor but no contents. Not supported: calls, textures, vectors, warp-wide instructions and rounding
-//!   modes other than to nearest in kernels.
+//! * Arrays have a descriptor but no contents, and there are no textures and surfaces.
+//! * Approximate functions of kernels (`ex2.approx`, `sin.approx` and so on) give the nearest value, where a GPU's may be
+//!   some units in the last place away.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
 //!   are kept and shown, and the kernel waits for the end. Arguments of kernel nodes come one by one, not in one piece.
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
@@ -210,6 +219,18 @@ pub fn objects() -> usize {
 pub fn depth() -> usize {
     let mut machine = machine::lock();
     machine.stack().len()
+}
+
+/// Sets how many instructions a kernel may execute before it is assumed not to end, and fails with
+/// [`LaunchTimeout`](crate::error::CudaError::LaunchTimeout); the previous number is returned. An instruction that a warp
+/// executes counts as one. A kernel may execute 2^33 of them unless a program says otherwise.
+///
+/// ```
+/// let before = custack::sim::limit_kernels(1_000_000);
+/// assert_eq!(custack::sim::limit_kernels(before), 1_000_000);
+/// ```
+pub fn limit_kernels(instructions: u64) -> u64 {
+    ptx::limit_steps(instructions)
 }
 
 /// How many calls on this machine would have crashed the NVIDIA driver or had undefined results. A program that adds

@@ -90,6 +90,11 @@ impl Machine {
         }
     }
 
+    /// The size of the heap from which kernels of a context allocate.
+    pub(in crate::sim) fn heap_size(&mut self, context: Handle) -> Option<usize> {
+        self.get(context).map(|context| context.limits.malloc_heap_size)
+    }
+
     pub(in crate::sim) fn set_limit(&mut self, limit: u32, value: usize) -> Answer<()> {
         match self.current()?.limits.set(limit, value) {
             Err(status) => self.refuse(status, format_args!("limit {limit} cannot be set to {value}")),

@@ -63,18 +63,6 @@ impl Region {
         Region { start, size: size as u64, origin, storage }
     }
 
-    /// The first address.
-    #[inline]
-    pub(in crate::sim) fn start(&self) -> u64 {
-        self.start
-    }
-
-    /// The first address that is no more in it.
-    #[inline]
-    pub(in crate::sim) fn end(&self) -> u64 {
-        self.start + self.size
-    }
-
     #[inline]
     pub(in crate::sim) fn contains(&self, address: u64, size: usize) -> bool {
         let at = address.wrapping_sub(self.start);

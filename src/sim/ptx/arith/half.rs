@@ -1,7 +1,7 @@
 //! `f16` and `bf16`, as the bits that a register holds.
 
 use super::approx;
-use super::compare::{Compare, Extreme, Property, compare, extreme, extreme3, testp};
+use super::compare::{Compare, Extreme, compare, extreme};
 use super::round::{Format, Rounding, sum_to_odd};
 
 /// The NaN of every operation on either format.
@@ -110,33 +110,10 @@ pub(in crate::sim) trait Short {
         compare(op, Self::widen(a), Self::widen(b))
     }
 
-    #[inline]
-    fn testp(property: Property, a: u16) -> bool {
-        match property {
-            Property::Subnormal => a & 0x7fff != 0 && Self::flush(a) & 0x7fff == 0,
-            Property::Normal => {
-                !Self::is_nan(a) && (a & 0x7fff == 0 || Self::flush(a) & 0x7fff != 0) && !Self::is_infinite(a)
-            }
-            other => testp(other, Self::widen(a)),
-        }
-    }
-
-    #[inline]
-    fn is_infinite(a: u16) -> bool {
-        u64::from(a & 0x7fff) == Self::FORMAT.infinity()
-    }
-
     /// `min` and `max`.
     #[inline]
     fn extreme(how: Extreme, a: u16, b: u16) -> u16 {
         Self::round(extreme(how, Self::widen(a), Self::widen(b)).into(), Rounding::Nearest)
-    }
-
-    /// `min` and `max` of three.
-    #[inline]
-    fn extreme3(how: Extreme, a: u16, b: u16, c: u16) -> u16 {
-        let chosen = extreme3(how, Self::widen(a), Self::widen(b), Self::widen(c));
-        Self::round(chosen.into(), Rounding::Nearest)
     }
 
     /// `tanh.approx`.
@@ -149,12 +126,6 @@ pub(in crate::sim) trait Short {
     #[inline]
     fn ex2(a: u16) -> u16 {
         Self::round(approx::power_of_two(Self::widen(a).into()), Rounding::Nearest)
-    }
-
-    /// `cvt.rni` and the like: to an integral number in the same format.
-    #[inline]
-    fn integral(a: u16, r: Rounding) -> u16 {
-        Self::round(super::convert::integral(Self::widen(a).into(), r), Rounding::Nearest)
     }
 }
 

@@ -80,16 +80,6 @@ pub(in crate::sim) trait Int: Copy + Ord {
         if at == u32::MAX { at } else { Self::BITS - 1 - at }
     }
 
-    #[inline]
-    fn add_cc(a: Self, b: Self) -> (Self, bool) {
-        Self::addc(a, b, false)
-    }
-
-    #[inline]
-    fn sub_cc(a: Self, b: Self) -> (Self, bool) {
-        Self::subc(a, b, false)
-    }
-
     /// `mad.lo.cc` and, with what was carried in, `madc.lo.cc`.
     #[inline]
     fn madc_lo(a: Self, b: Self, c: Self, carry: bool) -> (Self, bool) {

@@ -1,12 +1,10 @@
 //! The heap from which kernels allocate: each context has one, from the first launch on whose kernel uses it.
 
-use crate::sim::machine::Handle;
+use crate::sim::machine::{self, Handle};
 use crate::sim::memory::{self, Kind};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a context's heap has unless the program asks for more.
-const SIZE: u64 = 8 << 20;
 const STEP: u64 = 16;
 
 /// The parts of a heap.
@@ -25,14 +23,15 @@ fn heaps() -> MutexGuard<'static, BTreeMap<Handle, Heap>> {
 
 /// Makes sure that the context has its heap, before a kernel that may use it sees the memory.
 pub(super) fn prepare(context: Handle) {
+    let size = machine::lock().heap_size(context).unwrap_or(0);
     let mut heaps = heaps();
     let mut memory = memory::lock();
     if heaps.get(&context).is_some_and(|heap| memory.owner(heap.start, &[Kind::Variable]) == Some(context)) {
         return;
     }
     heaps.remove(&context);
-    if let Some(start) = memory.allocate(Kind::Variable, context, SIZE as usize) {
-        heaps.insert(context, Heap { start, used: BTreeMap::new(), free: BTreeMap::from([(start, SIZE)]) });
+    if let Some(start) = memory.allocate(Kind::Variable, context, size) {
+        heaps.insert(context, Heap { start, used: BTreeMap::new(), free: BTreeMap::from([(start, size as u64)]) });
     }
 }
 
