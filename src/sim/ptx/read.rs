@@ -55,7 +55,6 @@ pub(in crate::sim) struct Variable {
 /// A parameter of a kernel, and its offset among them.
 #[derive(Debug, Clone)]
 pub(in crate::sim) struct Parameter {
-    pub(super) name: String,
     pub(in crate::sim) offset: usize,
     pub(in crate::sim) size: usize,
 }
@@ -285,7 +284,7 @@ impl Program {
             let parameters = function.parameters.iter().map(|it| {
                 let offset = usize::next_multiple_of(end, it.align);
                 end = offset + it.size;
-                Parameter { name: it.name.clone(), offset, size: it.size }
+                Parameter { offset, size: it.size }
             });
             let parameters = parameters.collect();
             entries.push(Entry {

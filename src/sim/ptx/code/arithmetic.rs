@@ -2,17 +2,12 @@
 
 use super::super::arith::int::{Int, mul24_s32, mul24_u32};
 use super::super::inst::Kind;
-use super::super::run::{Lane, Lanes, Reg, WARP};
-use super::super::types::{Class, Type};
+use super::super::types::Type;
 use super::super::{Refusal, unknown};
 use super::lanes::{lanes1, lanes2, lanes3};
 use super::opcode::Opcode;
 use super::operands::Operands;
 use super::{Builder, Names};
-
-/// The flag of sums that carry. After a difference it says that nothing was borrowed: the device adds the complement,
-/// and compilers have a sum take the flag of a difference.
-const CARRY: Reg = Reg { class: Class::Pred, at: 0 };
 
 /// An expression for the Rust type of integers of a PTX type.
 macro_rules! with_int {
@@ -50,13 +45,13 @@ pub(super) use with_int;
 
 /// Which part of a product.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Low,
     High,
     Wide,
 }
 
-const PARTS: &[(&str, Part)] = &[("lo", Part::Low), ("hi", Part::High), ("wide", Part::Wide)];
+pub(super) const PARTS: &[(&str, Part)] = &[("lo", Part::Low), ("hi", Part::High), ("wide", Part::Wide)];
 
 /// The type of twice the width.
 fn wide(ty: Type) -> Result<Type, Refusal> {
@@ -122,47 +117,6 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn addc(
-        &mut self,
-        names: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        operands: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        let (sets, ty) = (op.has("cc"), op.ty()?);
-        let (to, from) = self.alike(names, operands, ty)?;
-        self.carrying(ty, to, from, false, true, sets)
-    }
-
-    pub(super) fn subc(
-        &mut self,
-        names: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        operands: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        let (sets, ty) = (op.has("cc"), op.ty()?);
-        let (to, from) = self.alike(names, operands, ty)?;
-        self.carrying(ty, to, from, true, true, sets)
-    }
-
-    /// A sum or a difference with a carry that it takes, sets, or both.
-    fn carrying(
-        &mut self,
-        ty: Type,
-        to: Reg,
-        [a, b]: [Reg; 2],
-        minus: bool,
-        takes: bool,
-        sets: bool,
-    ) -> Result<Kind, Refusal> {
-        with_int!(ty, T => carry(to, [a, b, a], takes, sets, move |a: T, b: T, _: T, carry| {
-            if !minus {
-                return <T as Int>::addc(a, b, carry);
-            }
-            let (value, borrow) = <T as Int>::subc(a, b, takes && !carry);
-            (value, !borrow)
-        }))
-    }
-
     pub(super) fn mul(
         &mut self,
         names: &Names<'_, '_>,
@@ -224,32 +178,6 @@ impl Builder<'_> {
             Part::High => lanes3(to, from, <T as Int>::mad_hi),
             _ => lanes3(to, from, <T as Int>::mad_lo),
         })
-    }
-
-    pub(super) fn madc(
-        &mut self,
-        names: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        operands: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        let (part, sets, ty) = (op.one_of(&PARTS[..2]), op.has("cc"), op.ty()?);
-        let part = part.ok_or_else(|| unknown("it without .lo or .hi"))?;
-        let (to, from) = self.alike(names, operands, ty)?;
-        self.mad_carrying(ty, to, from, part, true, sets)
-    }
-
-    fn mad_carrying(
-        &mut self,
-        ty: Type,
-        to: Reg,
-        from: [Reg; 3],
-        part: Part,
-        takes: bool,
-        sets: bool,
-    ) -> Result<Kind, Refusal> {
-        with_int!(ty, T => carry(to, from, takes, sets, move |a: T, b: T, c: T, carry| {
-            if part == Part::High { <T as Int>::madc_hi(a, b, c, carry) } else { <T as Int>::madc_lo(a, b, c, carry) }
-        }))
     }
 
     pub(super) fn mul24(
@@ -402,28 +330,4 @@ impl Builder<'_> {
 /// A function of both halves of two words.
 pub(super) fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16 | u32::from(f(a as u16, b as u16))
-}
-
-/// What takes a carry, sets one, or both.
-fn carry<T: Lane>(
-    to: Reg,
-    [a, b, c]: [Reg; 3],
-    takes: bool,
-    sets: bool,
-    f: impl Fn(T, T, T, bool) -> (T, bool) + Send + Sync + 'static,
-) -> Kind {
-    Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
-        let (a, b, c) = (lanes.get::<T>(a), lanes.get::<T>(b), lanes.get::<T>(c));
-        let carries = if takes { lanes.registers.predicate(CARRY.at) } else { 0 };
-        let (mut values, mut carried) = ([T::default(); WARP], 0u32);
-        for lane in 0..WARP {
-            let (value, carry) = f(a[lane], b[lane], c[lane], carries >> lane & 1 != 0);
-            values[lane] = value;
-            carried |= u32::from(carry) << lane;
-        }
-        lanes.set(to, &values);
-        if sets {
-            lanes.registers.set_predicate(CARRY.at, carried, lanes.mask);
-        }
-    }))
 }

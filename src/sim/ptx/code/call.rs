@@ -17,7 +17,7 @@ const BUILTINS: &[(&str, Builtin)] = &[
 ];
 
 /// The operands between round brackets.
-fn bracketed<'t>(tokens: &'t [Token]) -> Option<Vec<&'t [Token]>> {
+fn bracketed(tokens: &[Token]) -> Option<Vec<&[Token]>> {
     match tokens {
         [Token::Sign('('), inner @ .., Token::Sign(')')] => Some(split(inner)),
         _ => None,
@@ -67,7 +67,9 @@ impl Builder<'_> {
                 .enumerate()
                 .filter(|(_, it)| !it.is_kernel && it.code.is_some());
             let all: Vec<usize> = defined.map(|(number, _)| number).collect();
-            all.into_iter().for_each(|number| drop(self.callee(number)));
+            for number in all {
+                self.callee(number);
+            }
             let prototype =
                 behind.and_then(|tokens| tokens.first()).and_then(Token::word).and_then(|it| names.find(it));
             let Some(Named::Prototype(signature)) = prototype else {

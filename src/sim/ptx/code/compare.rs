@@ -113,7 +113,7 @@ fn compared(how: Compare, ftz: bool, ty: Type, [a, b]: [Reg; 2]) -> Result<Compa
 }
 
 /// The result and the predicate behind a bar: `p|q`.
-pub(super) fn results<'t>(tokens: &'t [Token]) -> (&'t [Token], Option<&'t [Token]>) {
+pub(super) fn results(tokens: &[Token]) -> (&[Token], Option<&[Token]>) {
     match tokens.iter().position(|token| token.is('|')) {
         Some(at) => (&tokens[..at], Some(&tokens[at + 1..])),
         None => (tokens, None),

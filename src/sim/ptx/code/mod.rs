@@ -5,6 +5,7 @@ mod atomic;
 mod bits;
 mod body;
 mod call;
+mod carry;
 mod compare;
 mod convert;
 mod floats;
@@ -17,6 +18,7 @@ mod opcode;
 mod operands;
 mod special;
 mod table;
+mod video;
 mod warp;
 
 pub(super) use body::{Body, Fixed, Function};

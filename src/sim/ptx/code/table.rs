@@ -102,9 +102,6 @@ macro_rules! opcodes {
                 Ok(kind)
             }
         }
-
-        /// The opcodes that are modelled.
-        pub(in super::super) const OPCODES: &[&str] = &["call", $($($name),+),*];
     };
 }
 

@@ -106,7 +106,8 @@ const MOST_CLAIMED: u64 = 64;
 struct Worker {
     /// Blocks that wait for others.
     waiting: VecDeque<Box<Block>>,
-    /// Blocks that have ended, to be used again.
+    /// Blocks that have ended, to be used again. They are moved often, and are large.
+    #[allow(clippy::vec_box, reason = "a block is moved from here into the queue")]
     spare: Vec<Box<Block>>,
     /// The blocks that it begins next.
     claimed: Range<u64>,
@@ -248,7 +249,7 @@ impl Running<'_> {
             Special::Warpid => (first / WARP as u32).into(),
             Special::Nwarpid => 64,
             Special::Smid => (linear(ctaid) % SM_COUNT as u64).into(),
-            Special::Nsmid => (SM_COUNT as u32).into(),
+            Special::Nsmid => SM_COUNT.into(),
             Special::Gridid => 1,
             Special::LanemaskEq => (1u32 << lane).into(),
             Special::LanemaskLe => (u32::MAX >> (31 - lane)).into(),

@@ -31,7 +31,10 @@ pub(super) fn prepare(context: Handle) {
     }
     heaps.remove(&context);
     if let Some(start) = memory.allocate(Kind::Variable, context, size) {
-        heaps.insert(context, Heap { start, used: BTreeMap::new(), free: BTreeMap::from([(start, size as u64)]) });
+        heaps.insert(
+            context,
+            Heap { start, used: BTreeMap::new(), free: BTreeMap::from([(start, size as u64)]) },
+        );
     }
 }
 

@@ -223,7 +223,9 @@ impl<'a> Lanes<'a> {
             all |= address;
             most = most.max(*address);
         }
-        all % size as u64 == 0 && most <= (self.shared.len() as u64).wrapping_sub(size as u64) && self.shared.len() >= size
+        all % size as u64 == 0
+            && most <= (self.shared.len() as u64).wrapping_sub(size as u64)
+            && self.shared.len() >= size
     }
 
     #[inline]

@@ -59,9 +59,4 @@ impl Local {
             }
         }
     }
-
-    /// A byte of one lane, if it is there.
-    pub(super) fn byte(&self, lane: usize, at: usize) -> Option<u8> {
-        Some((self.rows.get(at / WORD)?[lane] >> (8 * (at % WORD))) as u8)
-    }
 }

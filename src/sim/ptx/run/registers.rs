@@ -120,8 +120,8 @@ pub(in super::super) trait Lane: Copy + Default + Send + Sync + 'static {
 #[inline(always)]
 pub(in super::super) fn each<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; WARP] {
     let mut values = [T::default(); WARP];
-    for lane in 0..WARP {
-        values[lane] = f(lane);
+    for (lane, value) in values.iter_mut().enumerate() {
+        *value = f(lane);
     }
     values
 }
