@@ -26,7 +26,7 @@ pub(super) enum Kind {
     /// Waits for the lanes that the register names, whatever instruction of this kind they wait at.
     Converge(Reg),
     /// Computes with the values of other lanes, when those that the register names are there.
-    Joint(Reg, Compute),
+    Joint(Reg, Attempt),
     /// Gives way to other threads.
     Yield,
     Nothing,

@@ -3,9 +3,12 @@
 mod arith;
 mod controls;
 mod facts;
+mod matrices;
+mod mbarriers;
 mod memory;
 mod pool;
 mod ptx;
 mod speed;
 mod storage;
 mod trace;
+mod warps;

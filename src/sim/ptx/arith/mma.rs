@@ -257,14 +257,65 @@ impl Mma {
     }
 }
 
-/// `mma.m8n8k4` of `f64`, a register of which has 64 bits: fused steps in the order of `k`.
-pub(in crate::sim) fn mma_f64(a: &[u64; 32], b: &[u64; 32], c: &[[u64; 32]; 2]) -> [[u64; 32]; 2] {
-    std::array::from_fn(|register| {
-        std::array::from_fn(|lane| {
-            let (row, column) = (lane / 4, lane % 4 * 2 + register);
-            let start = f64::from_bits(c[register][lane]);
-            let value = |of: &[u64; 32], group: usize, at: usize| f64::from_bits(of[(group * 4 + at) % 32]);
-            (0..4).fold(start, |sum, at| value(a, row, at).fma_rn(value(b, column, at), sum)).to_bits()
-        })
-    })
+/// A product of matrices of `f64`, a register of which has 64 bits: fused steps in the order of `k`.
+pub(in crate::sim) fn mma_f64(
+    shape: Shape,
+    a: &[[u64; 32]],
+    b: &[[u64; 32]],
+    c: &[[u64; 32]],
+) -> Vec<[u64; 32]> {
+    let (mut rows, mut columns) = ([[0.0f64; 16]; 16], [[0.0f64; 16]; 8]);
+    for (register, words) in a.iter().enumerate() {
+        for (lane, &bits) in words.iter().enumerate() {
+            let (row, at) = shape.position(Matrix::A, 1, register, 0, lane);
+            rows[row % 16][at % 16] = f64::from_bits(bits);
+        }
+    }
+    for (register, words) in b.iter().enumerate() {
+        for (lane, &bits) in words.iter().enumerate() {
+            let (at, column) = shape.position(Matrix::B, 1, register, 0, lane);
+            columns[column % 8][at % 16] = f64::from_bits(bits);
+        }
+    }
+    let sum = |register: usize, lane: usize, start: u64| {
+        let (row, column) = shape.position(Matrix::C, 1, register, 0, lane);
+        let pairs = rows[row % 16].iter().zip(&columns[column % 8]).take(shape.k);
+        pairs.fold(f64::from_bits(start), |sum, (a, b)| a.fma_rn(*b, sum)).to_bits()
+    };
+    c.iter()
+        .enumerate()
+        .map(|(register, starts)| std::array::from_fn(|lane| sum(register, lane, starts[lane])))
+        .collect()
+}
+
+/// A product of matrices of bits, of which a register has 32: how many pairs are both one (`.and`) or differ (`.xor`).
+pub(in crate::sim) fn mma_bits(
+    shape: Shape,
+    and: bool,
+    a: &[[u32; 32]],
+    b: &[[u32; 32]],
+    c: &[[u32; 32]],
+) -> Vec<[u32; 32]> {
+    let (mut rows, mut columns) = ([[0u32; 8]; 16], [[0u32; 8]; 8]);
+    for (register, words) in a.iter().enumerate() {
+        for (lane, &word) in words.iter().enumerate() {
+            let (row, at) = shape.position(Matrix::A, 32, register, 0, lane);
+            rows[row % 16][at / 32 % 8] = word;
+        }
+    }
+    for (register, words) in b.iter().enumerate() {
+        for (lane, &word) in words.iter().enumerate() {
+            let (at, column) = shape.position(Matrix::B, 32, register, 0, lane);
+            columns[column % 8][at / 32 % 8] = word;
+        }
+    }
+    let count = |register: usize, lane: usize, start: u32| {
+        let (row, column) = shape.position(Matrix::C, 1, register, 0, lane);
+        let pairs = rows[row % 16].iter().zip(&columns[column % 8]);
+        pairs.fold(start, |sum, (a, b)| sum.wrapping_add(if and { a & b } else { a ^ b }.count_ones()))
+    };
+    c.iter()
+        .enumerate()
+        .map(|(register, starts)| std::array::from_fn(|lane| count(register, lane, starts[lane])))
+        .collect()
 }

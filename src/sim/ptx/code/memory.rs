@@ -195,9 +195,13 @@ impl Builder<'_> {
         if !op.has("async") {
             return Err(unknown("this instruction"));
         }
+        if op.has("mbarrier") {
+            return self.arrive_after_copies(names, op, operands);
+        }
         if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
             return Ok(Kind::Nothing);
         }
+        let has_policy = op.has("L2::cache_hint");
         pass_hints(op);
         if !(op.has("shared") || op.has("shared::cta")) || !op.has("global") {
             return Err(unknown("a copy other than from global to shared memory"));
@@ -208,7 +212,12 @@ impl Builder<'_> {
         };
         let size = *size as usize;
         let ((to, to_offset), (from, from_offset)) = (self.address(names, to)?, self.address(names, from)?);
-        let given = match rest.first() {
+        // Behind all others is a cache policy, if there is one.
+        let given = match rest.split_last() {
+            Some((_, others)) if has_policy => others.first(),
+            _ => rest.first(),
+        };
+        let given = match given {
             Some(tokens) => {
                 let given = self.any_source(names, tokens, Type::U(4))?;
                 if given.class == Class::Pred {

@@ -1,7 +1,7 @@
 //! An opcode with its modifiers, each of which must be asked for: one that nobody knows is refused.
 
 use super::super::types::Type;
-use super::super::{Refusal, Space, unknown};
+use super::super::{Refusal, Space, unknown, wrong};
 
 pub(super) struct Opcode<'a> {
     pub(super) name: &'a str,
@@ -27,6 +27,22 @@ impl<'a> Opcode<'a> {
         let at = self.left.iter().position(|part| known.iter().any(|(name, _)| name == part))?;
         let part = self.left.remove(at);
         known.iter().find(|(name, _)| *name == part).map(|(_, value)| *value)
+    }
+
+    /// The first modifier of which the function makes something.
+    pub(super) fn find<T>(&mut self, f: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (at, found) = self.left.iter().enumerate().find_map(|(at, part)| Some((at, f(part)?)))?;
+        self.left.remove(at);
+        Some(found)
+    }
+
+    /// Refuses an instruction for which not all lanes of a warp come together.
+    pub(super) fn is_of_all_lanes(&mut self) -> Result<(), Refusal> {
+        if self.has("sync") && self.has("aligned") {
+            Ok(())
+        } else {
+            Err(wrong("it is with .sync.aligned only"))
+        }
     }
 
     /// Its first type.
@@ -59,6 +75,8 @@ impl<'a> Opcode<'a> {
             ("const", Space::Global),
             ("shared", Space::Shared),
             ("shared::cta", Space::Shared),
+            // A cluster is of one block.
+            ("shared::cluster", Space::Shared),
             ("local", Space::Local),
         ];
         self.one_of(&spaces).unwrap_or(Space::Generic)

@@ -124,4 +124,6 @@ opcodes! {
     "bra" => bra, "brx" => brx, "ret" => ret, "exit" => exit, "trap" => trap, "brkpt" => brkpt, "pmevent" => hint,
     "bar" | "barrier" => barrier, "nanosleep" => nanosleep, "activemask" => activemask, "shfl" => shfl, "vote" => vote,
     "match" => match_lanes, "redux" => redux, "elect" => elect,
+    "wmma" => wmma, "mma" => mma, "ldmatrix" => ldmatrix, "stmatrix" => stmatrix, "movmatrix" => turn_matrix,
+    "mbarrier" => mbarrier,
 }

@@ -93,19 +93,15 @@ impl Builder<'_> {
             self.source(names, clamp, Type::U(4))?,
             self.source(names, members, Type::U(4))?,
         ];
-        Ok(Kind::Joint(
-            members,
-            Box::new(move |lanes: &mut Lanes<'_>| {
-                let (values, by, clamp) =
-                    (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
-                let sources: [(usize, bool); WARP] =
-                    from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
-                lanes.set::<u32>(to, &sources.map(|(source, _)| values[source]));
-                if let Some(second) = second {
-                    lanes.set::<bool>(second, &sources.map(|(_, is_inside)| is_inside));
-                }
-            }),
-        ))
+        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
+            let (values, by, clamp) = (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
+            let sources: [(usize, bool); WARP] =
+                from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
+            lanes.set::<u32>(to, &sources.map(|(source, _)| values[source]));
+            if let Some(second) = second {
+                lanes.set::<bool>(second, &sources.map(|(_, is_inside)| is_inside));
+            }
+        }))
     }
 
     pub(super) fn vote(
@@ -125,19 +121,16 @@ impl Builder<'_> {
         if (how == 3) != (to.class == Class::B32) {
             return Err(wrong(format!("a result of type {ty}")));
         }
-        Ok(Kind::Joint(
-            members,
-            Box::new(move |lanes: &mut Lanes<'_>| {
-                let (set, mask) = (lanes.registers.predicate(of.at) & lanes.mask, lanes.mask);
-                let all = |holds: bool| if holds { u32::MAX } else { 0 };
-                match how {
-                    0 => lanes.registers.set_predicate(to.at, all(set == mask), mask),
-                    1 => lanes.registers.set_predicate(to.at, all(set != 0), mask),
-                    2 => lanes.registers.set_predicate(to.at, all(set == mask || set == 0), mask),
-                    _ => lanes.set::<u32>(to, &[set; WARP]),
-                }
-            }),
-        ))
+        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
+            let (set, mask) = (lanes.registers.predicate(of.at) & lanes.mask, lanes.mask);
+            let all = |holds: bool| if holds { u32::MAX } else { 0 };
+            match how {
+                0 => lanes.registers.set_predicate(to.at, all(set == mask), mask),
+                1 => lanes.registers.set_predicate(to.at, all(set != 0), mask),
+                2 => lanes.registers.set_predicate(to.at, all(set == mask || set == 0), mask),
+                _ => lanes.set::<u32>(to, &[set; WARP]),
+            }
+        }))
     }
 
     pub(super) fn match_lanes(
@@ -155,27 +148,24 @@ impl Builder<'_> {
         let (to, second) = results(to);
         let (to, second) = (self.to(names, to, Type::U(4))?, self.second_predicate(names, second)?);
         let (from, members) = (self.source(names, from, ty)?, self.source(names, members, Type::U(4))?);
-        Ok(Kind::Joint(
-            members,
-            Box::new(move |lanes: &mut Lanes<'_>| {
-                let (values, mask) = (lanes.registers.bits(from), lanes.mask);
-                let same = |lane: usize| {
-                    lanes_of(mask)
-                        .filter(|other| values[*other] == values[lane])
-                        .fold(0u32, |found, it| found | 1 << it)
-                };
-                let found: [u32; WARP] = from_fn(|lane| if mask >> lane & 1 != 0 { same(lane) } else { 0 });
-                if all {
-                    let agree = lanes_of(mask).all(|lane| found[lane] == mask);
-                    lanes.set::<u32>(to, &[if agree { mask } else { 0 }; WARP]);
-                    if let Some(second) = second {
-                        lanes.set::<bool>(second, &[agree; WARP]);
-                    }
-                } else {
-                    lanes.set::<u32>(to, &found);
+        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
+            let (values, mask) = (lanes.registers.bits(from), lanes.mask);
+            let same = |lane: usize| {
+                lanes_of(mask)
+                    .filter(|other| values[*other] == values[lane])
+                    .fold(0u32, |found, it| found | 1 << it)
+            };
+            let found: [u32; WARP] = from_fn(|lane| if mask >> lane & 1 != 0 { same(lane) } else { 0 });
+            if all {
+                let agree = lanes_of(mask).all(|lane| found[lane] == mask);
+                lanes.set::<u32>(to, &[if agree { mask } else { 0 }; WARP]);
+                if let Some(second) = second {
+                    lanes.set::<bool>(second, &[agree; WARP]);
                 }
-            }),
-        ))
+            } else {
+                lanes.set::<u32>(to, &found);
+            }
+        }))
     }
 
     pub(super) fn redux(
@@ -206,7 +196,7 @@ impl Builder<'_> {
             (4, _) => a | b,
             _ => a ^ b,
         };
-        Ok(Kind::Joint(members, joined::<u32>(to, from, with)))
+        Ok(joint(members, joined::<u32>(to, from, with)))
     }
 
     /// One of the lanes that are there: the first one.
@@ -223,14 +213,11 @@ impl Builder<'_> {
         let (to, second) = results(to);
         let second = self.second_predicate(names, second)?.ok_or_else(|| wrong("it gives a predicate"))?;
         let (to, members) = (self.to(names, to, Type::U(4))?, self.source(names, members, Type::U(4))?);
-        Ok(Kind::Joint(
-            members,
-            Box::new(move |lanes: &mut Lanes<'_>| {
-                let first = lanes.mask.trailing_zeros();
-                lanes.set::<u32>(to, &[first; WARP]);
-                lanes.registers.set_predicate(second.at, 1u32.checked_shl(first).unwrap_or(0), lanes.mask);
-            }),
-        ))
+        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
+            let first = lanes.mask.trailing_zeros();
+            lanes.set::<u32>(to, &[first; WARP]);
+            lanes.registers.set_predicate(second.at, 1u32.checked_shl(first).unwrap_or(0), lanes.mask);
+        }))
     }
 }
 
@@ -238,12 +225,23 @@ fn joined<T: Lane>(
     to: Reg,
     from: Reg,
     f: impl Fn(T, T) -> T + Send + Sync + 'static,
-) -> Box<dyn Fn(&mut Lanes<'_>) + Send + Sync> {
-    Box::new(move |lanes| {
+) -> impl Fn(&mut Lanes<'_>) + Send + Sync {
+    move |lanes: &mut Lanes<'_>| {
         let values = lanes.get::<T>(from);
         let all = lanes_of(lanes.mask).map(|lane| values[lane]).reduce(&f);
         lanes.set(to, &[all.unwrap_or_default(); WARP]);
-    })
+    }
+}
+
+/// Computes with the values of the lanes that the register names.
+pub(super) fn joint(members: Reg, compute: impl Fn(&mut Lanes<'_>) + Send + Sync + 'static) -> Kind {
+    Kind::Joint(
+        members,
+        Box::new(move |lanes| {
+            compute(lanes);
+            Ok(())
+        }),
+    )
 }
 
 /// Which lane's value a lane gets.

@@ -31,10 +31,10 @@ impl Warp {
                 continue;
             }
             ready |= same;
-            if let Kind::Joint(_, compute) = &inst.kind {
+            if let Kind::Joint(_, attempt) = &inst.kind {
                 let mut lanes = self.lanes(self.splits[which].frame, env, floor);
                 lanes.mask = same;
-                compute(&mut lanes);
+                attempt(&mut lanes)?;
             }
         }
         let split = &mut self.splits[which];
