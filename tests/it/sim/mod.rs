@@ -8,4 +8,5 @@ mod pool;
 mod ptx;
 mod speed;
 mod storage;
+mod threads;
 mod trace;

@@ -129,7 +129,11 @@ impl Builder<'_> {
 
     pub(super) fn fence(&mut self, _: &Names<'_, '_>, op: &mut Opcode<'_>, _: Operands<'_, '_>) -> Result<Kind, Refusal> {
         while op.next().is_some() {}
-        Ok(Kind::Lanes(Box::new(|_| fence(Ordering::SeqCst))))
+        // Who waits by accesses of other kinds has one in its loop.
+        Ok(Kind::Volatile(Box::new(|_| {
+            fence(Ordering::SeqCst);
+            Ok(())
+        })))
     }
 
     /// `cp.async`: it is done when it is issued.
