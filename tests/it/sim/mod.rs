@@ -10,5 +10,6 @@ mod pool;
 mod ptx;
 mod speed;
 mod storage;
+mod threads;
 mod trace;
 mod warps;

@@ -182,7 +182,11 @@ impl Builder<'_> {
         _: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
         while op.next().is_some() {}
-        Ok(Kind::Lanes(Box::new(|_| fence(Ordering::SeqCst))))
+        // Who waits by accesses of other kinds has one in its loop.
+        Ok(Kind::Volatile(Box::new(|_| {
+            fence(Ordering::SeqCst);
+            Ok(())
+        })))
     }
 
     /// `cp.async`: it is done when it is issued.

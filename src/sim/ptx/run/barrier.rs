@@ -32,6 +32,8 @@ pub(super) struct Barriers {
     found: Vec<(u32, bool)>,
     /// Those that may be complete.
     changed: u32,
+    /// Whether threads have arrived that do not wait: the barrier may be complete, and be as new when they arrive again.
+    pub(super) has_arrived: bool,
 }
 
 impl Barriers {
@@ -129,6 +131,7 @@ impl Warp {
             self.splits[which].state = State::Waits(number as u8);
         } else {
             self.splits[which].at += 1;
+            floor.barriers.has_arrived = true;
         }
         Ok(())
     }

@@ -15,6 +15,8 @@ const TURN: u32 = 1 << 16;
 
 /// After so many accesses by which threads wait for others, those of other blocks have their turn.
 const PATIENCE: u32 = 1 << 10;
+/// The same where they have had it before: as many blocks may look in vain as there are.
+const AGAIN: u32 = 1 << 4;
 
 /// What the blocks of a launch have in common.
 pub(super) struct Env<'a> {
@@ -39,6 +41,7 @@ pub(super) struct Block {
     warps: Vec<Warp>,
     /// The warp whose turn it is.
     turn: usize,
+    patience: u32,
 }
 
 /// How a block's turn has ended.
@@ -55,7 +58,7 @@ impl Block {
     pub(super) fn new(body: &Body, threads: u32, shared: usize) -> Block {
         let warps = (0..threads.div_ceil(WARP as u32)).map(|number| Warp::new(body, number)).collect();
         let floor = Floor { shared: vec![0; shared], barriers: Barriers::default(), ctaid: [0; 3], waits: 0 };
-        Block { floor, warps, turn: 0 }
+        Block { floor, warps, turn: 0, patience: PATIENCE }
     }
 
     /// Fills the registers whose values do not depend on the block.
@@ -88,7 +91,7 @@ impl Block {
                 warp.registers.set_bits(*register, &values, ALL);
             }
         }
-        self.turn = 0;
+        (self.turn, self.patience) = (0, PATIENCE);
         self.floor.barriers.begin(self.warps.iter().map(|warp| warp.live));
     }
 
@@ -125,7 +128,8 @@ impl Block {
             if stuck {
                 return Err(self.stuck(env));
             }
-            if self.floor.waits > PATIENCE {
+            if self.floor.waits > self.patience {
+                self.patience = AGAIN;
                 return Ok(Progress::Waits);
             }
         }

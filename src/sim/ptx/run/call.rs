@@ -15,6 +15,8 @@ use std::sync::Arc;
 const MOST_LOCAL: usize = 512 << 10;
 /// So many calls may be in each other.
 const MOST_CALLS: usize = 1 << 14;
+/// What the registers of a warp held before calls of the same functions has at most so many bytes.
+const MOST_SAVED: usize = 256 << 20;
 
 /// A call that has not returned.
 #[derive(Clone)]
@@ -27,6 +29,8 @@ pub(super) struct Frame {
     returned: Arc<[(usize, usize, usize)]>,
     /// What the callee's registers held before, if another call of it may be going on.
     saved: Option<Arc<Saved>>,
+    /// The bytes of what is saved, with those of the calls that it is in.
+    saved_bytes: usize,
     /// The function's registers.
     range: Range,
 }
@@ -104,21 +108,28 @@ impl Warp {
         };
         let split = &mut self.splits[which];
         let (below, frame) = (split.frame, split.frame + call.frame);
-        if frame + local > MOST_LOCAL || split.frames.len() == MOST_CALLS {
+        let saved = is_recursive.then(|| Arc::new(self.registers.save(range)));
+        let before = split.frames.last().map_or(0, |frame| frame.saved_bytes);
+        let saved_bytes = before + saved.as_ref().map_or(0, |saved| saved.bytes());
+        // What is called by its address may be declared in another way than it is.
+        let places = call.passed.iter().map(|(_, to, size)| to + size);
+        let end =
+            places.chain(call.returned.iter().map(|(_, from, size)| from + size)).fold(*local, usize::max);
+        if frame + end > MOST_LOCAL || split.frames.len() == MOST_CALLS || saved_bytes > MOST_SAVED {
             let why =
                 format!("{} calls are in each other, which is too many for the stack", split.frames.len());
             return Err(Fault::new(LAUNCH_FAILED, why));
         }
-        self.local.grow(frame + local);
+        self.local.grow(frame + end);
         for (from, to, size) in &call.passed {
             self.local.copy(below + from, frame + to, *size, split.mask);
         }
-        let saved = is_recursive.then(|| Arc::new(self.registers.save(range)));
         split.frames.push(Frame {
             back: split.at + 1,
             below,
             returned: call.returned.iter().copied().collect(),
             saved,
+            saved_bytes,
             range: *range,
         });
         split.frame = frame;

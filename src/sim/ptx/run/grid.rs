@@ -28,10 +28,14 @@ pub(in crate::sim) fn limit_steps(most: u64) -> u64 {
 
 /// A block executes so many instructions before the worker looks whether the kernel is to end.
 const TURN: u64 = 1 << 20;
+/// After so many turns it lets others have theirs, which may be what it waits for.
+const TURNS: u32 = 1 << 6;
 /// Other cores help with a kernel that takes longer.
 const ALONE: Duration = Duration::from_micros(100);
 /// Blocks that wait for others are in memory together, up to so many bytes.
 const MOST_MEMORY: u64 = 512 << 20;
+/// Each has so many turns without an end of any before there are more of them.
+const IDLE: usize = 16;
 /// Threads that a multiprocessor has at once.
 const THREADS: u64 = 2048;
 /// The memory in which blocks of a cooperative launch count who has arrived.
@@ -131,14 +135,26 @@ impl Running<'_> {
             running: self,
         };
         let mut worker = Worker { waiting: VecDeque::new(), spare: Vec::new(), claimed: 0..0, steps: 0 };
-        let (begun, most) = (Instant::now(), self.most_at_once());
+        let begun = Instant::now();
+        let (mut most, resident) = self.most_at_once();
+        let mut idle = 0;
         while !self.is_over.load(Ordering::Relaxed) {
             let new = if worker.waiting.len() < most { self.begin(&env, &mut worker) } else { None };
             let Some(mut block) = new.or_else(|| worker.waiting.pop_front()) else { break };
             match self.go_on(&mut block, &env, &mut worker.steps) {
-                Ok(Progress::Done) => worker.spare.push(block),
-                Ok(Progress::Waits | Progress::Turn) => worker.waiting.push_back(block),
+                Ok(Progress::Done) => {
+                    idle = 0;
+                    worker.spare.push(block);
+                }
+                Ok(Progress::Waits | Progress::Turn) => {
+                    idle += 1;
+                    worker.waiting.push_back(block);
+                }
                 Err(fault) => return self.fail(fault),
+            }
+            if idle > IDLE * most && most < resident {
+                // What they all wait for may be a block that is not there yet.
+                (idle, most) = (0, (2 * most).min(resident));
             }
             if helpers.is_some() && begun.elapsed() > ALONE {
                 self.call(helpers.take());
@@ -159,13 +175,14 @@ impl Running<'_> {
         }
     }
 
-    /// How many blocks one worker may have begun: those of a device that are there at once, as far as memory allows.
-    fn most_at_once(&self) -> usize {
+    /// How many blocks one worker may have begun at first, as far as memory allows, and later: those of a device that are
+    /// there at once.
+    fn most_at_once(&self) -> (usize, usize) {
         let threads = count(self.launch.block).max(1);
         let resident = (THREADS / threads).clamp(1, 32) * SM_COUNT as u64;
         let warps = threads.div_ceil(WARP as u64);
         let each = warps * self.body.bytes_of_warp() + self.shared() as u64;
-        resident.min(MOST_MEMORY / each.max(1)).max(1) as usize
+        (resident.min(MOST_MEMORY / each.max(1)).max(1) as usize, resident as usize)
     }
 
     fn shared(&self) -> usize {
@@ -197,9 +214,11 @@ impl Running<'_> {
 
     /// `steps` are those that are not counted yet.
     fn go_on(&self, block: &mut Block, env: &Env<'_>, steps: &mut u64) -> Result<Progress, Fault> {
+        let mut turns = 0;
         loop {
             let mut left = TURN;
             let progress = block.run(env, &mut left)?;
+            turns += 1;
             *steps += TURN - left;
             if *steps > TURN.min(self.limit) {
                 let counted = std::mem::take(steps);
@@ -208,7 +227,7 @@ impl Running<'_> {
                     return Err(Fault::new(LAUNCH_TIMEOUT, why));
                 }
             }
-            if progress != Progress::Turn || self.is_over.load(Ordering::Relaxed) {
+            if progress != Progress::Turn || turns == TURNS || self.is_over.load(Ordering::Relaxed) {
                 return Ok(progress);
             }
         }

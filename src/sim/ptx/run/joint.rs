@@ -4,6 +4,7 @@ use super::super::inst::Kind;
 use super::block::{Env, Floor};
 use super::fault::Fault;
 use super::lanes::lanes_of;
+use super::registers::WARP;
 use super::split::State;
 use super::warp::Warp;
 
@@ -48,6 +49,9 @@ impl Warp {
             waiting.state = State::Joins;
             self.splits.push(waiting);
         }
+        if ready != here {
+            self.converge(env);
+        }
         Ok(())
     }
 
@@ -87,29 +91,38 @@ impl Warp {
 
     /// Lanes that wait for each other may do so at several instructions, if these do nothing but wait.
     fn converge(&mut self, env: &Env<'_>) -> bool {
-        let waits_for = |warp: &Warp, which: usize| {
-            let split = &warp.splits[which];
-            let inst = env.body.code.get(split.at as usize)?;
-            match &inst.kind {
-                Kind::Converge(members) if split.state == State::Joins => {
-                    Some(warp.registers.get::<u32>(*members)[split.mask.trailing_zeros() as usize])
-                }
-                _ => None,
-            }
-        };
-        let waiting: Vec<(usize, u32)> =
-            (0..self.splits.len()).filter_map(|which| Some((which, waits_for(self, which)?))).collect();
-        for (_, named) in &waiting {
-            let same: Vec<usize> = waiting.iter().filter(|it| it.1 == *named).map(|it| it.0).collect();
-            let there = same.iter().fold(0, |all, which| all | self.splits[*which].mask);
-            if named & self.live & !there == 0 {
-                for which in same {
-                    self.splits[which].at += 1;
-                    self.splits[which].state = State::Ready;
-                }
-                return true;
+        let (mut waiting, mut named) = (0u32, [0u32; WARP]);
+        for split in self.splits.iter().filter(|split| split.state == State::Joins) {
+            let inst = env.body.code.get(split.at as usize);
+            if let Some(Kind::Converge(members)) = inst.map(|inst| &inst.kind) {
+                let members = self.registers.get::<u32>(*members);
+                lanes_of(split.mask).for_each(|lane| named[lane] = members[lane]);
+                waiting |= split.mask;
             }
         }
-        false
+        let mut complete = 0;
+        for lane in lanes_of(waiting) {
+            let same =
+                lanes_of(waiting).filter(|it| named[*it] == named[lane]).fold(0, |all, it| all | 1 << it);
+            if named[lane] & self.live & !same == 0 {
+                complete |= same;
+            }
+        }
+        for which in 0..self.splits.len() {
+            let lanes = self.splits[which].mask & complete;
+            if lanes == 0 {
+                continue;
+            }
+            let at = self.splits[which].at;
+            if lanes == self.splits[which].mask {
+                self.splits[which].state = State::Ready;
+                self.splits[which].at += 1;
+            } else {
+                let mut parted = self.splits[which].part(lanes, at + 1);
+                parted.state = State::Ready;
+                self.splits.push(parted);
+            }
+        }
+        complete != 0
     }
 }

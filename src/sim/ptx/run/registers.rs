@@ -258,6 +258,11 @@ pub(super) struct Saved {
 }
 
 impl Saved {
+    pub(super) fn bytes(&self) -> usize {
+        self.predicates.len() * 4
+            + WARP * (self.words.len() * 4 + self.doubles.len() * 8 + self.quads.len() * 16)
+    }
+
     /// Takes over the values of these lanes.
     pub(super) fn join(&mut self, other: &Saved, mask: u32) {
         for (own, its) in self.predicates.iter_mut().zip(&other.predicates) {

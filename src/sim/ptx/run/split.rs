@@ -23,11 +23,16 @@ pub(super) struct Split {
     pub(super) state: State,
     /// How often its turn has ended before it joined others.
     pub(super) turns: u32,
+    /// What it has executed in its present turn.
+    spent: u32,
 }
+
+/// A split executes so many instructions before others that are ready have their turn.
+const TURN: u32 = 1 << 20;
 
 impl Split {
     pub(super) fn new(mask: u32, at: u32) -> Split {
-        Split { mask, at, frames: Vec::new(), frame: 0, state: State::Ready, turns: 0 }
+        Split { mask, at, frames: Vec::new(), frame: 0, state: State::Ready, turns: 0, spent: 0 }
     }
 
     /// Takes these lanes out, which go on elsewhere.
@@ -51,6 +56,27 @@ impl Split {
         }
         self.mask |= other.mask;
         self.turns = self.turns.min(other.turns);
+        self.spent = self.spent.max(other.spent);
+    }
+
+    /// Counts what it has executed, in whatever pieces: those that part and meet again in each round of a loop let others
+    /// have their turn as well.
+    pub(super) fn spend(&mut self, instructions: u32) {
+        self.spent = self.spent.saturating_add(instructions);
+    }
+
+    /// Whether its turn ends with so many instructions more.
+    pub(super) fn is_spent(&self, more: u32) -> bool {
+        self.spent.saturating_add(more) >= TURN
+    }
+
+    /// Ends its turn, if it has lasted long enough. Nobody waits without going around in a loop: elsewhere it goes on, to
+    /// where others may expect it.
+    pub(super) fn goes_around(&mut self) {
+        if self.is_spent(0) {
+            self.spent = 0;
+            self.turns += 1;
+        }
     }
 
     /// The least of these goes on: who has had the fewest turns, is in the most calls, and is furthest behind.

@@ -10,12 +10,16 @@ use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
 use super::lanes::{Lanes, lanes_of};
 use super::local::Local;
 use super::registers::{Registers, WARP};
-use super::split::{Split, choose, next_other};
+use super::split::{Split, State, choose, next_other};
 
-/// A split executes so many instructions before others that are ready have their turn.
-const TURN: u32 = 1 << 20;
-/// An access by which threads wait for each other counts as so many.
-const WAITING: u32 = 1 << 12;
+/// An access by which threads wait for each other counts as so many instructions.
+const WAITING: u32 = 1 << 16;
+/// After so many of them others have their turn.
+const PATIENCE: u32 = 1 << 4;
+
+fn cost(instructions: u32, waits: u32) -> u32 {
+    instructions.saturating_add(waits.saturating_mul(WAITING))
+}
 
 pub(super) struct Warp {
     pub(super) registers: Registers,
@@ -29,7 +33,7 @@ pub(super) struct Warp {
 /// Why a warp does not go on for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It has executed as many instructions as it may at a time.
+    /// It has executed as many instructions as it may at a time, or may wait for other warps.
     Turn,
     /// All its threads wait.
     Waits,
@@ -61,6 +65,7 @@ impl Warp {
 
     /// Goes on until all threads have ended or wait, or `budget` instructions are executed.
     pub(super) fn run(&mut self, env: &Env<'_>, floor: &mut Floor, budget: &mut u32) -> Result<Stop, Fault> {
+        let mut waits = 0;
         loop {
             let Some(which) = choose(&mut self.splits) else {
                 if self.live == 0 {
@@ -71,16 +76,17 @@ impl Warp {
                 }
                 return Ok(Stop::Waits);
             };
-            if *budget == 0 {
+            if *budget == 0 || waits >= PATIENCE || std::mem::take(&mut floor.barriers.has_arrived) {
                 return Ok(Stop::Turn);
             }
-            let turn = if self.splits.len() == 1 { *budget } else { TURN.min(*budget) };
-            let (left, executed) = self.execute(which, env, floor, turn);
+            let (left, executed, waited) = self.execute(which, env, floor, *budget);
             *budget -= executed;
-            let at = self.splits[which].at;
+            waits += waited;
+            let split = &mut self.splits[which];
+            split.spend(cost(executed, waited));
+            let at = split.at;
             match left.map_err(|fault| env.body.locate(at, fault))? {
-                Left::Turn if self.splits.len() > 1 => self.splits[which].turns += 1,
-                Left::Turn => return Ok(Stop::Turn),
+                Left::Turn => split.goes_around(),
                 Left::Choose => {}
                 Left::Rare(active) => {
                     let done = self.rare(which, active, env, floor);
@@ -107,21 +113,21 @@ impl Warp {
         }
     }
 
-    /// Executes at most so many instructions of a split, and returns how many.
+    /// Executes at most so many instructions of a split, and returns how many, and how many of them may be to wait.
     fn execute(
         &mut self,
         which: usize,
         env: &Env<'_>,
         floor: &mut Floor,
         turn: u32,
-    ) -> (Result<Left, Fault>, u32) {
+    ) -> (Result<Left, Fault>, u32, u32) {
         let Split { mut at, mask, frame, .. } = self.splits[which];
         let mut stop = next_other(&self.splits, which, at);
         let mut splits = std::mem::take(&mut self.splits);
         let mut lanes = self.lanes(frame, env, floor);
-        let (mut left, mut waited, mut waits) = (turn, 0, 0);
+        let (mut left, mut waits) = (turn, 0);
         let ended = loop {
-            if left <= waited {
+            if left == 0 {
                 break Ok(Left::Turn);
             }
             let Some(inst) = env.body.code.get(at as usize) else {
@@ -151,7 +157,6 @@ impl Warp {
                     }
                 }
                 Kind::Volatile(attempt) => {
-                    waited += WAITING;
                     waits += 1;
                     if active != 0 {
                         lanes.mask = active;
@@ -161,9 +166,16 @@ impl Warp {
                     }
                 }
                 Kind::Branch(target) if active == mask => {
+                    let is_back = *target <= at;
                     at = *target;
+                    if is_back && splits[which].is_spent(cost(0, waits)) {
+                        break Ok(Left::Turn);
+                    }
                     if splits.len() > 1 {
-                        stop = next_other(&splits, which, at.saturating_sub(1));
+                        // A jump forwards may be one past those that are behind the target.
+                        if is_back {
+                            stop = next_other(&splits, which, at.saturating_sub(1));
+                        }
                         if at >= stop {
                             break Ok(Left::Choose);
                         }
@@ -172,7 +184,11 @@ impl Warp {
                 }
                 Kind::Branch(_) if active == 0 => {}
                 Kind::Branch(target) => {
-                    let parted = splits[which].part(active, *target);
+                    let mut parted = splits[which].part(active, *target);
+                    parted.spend(cost(turn - left, waits));
+                    if *target <= at {
+                        parted.goes_around();
+                    }
                     splits.push(parted);
                     at += 1;
                     break Ok(Left::Choose);
@@ -188,7 +204,7 @@ impl Warp {
         floor.waits = floor.waits.saturating_add(waits);
         splits[which].at = at;
         self.splits = splits;
-        (ended, turn - left)
+        (ended, turn - left, waits)
     }
 
     /// Executes an instruction after which others may have to go on.
@@ -211,6 +227,7 @@ impl Warp {
             Kind::Yield => {
                 self.splits[which].at += 1;
                 self.splits[which].turns += u32::from(self.splits.len() > 1);
+                floor.waits = floor.waits.saturating_add(1);
             }
             Kind::Lanes(_) | Kind::Memory(_) | Kind::Volatile(_) | Kind::Branch(_) | Kind::Nothing => {}
         }
@@ -234,6 +251,7 @@ impl Warp {
     fn branch_to(&mut self, which: usize, active: u32, by: super::registers::Reg, targets: &[u32]) {
         let numbers = self.registers.get::<u32>(by);
         let which = self.only(which, active);
+        self.splits[which].goes_around();
         let mut left = active;
         while left != 0 {
             let number = numbers[left.trailing_zeros() as usize];
@@ -255,6 +273,9 @@ impl Warp {
         let which = self.only(which, active);
         self.live &= !active;
         self.splits.remove(which);
+        // Nobody waits for them any more.
+        let joining = self.splits.iter_mut().filter(|split| split.state == State::Joins);
+        joining.for_each(|split| split.state = State::Ready);
         floor.barriers.ended(self.number, self.live);
     }
 }
