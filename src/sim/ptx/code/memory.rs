@@ -31,7 +31,7 @@ impl Order {
 }
 
 /// Modifiers that only help a cache.
-fn pass_hints(op: &mut Opcode<'_>) {
+pub(super) fn pass_hints(op: &mut Opcode<'_>) {
     for hint in ["nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt"] {
         op.has(hint);
     }
@@ -185,72 +185,6 @@ impl Builder<'_> {
         // Who waits by accesses of other kinds has one in its loop.
         Ok(Kind::Volatile(Box::new(|_| {
             fence(Ordering::SeqCst);
-            Ok(())
-        })))
-    }
-
-    /// `cp.async`: it is done when it is issued.
-    pub(super) fn copy_asynchronously(
-        &mut self,
-        names: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        operands: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        if !op.has("async") {
-            return Err(unknown("this instruction"));
-        }
-        if op.has("mbarrier") {
-            return self.arrive_after_copies(names, op, operands);
-        }
-        if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
-            return Ok(Kind::Nothing);
-        }
-        let has_policy = op.has("L2::cache_hint");
-        pass_hints(op);
-        if !(op.has("shared") || op.has("shared::cta")) || !op.has("global") {
-            return Err(unknown("a copy other than from global to shared memory"));
-        }
-        let [to, from, size, rest @ ..] = operands else { return Err(wrong("it takes three operands")) };
-        let [Token::Int(size @ (4 | 8 | 16))] = size else {
-            return Err(wrong("it copies 4, 8 or 16 bytes"));
-        };
-        let size = *size as usize;
-        let ((to, to_offset), (from, from_offset)) = (self.address(names, to)?, self.address(names, from)?);
-        // Behind all others is a cache policy, if there is one.
-        let given = match rest.split_last() {
-            Some((_, others)) if has_policy => others.first(),
-            _ => rest.first(),
-        };
-        let given = match given {
-            Some(tokens) => {
-                let given = self.any_source(names, tokens, Type::U(4))?;
-                if given.class == Class::Pred {
-                    return Err(unknown("a copy that is ignored by a predicate"));
-                }
-                given
-            }
-            None => self.bits(Class::B32, size as u128),
-        };
-        if given.class != Class::B32 {
-            return Err(unknown("a cache policy as third operand"));
-        }
-        Ok(Kind::Memory(Box::new(move |lanes| {
-            let (to, from) = (lanes.addresses(to, to_offset), lanes.addresses(from, from_offset));
-            let given = lanes.get::<u32>(given);
-            for lane in lanes_of(lanes.mask) {
-                let given = (given[lane] as usize).min(size);
-                lanes.check_aligned(lane, from[lane], size)?;
-                let mut value = 0u128;
-                if given == size {
-                    value = lanes.load_one(lane, Space::Global, from[lane], size)?;
-                } else {
-                    for byte in 0..given {
-                        value |=
-                            lanes.load_one(lane, Space::Global, from[lane] + byte as u64, 1)? << (8 * byte);
-                    }
-                }
-                lanes.store_one(lane, Space::Shared, to[lane], size, value)?;
-            }
             Ok(())
         })))
     }

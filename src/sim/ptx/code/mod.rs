@@ -8,6 +8,7 @@ mod call;
 mod carry;
 mod compare;
 mod convert;
+mod copies;
 mod floats;
 mod flow;
 mod fragments;
