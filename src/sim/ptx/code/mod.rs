@@ -5,6 +5,7 @@ mod atomic;
 mod bits;
 mod body;
 mod call;
+mod cluster;
 mod compare;
 mod convert;
 mod floats;

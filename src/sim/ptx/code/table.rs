@@ -8,13 +8,8 @@ use super::{Builder, Names};
 
 /// Opcodes of PTX that are not modelled; any other is misspelt.
 const OTHERS: &[&str] = &[
-    "applypriority", "barrier", "bmsk", "clusterlaunchcontrol", "cp", "createpolicy", "discard", "fence", "fns",
-    "getctarank", "griddepcontrol", "isspacep", "istypep", "ldmatrix", "mapa", "mbarrier", "mma", "movmatrix",
-    "multimem", "pmevent", "prefetch", "prefetchu", "red", "setmaxnreg", "shfl", "st", "stackrestore", "stacksave",
-    "stmatrix", "suld", "suq", "sured", "sust", "szext", "tcgen05", "tensormap", "tex", "tld4", "txq", "vabsdiff",
-    "vabsdiff2", "vabsdiff4", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax", "vmax2", "vmax4", "vmin",
-    "vmin2", "vmin4", "vote", "vset", "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4", "wgmma", "wmma",
-    "alloca", "copysign", "elect", "redux", "match",
+    "clusterlaunchcontrol", "istypep", "multimem", "stackrestore", "stacksave", "suld", "suq", "sured", "sust",
+    "tcgen05", "tensormap", "tex", "tld4", "txq", "wgmma", "alloca",
 ];
 
 /// One line for each: how its instructions are made.
@@ -65,5 +60,5 @@ opcodes! {
     "bar" | "barrier" => barrier, "nanosleep" => nanosleep, "activemask" => activemask, "shfl" => shfl, "vote" => vote,
     "match" => match_lanes, "redux" => redux, "elect" => elect,
     "wmma" => wmma, "mma" => mma, "ldmatrix" => ldmatrix, "stmatrix" => stmatrix, "movmatrix" => turn_matrix,
-    "mbarrier" => mbarrier,
+    "mbarrier" => mbarrier, "griddepcontrol" | "setmaxnreg" => hint, "mapa" => mapa, "getctarank" => getctarank,
 }
