@@ -36,7 +36,11 @@ pub(super) enum Kind {
 pub(super) struct Barrier {
     pub(super) number: Reg,
     pub(super) count: Option<Reg>,
+    /// Only of a cluster: one that waits where others have arrived.
+    pub(super) arrives: bool,
     pub(super) waits: bool,
+    /// It is for all threads of the cluster, which is one block.
+    pub(super) is_of_cluster: bool,
     pub(super) reduce: Option<Reduce>,
 }
 

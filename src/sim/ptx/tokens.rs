@@ -65,6 +65,19 @@ fn is_inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_$%.".contains(c)
 }
 
+/// A modifier has `::` within, as `.shared::cta`; a label's `:` is alone.
+fn length_of_word(text: &str) -> usize {
+    let mut length = 0;
+    loop {
+        let rest = &text[length..];
+        length += rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
+        match text[length..].strip_prefix("::") {
+            Some(behind) if behind.starts_with(is_inside) => length += 2,
+            _ => return length,
+        }
+    }
+}
+
 /// Takes comments out, which are none within a text in quotes; their lines stay.
 fn without_comments(text: &str) -> Result<String, Refusal> {
     let mut out = String::with_capacity(text.len());
@@ -105,7 +118,7 @@ pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
         counted = rest.len();
         lines.push(line);
         let length = if is_start(c) {
-            let length = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
+            let length = length_of_word(rest);
             tokens.push(Token::Word(rest[..length].to_owned()));
             length
         } else if c.is_ascii_digit() {

@@ -6,6 +6,7 @@ mod facts;
 mod matrices;
 mod mbarriers;
 mod memory;
+mod newer;
 mod pool;
 mod ptx;
 mod speed;

@@ -1,10 +1,10 @@
 //! Atomic operations.
 
-use super::super::arith::compare::{Extreme, extreme};
+use super::super::arith::compare::Extreme;
 use super::super::arith::float::Float;
 use super::super::arith::half::{Bf16, F16, Short, packed2};
 use super::super::inst::{Attempt, Kind};
-use super::super::run::{Bytes, Lane, Lanes, Reg};
+use super::super::run::{Bytes, Lane, Lanes, Reg, lanes_of};
 use super::super::types::Type;
 use super::super::{Refusal, Space, unknown, wrong};
 use super::arithmetic::with_int;
@@ -27,6 +27,8 @@ enum Operation {
     Exch,
     Cas,
 }
+
+const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
 
 const OPERATIONS: &[(&str, Operation)] = &[
     ("add", Operation::Add),
@@ -66,7 +68,14 @@ impl Builder<'_> {
         let space = op.space();
         let operation = op.one_of(OPERATIONS).ok_or_else(|| unknown("this operation"))?;
         op.has("noftz");
+        let count = op.one_of(VECTORS);
         let ty = op.ty()?;
+        if !returns && matches!(operation, Operation::Exch | Operation::Cas) {
+            return Err(wrong("it returns nothing, and so does not exchange"));
+        }
+        if let Some(count) = count {
+            return self.atomic_vector(names, (space, order, operation), (ty, count), operands);
+        }
         let mut rest = operands;
         let to = if returns {
             let (first, others) = rest.split_first().ok_or_else(|| wrong("a result is missing"))?;
@@ -88,18 +97,69 @@ impl Builder<'_> {
             return Err(wrong("its result and its operand have different sizes"));
         }
         let attempt = attempt(operation, ty, Place { space, base, offset, to, with: [first, second] })?;
-        let fences = order.fences;
-        Ok(Kind::Volatile(if fences {
-            Box::new(move |lanes| {
-                fence(Ordering::SeqCst);
-                attempt(lanes)?;
-                fence(Ordering::SeqCst);
-                Ok(())
-            })
-        } else {
-            attempt
-        }))
+        Ok(ordered(order, attempt))
     }
+
+    /// Several values beside each other in global memory, each of which is an operation of its own.
+    fn atomic_vector(
+        &mut self,
+        names: &Names<'_, '_>,
+        (space, order, operation): (Space, Order, Operation),
+        (ty, count): (Type, usize),
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        let is_there = match ty {
+            Type::F32 => operation == Operation::Add && count <= 4,
+            Type::F16 | Type::Bf16 => OF_HALVES.contains(&operation),
+            Type::F16x2 | Type::Bf16x2 => OF_HALVES.contains(&operation) && count <= 4,
+            _ => false,
+        };
+        if !is_there || !matches!(space, Space::Global | Space::Generic) {
+            return Err(unknown(format!("this operation of {count} values of type {ty}")));
+        }
+        let (to, address, from) = match operands {
+            [address, from, ..] if address.first().is_some_and(|token| token.is('[')) => {
+                (None, address, from)
+            }
+            [to, address, from, ..] => (Some(to), address, from),
+            _ => return Err(wrong("it takes an address and a vector")),
+        };
+        let (base, offset) = self.address(names, address)?;
+        let from = self.sources_of(names, from, ty.class(), count)?;
+        let to = match to {
+            Some(to) => self.results_of(names, to, ty.class(), count)?,
+            None => from.iter().map(|_| self.new_register(ty.class())).collect(),
+        };
+        let mut parts = Vec::new();
+        for (at, (to, from)) in to.into_iter().zip(from).enumerate() {
+            let offset = offset.wrapping_add((at * ty.size()) as i64);
+            parts.push(attempt(operation, ty, Place { space, base, offset, to, with: [from, from] })?);
+        }
+        let whole = count * ty.size();
+        Ok(ordered(
+            order,
+            Box::new(move |lanes| {
+                let addresses = lanes.addresses(base, offset);
+                lanes_of(lanes.mask)
+                    .try_for_each(|lane| lanes.check_aligned(lane, addresses[lane], whole))?;
+                parts.iter().try_for_each(|part| part(lanes))
+            }),
+        ))
+    }
+}
+
+const OF_HALVES: &[Operation] = &[Operation::Add, Operation::Min, Operation::Max];
+
+fn ordered(order: Order, attempt: Attempt) -> Kind {
+    if !order.fences {
+        return Kind::Volatile(attempt);
+    }
+    Kind::Volatile(Box::new(move |lanes| {
+        fence(Ordering::SeqCst);
+        attempt(lanes)?;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }))
 }
 
 /// Has each lane replace what it finds by what `f` makes of it and of its operands.
@@ -157,15 +217,15 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
         (Operation::Add, Type::Bf16) => Ok(update(place, |old: u16, a, _| Bf16::add(old, a))),
         (Operation::Add, Type::F16x2) => Ok(update(place, |old: u32, a, _| packed2(old, a, F16::add))),
         (Operation::Add, Type::Bf16x2) => Ok(update(place, |old: u32, a, _| packed2(old, a, Bf16::add))),
-        (Operation::Min | Operation::Max, Type::F32 | Type::F64) => {
+        (Operation::Min | Operation::Max, Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2) => {
             let how = Extreme { greatest: operation == Operation::Max, nan: false, xorsign: false };
             Ok(match ty {
-                Type::F32 => update(place, move |old: u32, a, _| {
-                    extreme(how, f32::from_bits(old), f32::from_bits(a)).to_bits()
-                }),
-                _ => update(place, move |old: u64, a, _| {
-                    extreme(how, f64::from_bits(old), f64::from_bits(a)).to_bits()
-                }),
+                Type::F16 => update(place, move |old: u16, a, _| F16::extreme(how, old, a)),
+                Type::Bf16 => update(place, move |old: u16, a, _| Bf16::extreme(how, old, a)),
+                Type::F16x2 => {
+                    update(place, move |old: u32, a, _| packed2(old, a, |a, b| F16::extreme(how, a, b)))
+                }
+                _ => update(place, move |old: u32, a, _| packed2(old, a, |a, b| Bf16::extreme(how, a, b))),
             })
         }
         (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {

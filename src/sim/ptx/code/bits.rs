@@ -3,10 +3,12 @@
 use super::super::arith::bits::{self, Permute};
 use super::super::arith::int::Int;
 use super::super::inst::Kind;
+use super::super::run::{Lanes, WARP, pack};
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
 use super::super::{Refusal, unknown, wrong};
 use super::arithmetic::with_int;
+use super::compare::results;
 use super::lanes::{lanes1, lanes2, lanes3, lanes4, predicates};
 use super::opcode::Opcode;
 use super::operands::Operands;
@@ -73,13 +75,26 @@ impl Builder<'_> {
         op: &mut Opcode<'_>,
         operands: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
-        let ty = op.ty()?;
-        let Some(([Token::Int(table)], rest)) = operands.split_last() else {
+        let (combine, ty) = (op.one_of(&[("or", false), ("and", true)]), op.ty()?);
+        let [to, a, b, c, [Token::Int(table)], with @ ..] = operands else {
             return Err(wrong("its table is a number"));
         };
         let table = u8::try_from(*table).map_err(|_| wrong("its table has 8 bits"))?;
-        let (to, from) = self.alike(names, rest, ty)?;
-        Ok(lanes3(to, from, move |a, b, c| bits::lop3(a, b, c, table)))
+        let (to, second) = results(to);
+        let (to, from) = self.alike(names, &[to, a, b, c], ty)?;
+        let (and, second, with) = match (combine, self.second_predicate(names, second)?, with) {
+            (None, None, []) => return Ok(lanes3(to, from, move |a, b, c| bits::lop3(a, b, c, table))),
+            (Some(and), Some(second), [with]) => (and, second, self.source(names, with, Type::Pred)?),
+            _ => return Err(wrong("a predicate goes with .or and .and")),
+        };
+        Ok(Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+            let [a, b, c] = from.map(|from| lanes.get::<u32>(from));
+            let values: [u32; WARP] =
+                std::array::from_fn(|lane| bits::lop3(a[lane], b[lane], c[lane], table));
+            let (set, with) = (pack(&values.map(|value| value != 0)), lanes.registers.predicate(with.at));
+            lanes.set(to, &values);
+            lanes.registers.set_predicate(second.at, if and { set & with } else { set | with }, lanes.mask);
+        })))
     }
 
     pub(super) fn shift(

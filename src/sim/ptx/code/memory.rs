@@ -164,7 +164,7 @@ impl Builder<'_> {
         Ok(access(place, order, stores))
     }
 
-    /// What only helps a cache, or a profiler.
+    /// What only helps a cache or a profiler, or says when something may begin.
     pub(super) fn hint(
         &mut self,
         _: &Names<'_, '_>,

@@ -6,6 +6,7 @@ mod bits;
 mod body;
 mod call;
 mod carry;
+mod cluster;
 mod compare;
 mod convert;
 mod copies;

@@ -7,6 +7,7 @@ use super::super::types::{Class, Type};
 use super::super::{Refusal, unknown, wrong};
 use super::compare::results;
 use super::lanes::uniform;
+use super::memory::Order;
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
 use super::{Builder, Names};
@@ -26,8 +27,11 @@ impl Builder<'_> {
             let [members] = exactly(operands)?;
             return Ok(Kind::Converge(self.source(names, members, Type::U(4))?));
         }
-        op.has("cta");
         op.has("aligned");
+        if op.has("cluster") {
+            return self.barrier_of_cluster(op, operands);
+        }
+        op.has("cta");
         let what =
             op.one_of(&[("sync", 0), ("arrive", 1), ("red", 2)]).ok_or_else(|| unknown("this barrier"))?;
         let mut operands = operands.to_vec();
@@ -57,7 +61,35 @@ impl Builder<'_> {
         if operands.len() > 2 || what == 1 && count.is_none() {
             return Err(wrong(format!("{} operands", operands.len())));
         }
-        Ok(Kind::Barrier(Barrier { number, count, waits: what != 1, reduce }))
+        Ok(Kind::Barrier(Barrier {
+            number,
+            count,
+            arrives: true,
+            waits: what != 1,
+            is_of_cluster: false,
+            reduce,
+        }))
+    }
+
+    /// `barrier.cluster`, where the cluster is the block.
+    fn barrier_of_cluster(
+        &mut self,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        let arrives =
+            op.one_of(&[("arrive", true), ("wait", false)]).ok_or_else(|| unknown("this barrier"))?;
+        Order::of(op);
+        let [] = exactly(operands)?;
+        let number = self.bits(Class::B32, 16);
+        Ok(Kind::Barrier(Barrier {
+            number,
+            count: None,
+            arrives,
+            waits: !arrives,
+            is_of_cluster: true,
+            reduce: None,
+        }))
     }
 
     pub(super) fn activemask(

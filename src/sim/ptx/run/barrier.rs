@@ -8,6 +8,8 @@ use super::split::State;
 use super::warp::Warp;
 
 const BARRIERS: usize = 16;
+/// That of the cluster comes behind them.
+const GATES: usize = BARRIERS + 1;
 
 /// One barrier of a block.
 #[derive(Clone, Default)]
@@ -53,11 +55,11 @@ impl Barriers {
 
     fn gate(&mut self, number: usize) -> &mut Gate {
         if self.gates.is_empty() {
-            self.gates = vec![Gate::default(); BARRIERS];
-            self.found = vec![(0, false); BARRIERS];
+            self.gates = vec![Gate::default(); GATES];
+            self.found = vec![(0, false); GATES];
         }
         let warps = self.live.len();
-        let gate = &mut self.gates[number % BARRIERS];
+        let gate = &mut self.gates[number % GATES];
         if !gate.is_used {
             gate.arrived.clear();
             gate.arrived.resize(warps, 0);
@@ -69,6 +71,12 @@ impl Barriers {
             };
         }
         gate
+    }
+
+    /// The lanes of a warp that have arrived at the cluster's barrier, where others have not.
+    fn arrived_early(&self, warp: u32) -> u32 {
+        let gate = self.gates.get(BARRIERS).filter(|gate| gate.is_used);
+        gate.and_then(|gate| gate.arrived.get(warp as usize)).copied().unwrap_or(0)
     }
 
     /// The barriers that all have reached, which are as new.
@@ -103,10 +111,13 @@ impl Warp {
         barrier: &Barrier,
         floor: &mut Floor,
     ) -> Result<(), Fault> {
+        if !barrier.arrives {
+            return self.wait_for_cluster(which, active, floor);
+        }
         let which = self.only(which, active);
         let lane = active.trailing_zeros() as usize;
         let number = self.registers.get::<u32>(barrier.number)[lane] as usize;
-        if number >= BARRIERS {
+        if number >= BARRIERS && !barrier.is_of_cluster {
             return Err(Fault::new(LAUNCH_FAILED, format!("there is no barrier {number}")));
         }
         let count = barrier.count.map(|count| self.registers.get::<u32>(count)[lane]);
@@ -132,6 +143,19 @@ impl Warp {
         } else {
             self.splits[which].at += 1;
             floor.barriers.has_arrived = true;
+        }
+        Ok(())
+    }
+
+    /// The threads that have arrived wait, if others have not.
+    fn wait_for_cluster(&mut self, which: usize, active: u32, floor: &mut Floor) -> Result<(), Fault> {
+        let which = self.only(which, active);
+        let waiting = active & floor.barriers.arrived_early(self.number);
+        if waiting == 0 {
+            self.splits[which].at += 1;
+        } else {
+            let which = self.only(which, waiting);
+            self.splits[which].state = State::Waits(BARRIERS as u8);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ pub(super) const ASSERT: CUresult = 710;
 pub(super) const ILLEGAL_INSTRUCTION: CUresult = 715;
 pub(super) const MISALIGNED_ADDRESS: CUresult = 716;
 pub(super) const INVALID_PROGRAM_COUNTER: CUresult = 718;
-pub(super) const LAUNCH_FAILED: CUresult = 719;
+pub(in super::super) const LAUNCH_FAILED: CUresult = 719;
 
 /// For shared addresses from here on the device reports an illegal instruction.
 const SHARED_END: u64 = 1 << 24;

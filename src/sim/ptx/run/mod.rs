@@ -19,6 +19,7 @@ mod split;
 mod warp;
 
 pub(in crate::sim) use fault::Fault;
+pub(super) use fault::LAUNCH_FAILED;
 pub(in crate::sim) use grid::{Launch, limit_steps};
 pub(super) use lanes::{Bytes, Lanes, lanes_of};
 pub(super) use registers::{Counts, Lane, Range, Reg, WARP, are_few, each, pack};
