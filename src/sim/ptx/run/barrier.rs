@@ -3,7 +3,6 @@
 use super::super::inst::{Barrier, How};
 use super::block::Floor;
 use super::fault::{Fault, LAUNCH_FAILED};
-use super::lanes::lanes_of;
 use super::registers::WARP;
 use super::split::State;
 use super::warp::Warp;
@@ -148,11 +147,5 @@ impl Warp {
                 How::Any => self.registers.set(reduce.to, &[trues > 0; WARP], mask),
             }
         }
-    }
-
-    /// The barrier at which a lane waits.
-    pub(super) fn waits_at(&self, lane: usize) -> Option<(u32, State)> {
-        let split = self.splits.iter().find(|split| lanes_of(split.mask).any(|it| it == lane))?;
-        Some((split.at, split.state))
     }
 }

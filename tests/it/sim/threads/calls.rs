@@ -5,7 +5,8 @@ use crate::harness::{pushed, run, run_alone};
 use custack::context::{CurrentContext, ResourceLimit};
 use custack::error::CudaError;
 
-const CALL: &str = "{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 b; call.uni (b), F, (a); ld.param.b32 %r2, [b]; }
+const CALL: &str =
+    "{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 b; call.uni (b), F, (a); ld.param.b32 %r2, [b]; }
     st.global.u32 [%out], %r2;";
 
 /// The sum of all numbers up to one, from the last on.
@@ -38,7 +39,10 @@ fn functions_call_themselves_as_deep_as_each_lane_wants() {
         "{ .reg .b32 %l; .reg .pred %q; mov.u32 %l, %laneid; and.b32 %l, %l, 1; setp.eq.u32 %q, %l, 1;
            @%q bra ODD; add.u32 %s, %s, %n; bra END; ODD: add.u32 %s, %s, %n; add.u32 %s, %s, %n; }",
     );
-    let parting = parting.replace("bra END; ODD", "bra K; ODD").replace("%n; }\n", "%n; }\n").replace("%s, %n; } END", "%s, %n; K: } END");
+    let parting = parting
+        .replace("bra END; ODD", "bra K; ODD")
+        .replace("%n; }\n", "%n; }\n")
+        .replace("%s, %n; } END", "%s, %n; K: } END");
     let expected = each(32, |it| sum(it + 20) * (1 + it % 2));
     assert_eq!(deep(&parting, &lines("add.u32 %r1, %lane, 20;"), 32), expected);
 }
@@ -161,10 +165,15 @@ fn a_recursion_without_an_end_is_an_error() {
     if !simulated("a_recursion_without_an_end_is_an_error") {
         return;
     }
-    let endless = SUM.replace("setp.eq.u32 %p, %n, 0;", "setp.eq.u32 %p, %n, -1;").replace("sub.u32 %m, %n, 1", "or.b32 %m, %n, 1");
+    let endless = SUM
+        .replace("setp.eq.u32 %p, %n, 0;", "setp.eq.u32 %p, %n, -1;")
+        .replace("sub.u32 %m, %n, 1", "or.b32 %m, %n, 1");
     let large = endless.replace(".reg .pred %p;", ".reg .pred %p; .reg .b64 %many<20000>;");
     for declarations in [endless, large] {
-        for begin in ["mov.u32 %r1, 5;", "and.b32 %r9, %lane, 1; setp.eq.u32 %p1, %r9, 1; @%p1 bra X; mov.u32 %r1, 2; X:"] {
+        for begin in [
+            "mov.u32 %r1, 5;",
+            "and.b32 %r9, %lane, 1; setp.eq.u32 %p1, %r9, 1; @%p1 bra X; mov.u32 %r1, 2; X:",
+        ] {
             let (error, text) = failing(&declarations, &format!("{begin} {CALL}"), 128);
             assert_eq!(error, CudaError::LaunchFailed, "{text}");
             assert!(text.contains("calls are in each other") && text.contains("call.uni"), "{text}");
@@ -184,7 +193,9 @@ fn a_call_by_a_wrong_address_or_in_another_shape_is_no_crash() {
         let _ctx = pushed();
         launched(&program(nothing, &format!("mov.u64 %rd1, F; {call}")), 1, 32, &[0]).unwrap();
     });
-    for lines in ["mov.u64 %rd1, 0;", "mov.u64 %rd1, F; setp.eq.u32 %p1, %lane, 9; @%p1 add.u64 %rd1, %rd1, 8;"] {
+    for lines in
+        ["mov.u64 %rd1, 0;", "mov.u64 %rd1, F; setp.eq.u32 %p1, %lane, 9; @%p1 add.u64 %rd1, %rd1, 8;"]
+    {
         let (error, text) = failing(nothing, &format!("{lines} {call}"), 32);
         assert_eq!(error, CudaError::InvalidProgramCounter, "{text}");
         assert!(text.contains("is not a function's address"), "{text}");

@@ -31,8 +31,9 @@ fn lanes_are_together_again_behind_a_branch_a_loop_and_a_break() {
 #[test]
 fn lanes_go_to_as_many_targets_as_there_are() {
     let labels: Vec<String> = (0..32).map(|at| format!("T{at}")).collect();
-    let code: String =
-        (0..32).map(|at| format!("T{at}: activemask.b32 %r2; add.u32 %r1, %r1, {}; bra J;\n", at * at)).collect();
+    let code: String = (0..32)
+        .map(|at| format!("T{at}: activemask.b32 %r2; add.u32 %r1, %r1, {}; bra J;\n", at * at))
+        .collect();
     let lines = format!(
         "mov.u32 %r1, 5; xor.b32 %r3, %lane, 21; targets: .branchtargets {}; brx.idx %r3, targets; {code}
          J: shl.b32 %r4, 1, %lane; setp.eq.u32 %p1, %r2, %r4; selp.u32 %r5, 10000, 0, %p1; activemask.b32 %r6;

@@ -1,5 +1,8 @@
 //! Many blocks, many launches, and guards of all instructions.
 
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{block, each, launched, left_by, program};
 use crate::harness::{pushed, run};
 use custack::launch;
@@ -18,7 +21,8 @@ fn sums_of_many_blocks_are_exact() {
         mov.u64 %rd4, own; cvta.local.u64 %rd4, %rd4; st.u64 [%rd4], 5; atom.add.u64 %rd5, [%rd4], 6; ld.local.u64 %rd6, [own];
         add.u64 %rd5, %rd5, %rd6; cvt.u32.u64 %r5, %rd5; red.global.add.u32 [%to+32], %r5;";
     let clear = "setp.eq.u32 %p3, %tid, 0; @%p3 st.shared.u32 [s], 0; bar.sync 0;";
-    let lines = format!(".reg .b16 %h<4>; .local .align 8 .b8 own[16]; .shared .align 4 .b8 s[4]; {clear} {lines}");
+    let lines =
+        format!(".reg .b16 %h<4>; .local .align 8 .b8 own[16]; .shared .align 4 .b8 s[4]; {clear} {lines}");
     let left = left_by("", &lines, 150, 70, 9);
     let all = 150 * 70;
     let xor = (0..all).fold(0, |all, it| all ^ it);
@@ -54,7 +58,8 @@ fn instructions_have_guards_that_hold_in_some_all_or_no_lanes() {
              setp.eq.u32 %p2, %r4, {mask}; @%p2 add.u32 %r1, %r1, 1000; st.global.u32 [%out], %r1;"
         );
         // What half a warp does at a barrier waits for the other half, as they are one warp.
-        let lines = lines.replace("@%p1 bar.sync 1; @!%p1 bar.sync 1;", "@%p1 bar.arrive 1, 32; @!%p1 bar.arrive 1, 32;");
+        let lines = lines
+            .replace("@%p1 bar.sync 1; @!%p1 bar.sync 1;", "@%p1 bar.arrive 1, 32; @!%p1 bar.arrive 1, 32;");
         assert_eq!(block(&lines, 32), each(32, |it| if it < holds { 1046 } else { 502 }), "{guard}");
     }
 }
@@ -103,13 +108,19 @@ fn memory_is_allocated_and_copied_while_a_kernel_runs() {
     run(|| {
         let ctx = pushed();
         // It runs until the host says so, in memory that both use.
-        let text = program("", "W: ld.volatile.global.u32 %r1, [%to]; setp.eq.u32 %p1, %r1, 0; @%p1 bra W; st.volatile.global.u32 [%to+4], 1;");
+        let text = program(
+            "",
+            "W: ld.volatile.global.u32 %r1, [%to]; setp.eq.u32 %p1, %r1, 0; @%p1 bra W; st.volatile.global.u32 [%to+4], 1;",
+        );
         let module = Module::load_from_bytes(text.as_bytes()).unwrap();
-        let (stream, other) =
-            (Stream::new(StreamFlags::NON_BLOCKING, None).unwrap(), Stream::new(StreamFlags::NON_BLOCKING, None).unwrap());
+        let (stream, other) = (
+            Stream::new(StreamFlags::NON_BLOCKING, None).unwrap(),
+            Stream::new(StreamFlags::NON_BLOCKING, None).unwrap(),
+        );
         let mut to = DeviceBuffer::from_slice(&[0u32, 0]).unwrap();
         let pointer = to.as_device_ptr().as_raw() as u64;
-        let set = Module::load_from_bytes(program("", "st.volatile.global.u32 [%to], 1;").as_bytes()).unwrap();
+        let set =
+            Module::load_from_bytes(program("", "st.volatile.global.u32 [%to], 1;").as_bytes()).unwrap();
         unsafe { launch!(module.k<<<3, 32, 0, stream>>>(pointer)) }.unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

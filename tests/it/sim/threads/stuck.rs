@@ -16,12 +16,19 @@ fn threads_that_wait_for_each_other_for_ever_are_named() {
         (
             format!("{half} bar.sync 0; ret; A: vote.sync.ballot.b32 %r1, 1, -1;"),
             32,
-            &["16 threads of warp 0 (the first is [16, 0, 0]) at barrier 0", "16 threads of warp 0 (the first is [0, 0, 0]) for other lanes", "vote.sync.ballot.b32"][..],
+            &[
+                "16 threads of warp 0 (the first is [16, 0, 0]) at barrier 0",
+                "16 threads of warp 0 (the first is [0, 0, 0]) for other lanes",
+                "vote.sync.ballot.b32",
+            ][..],
         ),
         (
             format!("{second} bar.sync 1; ret; A: bar.sync 2;"),
             64,
-            &["32 threads of warp 0 (the first is [0, 0, 0]) at barrier 1", "32 threads of warp 1 (the first is [32, 0, 0]) at barrier 2"],
+            &[
+                "32 threads of warp 0 (the first is [0, 0, 0]) at barrier 1",
+                "32 threads of warp 1 (the first is [32, 0, 0]) at barrier 2",
+            ],
         ),
         (format!("{half} bar.sync 3; ret; A: bar.sync 4;"), 32, &["at barrier 3", "at barrier 4"]),
         ("bar.sync 0, 96;".to_owned(), 64, &["32 threads of warp 1", "at barrier 0", "bar.sync"]),
@@ -67,9 +74,17 @@ fn a_fault_in_one_of_many_blocks_ends_all() {
                 let found = launched(&program("", &lines), 2000, 33, &[0]).unwrap_err();
                 let text = found.to_string();
                 assert_eq!(found, error, "{text}");
-                assert!(text.contains("line ") && (error == CudaError::LaunchFailed || text.contains("block [777, 0, 0]")), "{text}");
+                assert!(
+                    text.contains("line ")
+                        && (error == CudaError::LaunchFailed || text.contains("block [777, 0, 0]")),
+                    "{text}"
+                );
                 assert!(begun.elapsed().as_secs() < 30, "{wait} {wrong} {:?}", begun.elapsed());
-                assert_eq!(launched(&program("", ""), 1, 1, &[0]), Err(error), "the context stays in the error");
+                assert_eq!(
+                    launched(&program("", ""), 1, 1, &[0]),
+                    Err(error),
+                    "the context stays in the error"
+                );
             });
         }
     }
