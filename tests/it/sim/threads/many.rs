@@ -1,5 +1,8 @@
 //! Many blocks, many launches, and guards of all instructions.
 
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::{block, each, launched, left_by, program};
 use crate::harness::{pushed, run};
 use custack::launch;

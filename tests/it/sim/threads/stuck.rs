@@ -37,7 +37,6 @@ fn threads_that_wait_for_each_other_for_ever_are_named() {
             32,
             &["for other lanes", "bar.warp.sync", "at barrier 0"],
         ),
-        ("shl.b32 %r1, 3, %lane; bar.warp.sync %r1;".to_owned(), 32, &["for other lanes", "bar.warp.sync"]),
     ] {
         run_alone(|| {
             let _ctx = pushed();

@@ -3,6 +3,9 @@
 use super::{block, each, left_by};
 use crate::harness::within;
 
+/// As many blocks as a build without optimisation takes not too long for.
+const BLOCKS: u32 = if cfg!(debug_assertions) { 50 } else { 500 };
+
 /// A lock in the first word, and a number in the second that the holder counts up.
 fn locked(space: &str, lock: &str) -> String {
     format!(
@@ -15,7 +18,7 @@ fn locked(space: &str, lock: &str) -> String {
 #[test]
 fn a_lock_lets_one_thread_after_the_other_in() {
     within(120, || {
-        for threads in [32, 70, 256] {
+        for threads in [32, 70, 100] {
             let lines = format!(
                 "setp.eq.u32 %p2, %tid, 0; @%p2 st.shared.u32 [s], 0; @%p2 st.shared.u32 [s+4], 0; bar.sync 0;
                  {} bar.sync 0; ld.shared.u32 %r5, [s+4]; st.global.u32 [%out], %r5;",
@@ -23,8 +26,8 @@ fn a_lock_lets_one_thread_after_the_other_in() {
             );
             assert_eq!(block(&lines, threads), vec![threads; threads as usize]);
         }
-        let left = left_by("", &locked(".global", "%to"), 100, 40, 2);
-        assert_eq!(left, [0, 4000]);
+        let left = left_by("", &locked(".global", "%to"), BLOCKS / 5, 40, 2);
+        assert_eq!(left, [0, 8 * BLOCKS]);
     });
 }
 
@@ -54,13 +57,13 @@ fn a_chain_of_blocks_ends_in_either_direction() {
                  SPIN: {access} %r1, [%out+-4]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SPIN; add.u32 %r1, %r1, 1;
                  SET: {store} [%out], %r1;"
             );
-            assert_eq!(left_by("", &before, 500, 1, 500), each(500, |block| block + 1));
+            assert_eq!(left_by("", &before, BLOCKS, 1, BLOCKS as usize), each(BLOCKS, |block| block + 1));
             let after = format!(
                 "mov.u32 %r3, %nctaid.x; sub.u32 %r3, %r3, 1; setp.eq.u32 %p1, %cta, %r3; mov.u32 %r1, 1; @%p1 bra SET;
                  SPIN: {access} %r1, [%out+4]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SPIN; add.u32 %r1, %r1, 1;
                  SET: {store} [%out], %r1;"
             );
-            assert_eq!(left_by("", &after, 500, 1, 500), each(500, |block| 500 - block));
+            assert_eq!(left_by("", &after, BLOCKS, 1, BLOCKS as usize), each(BLOCKS, |block| BLOCKS - block));
         }
     });
 }
