@@ -20,8 +20,8 @@ fn a_phase_ends_when_all_have_arrived_and_all_bytes_are_there() {
         let other = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%in], 1, 1000; selp.u32 %r0, 1, 0, %p1;";
         let arrive = "mbarrier.arrive.shared.b64 %s1, [%in];";
         for (count, lines, expected) in [
-            (2, format!("{test}"), 0),
-            (2, format!("{other}"), 1),
+            (2, test.to_owned(), 0),
+            (2, other.to_owned(), 1),
             (2, format!("{arrive} {test}"), 0),
             (2, format!("{arrive} {arrive} {test}"), 1),
             (2, format!("{arrive} {arrive} {other}"), 0),

@@ -41,7 +41,6 @@ fn functions_call_themselves_as_deep_as_each_lane_wants() {
     );
     let parting = parting
         .replace("bra END; ODD", "bra K; ODD")
-        .replace("%n; }\n", "%n; }\n")
         .replace("%s, %n; } END", "%s, %n; K: } END");
     let expected = each(32, |it| sum(it + 20) * (1 + it % 2));
     assert_eq!(deep(&parting, &lines("add.u32 %r1, %lane, 20;"), 32), expected);
