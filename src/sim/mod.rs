@@ -111,6 +111,9 @@ mod stream;
 
 mod ptx;
 
+#[doc = include_str!("instructions.md")]
+pub mod instructions {}
+
 /// The C functions of all chapters.
 mod functions {
     pub(super) use super::context::abi::*;

@@ -39,9 +39,7 @@ fn functions_call_themselves_as_deep_as_each_lane_wants() {
         "{ .reg .b32 %l; .reg .pred %q; mov.u32 %l, %laneid; and.b32 %l, %l, 1; setp.eq.u32 %q, %l, 1;
            @%q bra ODD; add.u32 %s, %s, %n; bra END; ODD: add.u32 %s, %s, %n; add.u32 %s, %s, %n; }",
     );
-    let parting = parting
-        .replace("bra END; ODD", "bra K; ODD")
-        .replace("%s, %n; } END", "%s, %n; K: } END");
+    let parting = parting.replace("bra END; ODD", "bra K; ODD").replace("%s, %n; } END", "%s, %n; K: } END");
     let expected = each(32, |it| sum(it + 20) * (1 + it % 2));
     assert_eq!(deep(&parting, &lines("add.u32 %r1, %lane, 20;"), 32), expected);
 }
