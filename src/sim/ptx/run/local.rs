@@ -1,6 +1,6 @@
 //! Local memory: each lane's own, of which the words of one address are side by side.
 
-use super::registers::WARP;
+use super::registers::{WARP, blend};
 
 const WORD: usize = 4;
 
@@ -52,6 +52,13 @@ impl Local {
 
     /// Copies bytes of these lanes, whose addresses are whole words apart or not.
     pub(super) fn copy(&mut self, from: usize, to: usize, size: usize, mask: u32) {
+        if (from | to | size) % WORD == 0 {
+            for at in (0..size).step_by(WORD) {
+                let row = self.rows[(from + at) / WORD];
+                blend(&mut self.rows[(to + at) / WORD], &row, mask);
+            }
+            return;
+        }
         for lane in (0..WARP).filter(|lane| mask >> lane & 1 != 0) {
             for at in 0..size {
                 let byte = self.load(lane, from + at, 1);

@@ -128,7 +128,7 @@ pub(in super::super) fn each<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; W
 
 /// Replaces the values of these lanes.
 #[inline]
-fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
+pub(super) fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
     if mask == ALL {
         *old = *new;
         return;
