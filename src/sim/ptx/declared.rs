@@ -20,6 +20,21 @@ pub(super) struct Declared {
     /// Addresses among them.
     pub(super) addresses: Vec<Address>,
     pub(super) managed: bool,
+    /// The type of its elements, and how many of them are a vector.
+    pub(super) ty: Type,
+    pub(super) elements: usize,
+    /// A parameter of a function that is a register there.
+    pub(super) in_register: bool,
+}
+
+impl Declared {
+    /// Refuses an array whose size is not said, unless it is declared elsewhere too.
+    pub(super) fn check_complete(&self, external: bool) -> Result<(), Refusal> {
+        if self.size == 0 && !external {
+            return Err(wrong(format!("Non-external variable '{}' has incomplete type", self.name)));
+        }
+        Ok(())
+    }
 }
 
 /// An address in what a variable begins with.
@@ -92,7 +107,17 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
     if !align.is_power_of_two() || align > 4096 {
         return Err(wrong(format!("the variable {name} is aligned to {align}")));
     }
-    Ok(Declared { name, align: align.max(element), size, contents, addresses, managed })
+    Ok(Declared {
+        name,
+        align: align.max(element),
+        size,
+        contents,
+        addresses,
+        managed,
+        ty,
+        elements,
+        in_register: false,
+    })
 }
 
 /// What a variable begins with.

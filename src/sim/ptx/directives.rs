@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::reader::Reader;
+use super::tokens::Token;
 use super::unknown;
 
 /// The sizes that a kernel says it has, or at most has.
@@ -19,6 +20,12 @@ pub(in crate::sim) struct Directives {
     pub(in crate::sim) most_blocks_of_cluster: Option<u32>,
 }
 
+/// What begins another declaration: the one before it needs no semicolon.
+const OUTSIDE: &[&str] = &[
+    ".alias", ".common", ".const", ".entry", ".extern", ".file", ".func", ".global", ".section", ".shared",
+    ".visible", ".weak",
+];
+
 /// Reads up to the body, whose brace is taken too. What is only declared ends with a semicolon, and has none: false.
 pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), Refusal> {
     let mut found = Directives::default();
@@ -27,6 +34,9 @@ pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), 
             return Ok((found, true));
         }
         if reader.takes(';') {
+            return Ok((found, false));
+        }
+        if reader.peek().and_then(Token::word).is_some_and(|word| OUTSIDE.contains(&word)) {
             return Ok((found, false));
         }
         match reader.next()?.word() {

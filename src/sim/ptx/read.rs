@@ -5,6 +5,7 @@ use super::declared::{Address, Declared, declared};
 use super::directives::{Directives, directives};
 use super::reader::Reader;
 use super::run::function_address;
+use super::scope::name_within;
 use super::tokens::{Token, tokens};
 use super::{INVALID_IMAGE, Refusal, unknown, wrong};
 use std::sync::Arc;
@@ -24,6 +25,10 @@ const UNSUPPORTED_PTX_VERSION: u32 = 222;
 #[derive(Debug, Clone, Default)]
 pub(in crate::sim) struct Program {
     pub(in crate::sim) version: u32,
+    /// The newest device that it is written for.
+    pub(super) target: u32,
+    /// For the oldest devices, which have no `.f64`: what is written with it is computed as `.f32` is.
+    pub(super) maps_f64: bool,
     pub(in crate::sim) entries: Vec<Entry>,
     /// The variables in global and constant memory.
     pub(in crate::sim) variables: Vec<Variable>,
@@ -118,11 +123,12 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
         match reader.word()? {
             ".version" => program.version = version(reader.next()?)?.max(program.version),
             ".target" => {
-                target(reader.word()?)?;
+                program.target = target(reader.word()?)?.max(program.target);
                 while reader.takes(',') {
-                    let word = reader.word()?;
-                    if !matches!(word, "debug" | "texmode_unified" | "texmode_independent") {
-                        target(word)?;
+                    match reader.word()? {
+                        "debug" | "texmode_unified" | "texmode_independent" => {}
+                        "map_f64_to_f32" if program.target < 13 => program.maps_f64 = true,
+                        word => drop(target(word)?),
                     }
                 }
             }
@@ -138,6 +144,7 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                 let Linkage { external, weak } = std::mem::take(&mut linkage);
                 let found = declared(reader)?;
                 reader.expect(';')?;
+                found.check_complete(external)?;
                 let Declared { name, size, contents, addresses, managed, .. } = found;
                 let (size, constant) = (size.max(1), word == ".const");
                 program.add(Variable {
@@ -152,9 +159,10 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                 })?;
             }
             ".shared" => {
-                program.shared.push(declared(reader)?);
+                let found = declared(reader)?;
                 reader.expect(';')?;
-                linkage = Linkage::default();
+                found.check_complete(std::mem::take(&mut linkage).external)?;
+                program.shared.push(found);
             }
             ".tex" => {
                 let (found, Linkage { external, weak }) = (declared(reader)?, std::mem::take(&mut linkage));
@@ -174,6 +182,7 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
             word @ (".entry" | ".func") => {
                 let weak = std::mem::take(&mut linkage).weak;
                 let function = function(reader, word == ".entry", weak, program.version)?;
+                program.add_variables_within(&function)?;
                 program.add_function(function)?;
             }
             ".alias" => {
@@ -209,6 +218,23 @@ impl Program {
             Some(known) if known.external => *known = new,
             Some(known) if new.external || new.weak && known.weak => {}
             Some(_) => return Err(wrong(format!("the variable {} is defined twice", new.name))),
+        }
+        Ok(())
+    }
+
+    /// Adds the variables that a function declares, which are there as long as those of the module.
+    fn add_variables_within(&mut self, function: &Function) -> Result<(), Refusal> {
+        let Some((tokens, lines)) = &function.code else { return Ok(()) };
+        let begins = |at: usize| at == 0 || matches!(tokens[at - 1], Token::Sign(';' | '{' | '}' | ':'));
+        for at in (0..tokens.len()).filter(|at| begins(*at)) {
+            let Some(word @ (".global" | ".const")) = tokens[at].word() else { continue };
+            let mut reader = Reader::new(&tokens[at + 1..], &lines[at + 1..]);
+            let found = declared(&mut reader)?;
+            found.check_complete(false)?;
+            let name = name_within(&function.name, &found.name, lines[at]);
+            let Declared { size, contents, addresses, managed, .. } = found;
+            let (constant, weak) = (word == ".const", function.weak);
+            self.add(Variable { name, size, contents, addresses, constant, managed, external: false, weak })?;
         }
         Ok(())
     }
@@ -313,12 +339,12 @@ fn version(token: &Token) -> Result<u32, Refusal> {
 }
 
 /// `sm_80` runs here, `sm_90a` too, and `sm_100` or `sm_80a` do not.
-fn target(word: &str) -> Result<(), Refusal> {
+fn target(word: &str) -> Result<u32, Refusal> {
     let Some(name) = word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_")) else {
-        return match word {
-            "map_f64_to_f32" => Err(unknown("the target map_f64_to_f32")),
-            _ => Err(wrong(format!("{word} is not a target"))),
-        };
+        return Err(wrong(match word {
+            "map_f64_to_f32" => "Directive map_f64_to_f32 is not supported with SM 1.3 or higher".to_owned(),
+            _ => format!("{word} is not a target"),
+        }));
     };
     let (number, variant) = name.split_at(name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len()));
     let number: u32 = number.parse().map_err(|_| wrong(format!("{word} is not a target")))?;
@@ -326,7 +352,7 @@ fn target(word: &str) -> Result<(), Refusal> {
         let why = format!("the text is for {word}, and the device is sm_{TARGET}");
         return Err(Refusal { status: super::INVALID_PTX, line: None, why });
     }
-    Ok(())
+    Ok(number)
 }
 
 fn function(reader: &mut Reader<'_>, is_kernel: bool, weak: bool, version: u32) -> Result<Function, Refusal> {
@@ -336,6 +362,9 @@ fn function(reader: &mut Reader<'_>, is_kernel: bool, weak: bool, version: u32) 
     let what = if is_kernel { "kernel" } else { "function" };
     let within = |refusal: Refusal| refusal.within(format_args!("{what} {name}"));
     let parameters = if reader.takes('(') { parameters(reader).map_err(within)? } else { Vec::new() };
+    if let Some(it) = parameters.iter().find(|it| is_kernel && (it.in_register || it.size == 0)) {
+        return Err(wrong(format!("Entry parameter '{}' must have .param state space, and a size", it.name)));
+    }
     let most = if version < 81 { MOST_PARAMETERS_BEFORE } else { MOST_PARAMETERS };
     let mut end = 0usize;
     for parameter in &parameters {
@@ -356,12 +385,19 @@ pub(super) fn parameters(reader: &mut Reader<'_>) -> Result<Vec<Declared>, Refus
         return Ok(parameters);
     }
     loop {
-        match reader.word()? {
-            ".param" => {}
-            ".reg" => return Err(unknown("parameters in registers")),
+        let in_register = match reader.word()? {
+            ".param" => false,
+            ".reg" => true,
             other => return Err(wrong(format!("a parameter begins with .param, and not with {other}"))),
+        };
+        let found = declared(reader)?;
+        if found.elements > 1 && !in_register {
+            return Err(wrong(format!(
+                "Variable '{}' cannot be allocated in .param state space",
+                found.name
+            )));
         }
-        parameters.push(declared(reader)?);
+        parameters.push(Declared { in_register, ..found });
         if !reader.takes(',') {
             break;
         }

@@ -32,6 +32,15 @@ pub(super) enum Named {
     Targets(Vec<String>),
     /// What a function that is called by its address takes and returns.
     Prototype(Signature),
+    /// The functions that a call by an address may call.
+    Callees(Vec<String>),
+    /// A variable of the module that the function declares, by the name that it has there.
+    Variable(String),
+}
+
+/// The name in the module of a variable that a function declares in this line; no text can have it.
+pub(super) fn name_within(function: &str, name: &str, line: u32) -> String {
+    format!("{function}:{line}:{name}")
 }
 
 /// The sizes and alignments of what a function returns and takes.
@@ -39,12 +48,15 @@ pub(super) enum Named {
 pub(super) struct Signature {
     pub(super) returns: Vec<(usize, usize)>,
     pub(super) parameters: Vec<(usize, usize)>,
+    /// The types of the parameters' elements.
+    pub(super) types: Vec<Type>,
 }
 
 impl Signature {
     pub(super) fn of(returns: &[Declared], parameters: &[Declared]) -> Signature {
         let sizes = |all: &[Declared]| all.iter().map(|it| (it.size, it.align)).collect();
-        Signature { returns: sizes(returns), parameters: sizes(parameters) }
+        let types = parameters.iter().map(|it| it.ty).collect();
+        Signature { returns: sizes(returns), parameters: sizes(parameters), types }
     }
 
     /// The offsets of what is returned and of the parameters in the callee's part of local memory, and its size so far.
@@ -80,12 +92,12 @@ pub(super) struct Statement<'a> {
 }
 
 /// A function's names and statements.
-#[derive(Default)]
 pub(super) struct Scopes<'a> {
     scopes: Vec<Scope>,
     pub(super) statements: Vec<Statement<'a>>,
     /// The size of its part of local memory so far.
     pub(super) local: usize,
+    function: &'a str,
 }
 
 /// Shared memory of a kernel.
@@ -107,8 +119,8 @@ impl SharedLayout {
 }
 
 impl<'a> Scopes<'a> {
-    pub(super) fn new(local: usize) -> Scopes<'a> {
-        Scopes { scopes: vec![Scope::default()], statements: Vec::new(), local }
+    pub(super) fn new(function: &'a str) -> Scopes<'a> {
+        Scopes { scopes: vec![Scope::default()], statements: Vec::new(), local: 0, function }
     }
 
     pub(super) fn name(&mut self, scope: usize, name: &str, what: Named) -> Result<(), Refusal> {
@@ -180,6 +192,13 @@ impl<'a> Scopes<'a> {
                     self.name(scope, &found.name, named)?;
                 }
                 ".local" | ".param" => self.local(scope, reader)?,
+                ".global" | ".const" => {
+                    let line = reader.line();
+                    let found = declared(reader)?;
+                    reader.expect(';')?;
+                    let named = Named::Variable(name_within(self.function, &found.name, line));
+                    self.name(scope, &found.name, named)?;
+                }
                 ".pragma" => drop(reader.until(';')?),
                 ".loc" | ".file" => reader.pass_line(),
                 ".section" => {
@@ -213,7 +232,9 @@ impl<'a> Scopes<'a> {
             return self.name(scope, label, Named::Prototype(Signature::of(&returns, &parameters)));
         }
         if reader.takes_word(".calltargets") {
-            return Err(unknown("the directive .calltargets"));
+            let names = split(reader.until(';')?);
+            let names = names.iter().filter_map(|name| name.first()?.word()).map(str::to_owned).collect();
+            return self.name(scope, label, Named::Callees(names));
         }
         self.name(scope, label, Named::Label(self.statements.len()))
     }

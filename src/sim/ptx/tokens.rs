@@ -119,6 +119,9 @@ pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
         lines.push(line);
         let length = if is_start(c) {
             let length = length_of_word(rest);
+            // Directives may follow each other without a space, and an opcode does not begin with a dot.
+            let next = rest[1..length].find('.').filter(|_| c == '.');
+            let length = next.map_or(length, |next| next + 1);
             tokens.push(Token::Word(rest[..length].to_owned()));
             length
         } else if c.is_ascii_digit() {

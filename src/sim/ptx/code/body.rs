@@ -30,6 +30,8 @@ pub(in crate::sim) struct Body {
     pub(in super::super) has_heap: bool,
     /// Whether it asks for the memory in which the blocks of a cooperative launch meet.
     pub(in super::super) has_workspace: bool,
+    /// Whether it asks for the shared memory that the system reserves.
+    pub(in super::super) has_reserved: bool,
 }
 
 /// What a register holds that no instruction sets.

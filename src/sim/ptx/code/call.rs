@@ -55,8 +55,6 @@ impl Builder<'_> {
         let [Token::Word(name)] = function else {
             return Err(wrong("a function is called by its name or its address"));
         };
-        let returned = self.places(names, &returned)?;
-        let passed = self.places(names, &passed)?;
         let (target, signature) = if let Some(Named::Register(_)) = names.find(name) {
             self.calls_any = true;
             // Its address may be that of any function of the program.
@@ -67,13 +65,12 @@ impl Builder<'_> {
                 .enumerate()
                 .filter(|(_, it)| !it.is_kernel && it.code.is_some());
             let all: Vec<usize> = defined.map(|(number, _)| number).collect();
-            for number in all {
-                self.callee(number);
-            }
-            let prototype =
-                behind.and_then(|tokens| tokens.first()).and_then(Token::word).and_then(|it| names.find(it));
-            let Some(Named::Prototype(signature)) = prototype else {
-                return Err(unknown("a call by an address without a prototype"));
+            all.into_iter().for_each(|number| drop(self.callee(number)));
+            let label = behind.and_then(|tokens| tokens.first()).and_then(Token::word);
+            let signature = match label.and_then(|it| names.find(it)) {
+                Some(Named::Prototype(signature)) => signature,
+                Some(Named::Callees(all)) => self.signature_of_all(&all)?,
+                _ => return Err(unknown("a call by an address without a prototype")),
             };
             (Target::Pointer(self.source(names, function, Type::U(8))?), signature)
         } else {
@@ -86,6 +83,9 @@ impl Builder<'_> {
                 "{name} takes {takes} parameters, and gets {has}, or returns another number of values"
             )));
         }
+        let mut scratch = self.scratch;
+        let passed = self.passed(names, &passed, &signature, &mut scratch)?;
+        let (returned, kept) = self.returned(names, &returned, &signature, &mut scratch)?;
         let with = |here: &[u64], there: &[usize], sizes: &[(usize, usize)]| -> Vec<(usize, usize, usize)> {
             let sizes = sizes.iter().map(|(size, _)| *size);
             here.iter()
@@ -94,12 +94,13 @@ impl Builder<'_> {
                 .map(|((here, there), size)| (*here as usize, *there, size))
                 .collect()
         };
-        Ok(Kind::Call(Call {
+        let call = Call {
             target,
             passed: with(&passed, &parameter_places, &signature.parameters),
             returned: with(&returned, &return_places, &signature.returns),
             frame: local,
-        }))
+        };
+        Ok(self.call_and_load(call, &kept))
     }
 
     /// A function that is called by its name.
@@ -122,15 +123,23 @@ impl Builder<'_> {
         Ok((Target::Function(at as u32), signature))
     }
 
-    /// Where the caller has what it passes or gets.
-    fn places(&mut self, names: &Names<'_, '_>, operands: &[&[Token]]) -> Result<Vec<u64>, Refusal> {
-        let place = |tokens: &&[Token]| match tokens {
-            [Token::Word(name)] => match names.find(name) {
-                Some(Named::Local(at)) => Ok(at),
-                _ => Err(unknown(format!("{name} as a parameter, which is not in the space .param"))),
-            },
-            _ => Err(unknown("a parameter that is not in the space .param")),
-        };
-        operands.iter().map(place).collect()
+    /// What functions take and return that all are called in the same way.
+    fn signature_of_all(&self, names: &[String]) -> Result<Signature, Refusal> {
+        let mut found: Option<Signature> = None;
+        for name in names {
+            let number =
+                self.program.function(name).ok_or_else(|| wrong(format!("{name} is not a function")))?;
+            let function = &self.program.functions[number];
+            let signature = Signature::of(&function.returns, &function.parameters);
+            if found.is_some_and(|other| {
+                other.returns != signature.returns || other.parameters != signature.parameters
+            }) {
+                return Err(wrong(format!(
+                    "{name} is called as other functions are, and takes something else"
+                )));
+            }
+            found = Some(signature);
+        }
+        found.ok_or_else(|| wrong("no function is named that may be called"))
     }
 }

@@ -55,7 +55,11 @@ impl Builder<'_> {
             relu: op.has("relu"),
             satfinite: op.has("satfinite"),
         };
-        if let Some(format) = op.one_of(SMALL) {
+        // The type of the result comes first.
+        if let Some(format) =
+            op.peek().and_then(|to| SMALL.iter().find(|(name, _)| *name == to)).map(|it| it.1)
+        {
+            op.next();
             return self.cvt_small(names, op, operands, format, how);
         }
         if op.has("tf32") {
@@ -64,8 +68,15 @@ impl Builder<'_> {
         let to_type = op.ty()?;
         if matches!(to_type, Type::F16x2 | Type::Bf16x2) {
             if let Some(format) = op.one_of(SMALL) {
+                if to_type != Type::F16x2 || how.ftz || how.sat || how.satfinite {
+                    return Err(unknown("this conversion from floats of 8 bits"));
+                }
                 let (to, [from]) = self.typed(names, operands, Type::F16x2, [Type::B(2)])?;
-                return Ok(lanes1(to, from, move |a: u16| format.unpack(a)));
+                let relu = |bits: u32| if bits >> 15 & 1 != 0 { bits & 0xffff_0000 } else { bits };
+                let relu = move |bits: u32| {
+                    if how.relu { relu(relu(bits).rotate_left(16)).rotate_left(16) } else { bits }
+                };
+                return Ok(lanes1(to, from, move |a: u16| relu(format.unpack(a))));
             }
             let half = if to_type == Type::F16x2 { Number::F16 } else { Number::Bf16 };
             let from = op.ty()?;

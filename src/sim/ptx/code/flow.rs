@@ -48,6 +48,7 @@ impl Builder<'_> {
     ) -> Result<Kind, Refusal> {
         op.has("uni");
         let [] = exactly(operands)?;
+        self.store_returns();
         Ok(Kind::Return)
     }
 

@@ -281,6 +281,15 @@ fn load_exactly<T: Bytes + Lane>(Place { space, base, offset, .. }: Place, to: R
     })
 }
 
+/// A value of so many bytes of the function's own part of local memory, whose address is in the register `base`.
+pub(super) fn load_local(base: Reg, size: usize, to: Reg) -> Attempt {
+    load(Place { space: Space::Local, base, offset: 0, ty: Type::B(size as u8), count: 1 }, to)
+}
+
+pub(super) fn store_local(base: Reg, size: usize, from: Reg) -> Attempt {
+    store(Place { space: Space::Local, base, offset: 0, ty: Type::B(size as u8), count: 1 }, from)
+}
+
 /// Into a register that is wider than the value.
 fn load_extended(Place { space, base, offset, ty, .. }: Place, to: Reg) -> Attempt {
     let (size, signed) = (ty.size(), ty.is_signed());

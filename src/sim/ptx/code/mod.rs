@@ -1,5 +1,6 @@
 //! Makes a kernel's code: each instruction of the kernel, and of the functions that it calls, becomes a closure.
 
+mod arguments;
 mod arithmetic;
 mod atomic;
 mod bits;
@@ -27,16 +28,16 @@ mod video;
 mod warp;
 
 pub(super) use body::{Body, Fixed, Function};
-pub(super) use special::Special;
+pub(super) use special::{RESERVED, Special};
 
 use super::inst::{Inst, Kind};
 use super::read::Program;
 use super::reader::Reader;
 use super::run::{Range, Reg};
-use super::scope::{Named, Scopes, SharedLayout, Signature, Statement};
+use super::scope::{Named, Scopes, SharedLayout, Statement};
 use super::tokens::Token;
 use super::types::Class;
-use super::{Refusal, wrong};
+use super::{Refusal, unknown, wrong};
 use opcode::Opcode;
 use std::collections::HashMap;
 
@@ -65,6 +66,12 @@ pub(super) struct Builder<'a> {
     calls_any: bool,
     /// Where the code of the present statement begins: what it needs first comes before it.
     guard: Option<(u32, bool)>,
+    /// The guard of the present statement.
+    own_guard: Option<(u32, bool)>,
+    /// The registers that the present function returns.
+    returns: Vec<(Reg, usize, usize)>,
+    /// Where its calls have arguments that are not in the space `.param`.
+    scratch: usize,
 }
 
 /// The names of the function whose code is made.
@@ -87,6 +94,9 @@ pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal
         present: None,
         calls_any: false,
         guard: None,
+        own_guard: None,
+        returns: Vec::new(),
+        scratch: 0,
     };
     // The flag of the sums that carry.
     builder.body.counts.add(Class::Pred, 1);
@@ -155,7 +165,8 @@ impl<'a> Builder<'a> {
             return Err(wrong(format!("Unresolved extern function '{}'", function.name)));
         };
         let mut reader = Reader::new(tokens, lines);
-        let mut scopes = Scopes::new(0);
+        let mut scopes = Scopes::new(&function.name);
+        self.returns.clear();
         if function.is_kernel {
             let mut end = 0usize;
             for parameter in &function.parameters {
@@ -164,23 +175,22 @@ impl<'a> Builder<'a> {
                 scopes.name(0, &parameter.name, Named::Parameter(at as u64))?;
             }
         } else {
-            let signature = Signature::of(&function.returns, &function.parameters);
-            let (returns, parameters, end) = signature.layout();
-            let all = function.returns.iter().zip(returns).chain(function.parameters.iter().zip(parameters));
-            for (declared, at) in all {
-                scopes.name(0, &declared.name, Named::Local(at as u64))?;
-            }
-            scopes.local = end;
+            self.parameters(function, &mut scopes)?;
         }
         let read = scopes.read(&mut reader, &mut self.body.counts, &mut self.shared);
         read.map_err(|refusal| refusal.at(reader.line()))?;
-        let local = scopes.local.next_multiple_of(16);
+        self.scratch = scopes.local.next_multiple_of(16);
+        let local = match arguments::scratch(&scopes) {
+            0 => scopes.local,
+            more => self.scratch + more,
+        };
         if function.is_kernel {
-            self.body.local = scopes.local;
-            if scopes.local > MOST_LOCAL {
-                return Err(wrong(format!("0 bytes of shared memory, and {} of local", scopes.local)));
+            self.body.local = local;
+            if local > MOST_LOCAL {
+                return Err(wrong(format!("0 bytes of shared memory, and {local} of local")));
             }
         }
+        let local = local.next_multiple_of(16);
         let mut starts = Vec::with_capacity(scopes.statements.len() + 1);
         for statement in &scopes.statements {
             starts.push(self.body.code.len() as u32);
@@ -189,6 +199,8 @@ impl<'a> Builder<'a> {
         }
         starts.push(self.body.code.len() as u32);
         let end = self.body.opcode("ret");
+        self.store_returns();
+        self.body.written.resize(self.body.code.len(), (reader.line(), end));
         self.push(Kind::Return, (reader.line(), end));
         let first = starts[0] as usize;
         for inst in &mut self.body.code[first..] {
@@ -210,13 +222,17 @@ impl<'a> Builder<'a> {
         let names = Names { scopes, scope: statement.scope };
         let opcode = self.body.opcode(statement.opcode);
         self.guard = None;
-        let mut parts = Opcode::new(statement.opcode);
-        let made = self.fill(&names, &mut parts, &statement.operands, local);
-        let kind = made.map_err(|refusal| refusal.within(statement.opcode))?;
         let guard = match statement.guard {
             Some((name, negated)) => Some((names.predicate(name)?, !negated)),
             None => None,
         };
+        self.own_guard = guard;
+        let mut parts = Opcode::new(statement.opcode);
+        if self.program.maps_f64 && statement.opcode.split('.').any(|part| part == "f64") {
+            return Err(unknown("the target map_f64_to_f32, where .f64 has the precision of .f32"));
+        }
+        let made = self.fill(&names, &mut parts, &statement.operands, local);
+        let kind = made.map_err(|refusal| refusal.within(statement.opcode))?;
         self.body.written.resize(self.body.code.len(), (statement.line, opcode));
         self.guard = guard;
         self.push(kind, (statement.line, opcode));

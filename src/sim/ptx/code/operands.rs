@@ -6,7 +6,7 @@ use super::super::scope::Named;
 use super::super::tokens::{Token, Written};
 use super::super::types::{Class, Type};
 use super::super::{Refusal, unknown, wrong};
-use super::lanes::{predicates, uniform};
+use super::lanes::{lanes1, predicates, uniform};
 use super::special::{Clock, Special};
 use super::{Builder, Fixed, Names};
 
@@ -70,8 +70,36 @@ impl Builder<'_> {
             [Token::Word(name), Token::Sign('+'), Token::Int(offset)] if self.is_address(names, name) => {
                 self.named(names, name, class, *offset)?
             }
+            [Token::Word(name), Token::Sign('+'), Token::Int(more)] => {
+                self.with_constant(names, name, *more, ty)?
+            }
+            [Token::Word(name), Token::Sign('+'), Token::Sign('-'), Token::Int(less)] => {
+                self.with_constant(names, name, less.wrapping_neg(), ty)?
+            }
             other => return Err(unknown(format!("the operand `{}`", Written(other)))),
         })
+    }
+
+    /// A register and a constant: an instruction before the present one adds them.
+    fn with_constant(
+        &mut self,
+        names: &Names<'_, '_>,
+        name: &str,
+        more: i64,
+        ty: Type,
+    ) -> Result<Reg, Refusal> {
+        let register = match names.find(name) {
+            Some(Named::Register(register)) if !ty.is_float() => register,
+            _ => return Err(unknown(format!("the operand `{name}+{more}`"))),
+        };
+        let to = self.new_register(register.class);
+        let kind = match register.class {
+            Class::B32 => lanes1(to, register, move |a: u32| a.wrapping_add(more as u32)),
+            Class::B64 => lanes1(to, register, move |a: u64| a.wrapping_add(more as u64)),
+            _ => return Err(unknown(format!("the operand `{name}+{more}`"))),
+        };
+        self.before(kind);
+        Ok(to)
     }
 
     fn is_address(&self, names: &Names<'_, '_>, name: &str) -> bool {
@@ -100,6 +128,7 @@ impl Builder<'_> {
         let at = |at: u64| u128::from(at.wrapping_add_signed(offset));
         Ok(match of {
             Some(Named::Register(register)) => register,
+            Some(Named::Variable(name)) => return self.global(names, &name, address_class, offset),
             Some(Named::Shared(offset) | Named::Parameter(offset)) => self.bits(address_class, at(offset)),
             Some(Named::Dynamic) if offset == 0 => {
                 let register = self.new_register(address_class);
@@ -131,6 +160,7 @@ impl Builder<'_> {
             return Ok(self.fixed(Class::B64, Fixed::Function(number as u64)));
         }
         if let Some(special) = Special::named(name) {
+            self.body.has_reserved |= matches!(special, Special::Reserved(_));
             self.body.has_workspace |= matches!(special, Special::Envreg(1 | 2));
             return Ok(self.fixed(special.class(), Fixed::Special(special)));
         }

@@ -2,6 +2,9 @@
 
 use super::super::types::Class;
 
+/// Bytes of shared memory that the system reserves in each block.
+pub(in super::super) const RESERVED: usize = 1024;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Special {
     Tid(u8),
@@ -22,6 +25,10 @@ pub(in super::super) enum Special {
     Envreg(u8),
     DynamicShared,
     TotalShared,
+    /// With what the system reserves.
+    AggregateShared,
+    /// An offset in the shared memory that the system reserves, which comes after all other.
+    Reserved(u16),
     Zero,
     One,
 }
@@ -65,8 +72,12 @@ impl Special {
             "lanemask_ge" => Special::LanemaskGe,
             "lanemask_gt" => Special::LanemaskGt,
             "dynamic_smem_size" => Special::DynamicShared,
-            "total_smem_size" | "aggr_smem_size" => Special::TotalShared,
-            "cluster_ctaid" | "cluster_ctarank" | "reserved_smem_offset_begin" => Special::Zero,
+            "total_smem_size" => Special::TotalShared,
+            "aggr_smem_size" => Special::AggregateShared,
+            "reserved_smem_offset_begin" | "reserved_smem_offset_0" => Special::Reserved(0),
+            "reserved_smem_offset_1" => Special::Reserved(RESERVED as u16 / 2),
+            "reserved_smem_offset_end" => Special::Reserved(RESERVED as u16),
+            "cluster_ctaid" | "cluster_ctarank" => Special::Zero,
             "cluster_nctaid" | "cluster_nctarank" => Special::One,
             _ => return None,
         })

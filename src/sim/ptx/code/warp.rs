@@ -1,6 +1,6 @@
 //! Barriers, and instructions by which lanes of a warp work together.
 
-use super::super::inst::{Barrier, How, Kind, Reduce};
+use super::super::inst::{Barrier, Compute, How, Kind, Reduce};
 use super::super::run::{Lane, Lanes, Reg, WARP, lanes_of};
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
@@ -110,22 +110,16 @@ impl Builder<'_> {
         op: &mut Opcode<'_>,
         operands: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
-        if !op.has("sync") {
-            return Err(wrong("a device of this generation has it with .sync only"));
-        }
+        let is_sync = self.is_sync(op)?;
         let modes = [("up", Mode::Up), ("down", Mode::Down), ("bfly", Mode::Butterfly), ("idx", Mode::Index)];
         let mode = op.one_of(&modes).ok_or_else(|| unknown("it without a mode"))?;
         let ty = op.ty()?;
-        let [to, from, by, clamp, members] = exactly(operands)?;
+        let ([to, from, by, clamp], members) = with_members(operands, is_sync)?;
         let (to, second) = results(to);
         let (to, second) = (self.to(names, to, ty)?, self.second_predicate(names, second)?);
         let from = self.source(names, from, ty)?;
-        let [by, clamp, members] = [
-            self.source(names, by, Type::U(4))?,
-            self.source(names, clamp, Type::U(4))?,
-            self.source(names, members, Type::U(4))?,
-        ];
-        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
+        let [by, clamp] = [self.source(names, by, Type::U(4))?, self.source(names, clamp, Type::U(4))?];
+        self.together(names, members, move |lanes: &mut Lanes<'_>| {
             let (values, by, clamp) = (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
             let sources: [(usize, bool); WARP] =
                 from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
@@ -133,7 +127,30 @@ impl Builder<'_> {
             if let Some(second) = second {
                 lanes.set::<bool>(second, &sources.map(|(_, is_inside)| is_inside));
             }
-        }))
+        })
+    }
+
+    /// Whether an instruction names the lanes that execute it: what was written for older devices need not.
+    fn is_sync(&self, op: &mut Opcode<'_>) -> Result<bool, Refusal> {
+        let is_sync = op.has("sync");
+        if !is_sync && self.program.version >= 64 && self.program.target >= 70 {
+            let why = "without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4";
+            return Err(wrong(format!("Instruction '{}' {why}", op.name)));
+        }
+        Ok(is_sync)
+    }
+
+    /// Computes with the values of the lanes that are named, or of those that are there.
+    fn together(
+        &mut self,
+        names: &Names<'_, '_>,
+        members: Option<&[Token]>,
+        compute: impl Fn(&mut Lanes<'_>) + Send + Sync + 'static,
+    ) -> Result<Kind, Refusal> {
+        Ok(match members {
+            Some(members) => joint(self.source(names, members, Type::U(4))?, compute),
+            None => Kind::Lanes(Box::new(compute)),
+        })
     }
 
     pub(super) fn vote(
@@ -142,18 +159,15 @@ impl Builder<'_> {
         op: &mut Opcode<'_>,
         operands: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
-        if !op.has("sync") {
-            return Err(wrong("a device of this generation has it with .sync only"));
-        }
+        let is_sync = self.is_sync(op)?;
         let how = op.one_of(&[("all", 0), ("any", 1), ("uni", 2), ("ballot", 3)]);
         let (how, ty) = (how.ok_or_else(|| unknown("it without a mode"))?, op.ty()?);
-        let [to, of, members] = exactly(operands)?;
-        let to = self.to(names, to, ty)?;
-        let (of, members) = (self.source(names, of, Type::Pred)?, self.source(names, members, Type::U(4))?);
+        let ([to, of], members) = with_members(operands, is_sync)?;
+        let (to, of) = (self.to(names, to, ty)?, self.source(names, of, Type::Pred)?);
         if (how == 3) != (to.class == Class::B32) {
             return Err(wrong(format!("a result of type {ty}")));
         }
-        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
+        self.together(names, members, move |lanes: &mut Lanes<'_>| {
             let (set, mask) = (lanes.registers.predicate(of.at) & lanes.mask, lanes.mask);
             let all = |holds: bool| if holds { u32::MAX } else { 0 };
             match how {
@@ -162,7 +176,7 @@ impl Builder<'_> {
                 2 => lanes.registers.set_predicate(to.at, all(set == mask || set == 0), mask),
                 _ => lanes.set::<u32>(to, &[set; WARP]),
             }
-        }))
+        })
     }
 
     pub(super) fn match_lanes(
@@ -250,6 +264,17 @@ impl Builder<'_> {
             lanes.set::<u32>(to, &[first; WARP]);
             lanes.registers.set_predicate(second.at, 1u32.checked_shl(first).unwrap_or(0), lanes.mask);
         }))
+    }
+}
+
+/// The operands, of which the last one names lanes if it is there.
+fn with_members<'o, const N: usize>(
+    operands: Operands<'_, 'o>,
+    is_sync: bool,
+) -> Result<([&'o [Token]; N], Option<&'o [Token]>), Refusal> {
+    match operands.split_last() {
+        Some((members, rest)) if is_sync => Ok((exactly(rest)?, Some(members))),
+        _ => Ok((exactly(operands)?, None)),
     }
 }
 

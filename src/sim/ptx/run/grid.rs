@@ -1,6 +1,6 @@
 //! A launch: its blocks, on as many of the host's cores as there are.
 
-use super::super::code::{Body, Fixed, Special};
+use super::super::code::{Body, Fixed, RESERVED, Special};
 use super::super::{Entry, Program};
 use super::block::{Block, Env, Progress};
 use super::fault::{Fault, LAUNCH_TIMEOUT};
@@ -181,12 +181,21 @@ impl Running<'_> {
         let threads = count(self.launch.block).max(1);
         let resident = (THREADS / threads).clamp(1, 32) * SM_COUNT as u64;
         let warps = threads.div_ceil(WARP as u64);
-        let each = warps * self.body.bytes_of_warp() + self.shared() as u64;
+        let each = warps * self.body.bytes_of_warp() + self.all_shared() as u64;
         (resident.min(MOST_MEMORY / each.max(1)).max(1) as usize, resident as usize)
     }
 
     fn shared(&self) -> usize {
         self.body.shared + self.launch.dynamic_shared
+    }
+
+    /// Where the shared memory begins that the system reserves.
+    fn reserved(&self) -> usize {
+        self.shared().next_multiple_of(RESERVED)
+    }
+
+    fn all_shared(&self) -> usize {
+        if self.body.has_reserved { self.reserved() + RESERVED } else { self.shared() }
     }
 
     /// Begins the next block, if there is one that nobody has begun.
@@ -196,7 +205,7 @@ impl Running<'_> {
         }
         let index = worker.claimed.next()?;
         let mut block = worker.spare.pop().unwrap_or_else(|| {
-            let mut block = Block::new(self.body, count(self.launch.block) as u32, self.shared());
+            let mut block = Block::new(self.body, count(self.launch.block) as u32, self.all_shared());
             block.prepare(env);
             Box::new(block)
         });
@@ -281,6 +290,8 @@ impl Running<'_> {
             Special::One => 1,
             Special::DynamicShared => *dynamic_shared as u128,
             Special::TotalShared => self.shared() as u128,
+            Special::AggregateShared => (self.shared() + RESERVED) as u128,
+            Special::Reserved(offset) => (self.reserved() + usize::from(offset)) as u128,
         }
     }
 }
