@@ -39,9 +39,10 @@ impl Builder<'_> {
                 return Err(wrong(format!("{} is an array of registers", declared.name)));
             }
             if matches!(ty.class(), Class::Pred | Class::B16) {
-                let why =
-                    "passing predicate, 8-bit and 16-bit parameters to device functions is not supported";
-                return Err(wrong(format!("{}: {why}", declared.name)));
+                return Err(unknown(format!(
+                    "the parameter {} in a register of fewer than 32 bits",
+                    declared.name
+                )));
             }
             let first = self.body.counts.add(ty.class(), elements as u32);
             let registers: Vec<Reg> =
@@ -178,6 +179,12 @@ impl Builder<'_> {
         size: usize,
     ) -> Result<Vec<(Reg, usize)>, Refusal> {
         let bits: u32 = vector.iter().map(|register| register.class.bits()).sum();
+        if vector.iter().any(|register| matches!(register.class, Class::Pred | Class::B16)) {
+            return Err(unknown(format!(
+                "`{}` as a parameter, which has fewer than 32 bits",
+                Written(tokens)
+            )));
+        }
         let pieces = vector
             .iter()
             .all(|it| it.class != Class::Pred && it.class.bits() as usize * vector.len() == 8 * size);

@@ -38,7 +38,7 @@ pub(super) fn pass_hints(op: &mut Opcode<'_>) {
     op.pass(|part| part.starts_with("L1::") || part.starts_with("L2::"));
 }
 
-const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
+pub(super) const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
 
 /// Where an access is, and of what.
 #[derive(Clone, Copy)]
@@ -59,7 +59,19 @@ impl Place {
 
 impl Builder<'_> {
     /// Parameters of functions are in local memory, those of kernels are not.
-    fn space_of(&self, names: &Names<'_, '_>, space: Space, address: &[Token]) -> Space {
+    pub(super) fn space_of(&mut self, names: &Names<'_, '_>, space: Space, address: &[Token]) -> Space {
+        if space == Space::Generic {
+            // A variable that is named has the space that it is in.
+            return match address.get(1) {
+                Some(Token::Word(name)) => match names.find(name).or_else(|| self.shared_named(name)) {
+                    Some(Named::Local(_)) => Space::Local,
+                    Some(Named::Shared(_) | Named::Dynamic) => Space::Shared,
+                    Some(Named::Parameter(_)) => Space::Param,
+                    _ => space,
+                },
+                _ => space,
+            };
+        }
         if space != Space::Param {
             return space;
         }

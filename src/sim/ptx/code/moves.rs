@@ -9,6 +9,7 @@ use super::super::tokens::Token;
 use super::super::types::{Class, Type};
 use super::super::{Refusal, Space, unknown, wrong};
 use super::lanes::{copy, lanes1, lanes2, lanes3};
+use super::memory::VECTORS;
 use super::opcode::Opcode;
 use super::operands::{Elements, Operands, exactly};
 use super::{Builder, Names};
@@ -27,14 +28,19 @@ impl Builder<'_> {
             [Token::Word(name)] => matches!(names.find(name), Some(Named::Vector(_))),
             _ => false,
         };
+        if let Some(count) = op.one_of(VECTORS) {
+            return self.mov_vector(names, [to, from], ty, count);
+        }
         if matches!(ty, Type::B(_)) {
             if is_vector(from) {
                 let parts = self.parts(names, from, ty, false)?;
-                return Ok(pack(self.to(names, to, ty)?, parts));
+                let bits = (8 * ty.size() / parts.len()) as u32;
+                return Ok(pack(self.to(names, to, ty)?, parts, bits));
             }
             if is_vector(to) {
                 let parts = self.parts(names, to, ty, true)?;
-                return Ok(unpack(parts, self.source(names, from, ty)?));
+                let bits = (8 * ty.size() / parts.len()) as u32;
+                return Ok(unpack(parts, self.source(names, from, ty)?, bits));
             }
         }
         let register = self.any_source(names, from, ty)?;
@@ -46,6 +52,44 @@ impl Builder<'_> {
             self.source(names, from, ty)?;
         }
         Ok(copy(to, register))
+    }
+
+    /// The elements of a vector into those of another one, all at once.
+    fn mov_vector(
+        &mut self,
+        names: &Names<'_, '_>,
+        [to, from]: [&[Token]; 2],
+        ty: Type,
+        count: usize,
+    ) -> Result<Kind, Refusal> {
+        let from = match self.elements(names, from)? {
+            Elements::Registers(registers) => registers,
+            Elements::Tokens(all) => {
+                all.iter().map(|tokens| self.source(names, tokens, ty)).collect::<Result<_, _>>()?
+            }
+        };
+        let to = match self.elements(names, to)? {
+            Elements::Registers(registers) => registers,
+            Elements::Tokens(all) => {
+                all.iter().map(|tokens| self.to(names, tokens, ty)).collect::<Result<_, _>>()?
+            }
+        };
+        if to.len() != count || from.len() != count {
+            return Err(wrong("Argument vector size mismatch"));
+        }
+        if to
+            .iter()
+            .chain(&from)
+            .any(|register| register.class != ty.class() || register.class == Class::Pred)
+        {
+            return Err(wrong(format!("a register that holds no {ty}")));
+        }
+        Ok(Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+            let values: Vec<_> = from.iter().map(|register| lanes.registers.bits(*register)).collect();
+            for (register, bits) in to.iter().zip(&values) {
+                lanes.registers.set_bits(*register, bits, lanes.mask);
+            }
+        })))
     }
 
     /// The registers of a vector that together have the bits of a type.
@@ -62,11 +106,11 @@ impl Builder<'_> {
             size @ (1 | 2 | 4 | 8) if size * count == ty.size() => Type::B(size as u8),
             _ => return Err(wrong(format!("{count} parts of {} bits", 8 * ty.size()))),
         };
-        if part == Type::B(1) {
-            return Err(unknown("parts of 8 bits"));
-        }
         match elements {
-            Elements::Registers(registers) => Ok(registers),
+            Elements::Registers(registers) => match registers.iter().find(|it| it.class != part.class()) {
+                Some(other) => Err(wrong(format!("a part of {} bits", other.class.bits()))),
+                None => Ok(registers),
+            },
             Elements::Tokens(all) if written => {
                 all.into_iter().map(|tokens| self.to(names, tokens, part)).collect()
             }
@@ -194,7 +238,8 @@ fn window(space: Space) -> Option<u64> {
     }
 }
 
-fn pack(to: Reg, parts: Vec<Reg>) -> Kind {
+/// Parts of so many bits, the lowest first.
+fn pack(to: Reg, parts: Vec<Reg>, width: u32) -> Kind {
     if let (Class::B64, [low, high]) = (to.class, &parts[..]) {
         return lanes2(to, [*low, *high], |low: u32, high: u32| u64::from(high) << 32 | u64::from(low));
     }
@@ -202,22 +247,22 @@ fn pack(to: Reg, parts: Vec<Reg>) -> Kind {
         return lanes2(to, [*low, *high], |low: u16, high: u16| u32::from(high) << 16 | u32::from(low));
     }
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
-        let (mut all, mut shift) = ([0u128; WARP], 0);
+        let (mut all, mut shift, mask) = ([0u128; WARP], 0, (1 << width) - 1);
         for part in &parts {
             let bits = lanes.registers.bits(*part);
-            all.iter_mut().zip(bits).for_each(|(all, bits)| *all |= bits << shift);
-            shift += part.class.bits();
+            all.iter_mut().zip(bits).for_each(|(all, bits)| *all |= (bits & mask) << shift);
+            shift += width;
         }
         lanes.registers.set_bits(to, &all, lanes.mask);
     }))
 }
 
-fn unpack(parts: Vec<Reg>, from: Reg) -> Kind {
+fn unpack(parts: Vec<Reg>, from: Reg, width: u32) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
-        let mut bits = lanes.registers.bits(from);
+        let (mut bits, mask) = (lanes.registers.bits(from), (1 << width) - 1);
         for part in &parts {
-            lanes.registers.set_bits(*part, &bits, lanes.mask);
-            bits.iter_mut().for_each(|bits| *bits >>= part.class.bits());
+            lanes.registers.set_bits(*part, &bits.map(|bits| bits & mask), lanes.mask);
+            bits.iter_mut().for_each(|bits| *bits >>= width);
         }
     }))
 }

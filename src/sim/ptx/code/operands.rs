@@ -186,7 +186,7 @@ impl Builder<'_> {
     }
 
     /// Shared memory that is declared outside of functions.
-    fn shared_named(&mut self, name: &str) -> Option<Named> {
+    pub(super) fn shared_named(&mut self, name: &str) -> Option<Named> {
         if let Some(known) = self.shared_names.get(name) {
             return Some(known.clone());
         }
