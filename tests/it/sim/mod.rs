@@ -9,6 +9,7 @@ mod memory;
 mod newer;
 mod pool;
 mod ptx;
+mod ptx_forms;
 mod speed;
 mod storage;
 mod threads;

@@ -60,6 +60,11 @@ impl<'a> Opcode<'a> {
         if self.left.is_empty() { None } else { Some(self.left.remove(0)) }
     }
 
+    /// The next modifier, which is left to be asked for.
+    pub(super) fn peek(&self) -> Option<&'a str> {
+        self.left.first().copied()
+    }
+
     /// Takes all modifiers for which this is true.
     pub(super) fn pass(&mut self, f: impl Fn(&str) -> bool) {
         self.left.retain(|part| !f(part));
