@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A GPU takes milliseconds for the large picture, the interpreter of the simulated driver seconds for the small one.
     let (width, height, most): (u32, u32, u32) =
-        if driver.is_simulated() { (240, 160, 96) } else { (1920, 1280, 1000) };
+        if driver.is_simulated() { (480, 320, 192) } else { (1920, 1280, 1000) };
     let mut steps = vec![0u32; (width * height) as usize];
     let mut on_device = DeviceBuffer::from_slice(&steps)?;
     let (blocks, size) = ((width.div_ceil(16), height.div_ceil(16), 1), WIDTH / width as f32);

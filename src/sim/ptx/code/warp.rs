@@ -1,6 +1,6 @@
 //! Barriers, and instructions by which lanes of a warp work together.
 
-use super::super::inst::{Barrier, Compute, How, Kind, Reduce};
+use super::super::inst::{Barrier, How, Kind, Reduce};
 use super::super::run::{Lane, Lanes, Reg, WARP, lanes_of};
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};

@@ -39,9 +39,9 @@ pub(super) struct Barriers {
 }
 
 impl Barriers {
-    pub(super) fn begin(&mut self, live: impl Iterator<Item = u32>) {
-        self.live.clear();
-        self.live.extend(live);
+    pub(super) fn begin(&mut self, live: impl ExactSizeIterator<Item = u32>) {
+        self.live.resize(live.len(), 0);
+        self.live.iter_mut().zip(live).for_each(|(known, live)| *known = live);
         self.changed = 0;
         self.gates.iter_mut().for_each(|gate| gate.is_used = false);
     }

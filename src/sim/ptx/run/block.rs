@@ -23,6 +23,7 @@ pub(super) struct Env<'a> {
     pub(super) body: &'a Body,
     pub(super) view: &'a View,
     pub(super) parameters: &'a [u8],
+    pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) running: &'a Running<'a>,
 }
@@ -73,8 +74,11 @@ impl Block {
     }
 
     /// Begins with the threads of another block.
-    pub(super) fn begin(&mut self, ctaid: [u32; 3], env: &Env<'_>) {
-        self.floor.ctaid = ctaid;
+    pub(super) fn begin(&mut self, index: u64, env: &Env<'_>) {
+        let [x, y, z] = unfold(index, env.grid);
+        // One at a time: a processor waits where it reads several at once that it has just written one by one.
+        let ctaid = &mut self.floor.ctaid;
+        (ctaid[0], ctaid[1], ctaid[2]) = (x, y, z);
         // To fill nothing, where no memory is, is what a processor may find hard.
         if !self.floor.shared.is_empty() {
             self.floor.shared.fill(0);
@@ -84,10 +88,10 @@ impl Block {
             let first = warp.number * WARP as u32;
             warp.begin(env.body, threads - first);
             for (register, axis) in &env.body.of_block {
-                set_all(warp, *register, ctaid[*axis as usize]);
+                set_all(warp, *register, self.floor.ctaid[*axis as usize]);
             }
             for (register, special) in &env.body.of_place {
-                let values = env.running.values(&Fixed::Special(*special), first, ctaid);
+                let values = env.running.values(&Fixed::Special(*special), first, self.floor.ctaid);
                 warp.registers.set_bits(*register, &values, ALL);
             }
         }
@@ -101,7 +105,7 @@ impl Block {
         loop {
             let (mut done, mut stuck) = (true, true);
             for _ in 0..self.warps.len() {
-                self.turn = (self.turn + 1) % self.warps.len();
+                self.turn = if self.turn + 1 < self.warps.len() { self.turn + 1 } else { 0 };
                 let warp = &mut self.warps[self.turn];
                 if warp.live == 0 {
                     continue;

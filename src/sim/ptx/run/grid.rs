@@ -131,6 +131,7 @@ impl Running<'_> {
             body: self.body,
             view: &view,
             parameters: &self.launch.parameters,
+            grid: self.launch.grid,
             block: self.launch.block,
             running: self,
         };
@@ -209,7 +210,7 @@ impl Running<'_> {
             block.prepare(env);
             Box::new(block)
         });
-        block.begin(unfold(index, self.launch.grid), env);
+        block.begin(index, env);
         Some(block)
     }
 

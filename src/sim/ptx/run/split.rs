@@ -2,8 +2,9 @@
 
 use super::call::Frame;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Ready,
     /// At the barrier of this number.
     Waits(u8),
@@ -11,7 +12,7 @@ pub(super) enum State {
     Joins,
 }
 
-#[derive(Clone)]
+#[derive(Default, Clone)]
 pub(super) struct Split {
     pub(super) mask: u32,
     /// The instruction that comes next.
@@ -31,10 +32,6 @@ pub(super) struct Split {
 const TURN: u32 = 1 << 20;
 
 impl Split {
-    pub(super) fn new(mask: u32, at: u32) -> Split {
-        Split { mask, at, frames: Vec::new(), frame: 0, state: State::Ready, turns: 0, spent: 0 }
-    }
-
     /// Takes these lanes out, which go on elsewhere.
     pub(super) fn part(&mut self, mask: u32, at: u32) -> Split {
         self.mask &= !mask;
@@ -87,6 +84,10 @@ impl Split {
 
 /// The one of those that are ready that goes on, with all that are where it is.
 pub(super) fn choose(splits: &mut Vec<Split>) -> Option<usize> {
+    // Mostly all are together.
+    if let [only] = splits.as_slice() {
+        return (only.state == State::Ready).then_some(0);
+    }
     let order = |which: &usize| splits[*which].order();
     let ready = (0..splits.len()).filter(|which| splits[*which].state == State::Ready);
     let mut chosen = ready.min_by_key(order)?;

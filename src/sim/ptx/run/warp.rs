@@ -59,7 +59,9 @@ impl Warp {
     pub(super) fn begin(&mut self, body: &Body, threads: u32) {
         self.live = if threads >= WARP as u32 { u32::MAX } else { (1 << threads) - 1 };
         self.splits.clear();
-        self.splits.push(Split::new(self.live, body.entry));
+        self.splits.resize_with(1, Split::default);
+        self.splits[0].mask = self.live;
+        self.splits[0].at = body.entry;
         self.local.grow(body.local);
     }
 
