@@ -65,7 +65,9 @@ impl Builder<'_> {
                 .enumerate()
                 .filter(|(_, it)| !it.is_kernel && it.code.is_some());
             let all: Vec<usize> = defined.map(|(number, _)| number).collect();
-            all.into_iter().for_each(|number| drop(self.callee(number)));
+            for number in all {
+                self.callee(number);
+            }
             let label = behind.and_then(|tokens| tokens.first()).and_then(Token::word);
             let signature = match label.and_then(|it| names.find(it)) {
                 Some(Named::Prototype(signature)) => signature,

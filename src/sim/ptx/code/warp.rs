@@ -267,11 +267,14 @@ impl Builder<'_> {
     }
 }
 
+/// Operands, and the one that names lanes.
+type WithMembers<'o, const N: usize> = ([&'o [Token]; N], Option<&'o [Token]>);
+
 /// The operands, of which the last one names lanes if it is there.
 fn with_members<'o, const N: usize>(
     operands: Operands<'_, 'o>,
     is_sync: bool,
-) -> Result<([&'o [Token]; N], Option<&'o [Token]>), Refusal> {
+) -> Result<WithMembers<'o, N>, Refusal> {
     match operands.split_last() {
         Some((members, rest)) if is_sync => Ok((exactly(rest)?, Some(members))),
         _ => Ok((exactly(operands)?, None)),
