@@ -17,6 +17,7 @@ mod read;
 mod reader;
 mod run;
 mod scope;
+mod syntax;
 mod target;
 mod tokens;
 mod types;

@@ -6,7 +6,7 @@ use super::reader::Reader;
 use super::run::{Counts, Reg};
 use super::tokens::Token;
 use super::types::Type;
-use super::{Refusal, unknown, wrong};
+use super::{Refusal, syntax, unknown, wrong};
 use std::collections::HashMap;
 
 /// The maximum number of registers of a kernel.
@@ -210,7 +210,9 @@ impl<'a> Scopes<'a> {
                 word if word.starts_with('.') => return Err(unknown(format!("the directive {word}"))),
                 opcode => {
                     let line = reader.line();
-                    let operands = split(reader.until(';')?);
+                    let operands = reader.until(';')?;
+                    syntax::check(operands)?;
+                    let operands = split(operands);
                     self.statements.push(Statement { guard, opcode, operands, line, scope });
                 }
             }

@@ -57,10 +57,10 @@ fn warps_that_wait_for_each_other_at_barriers_go_on() {
                 .shared .align 8 .b64 full; .shared .align 8 .b64 empty; .shared .b32 slots[32];
                 .reg .pred %p<5>; .reg .b32 %i, %sum, %value, %parity, %slot, %f, %e; .reg .b64 %place;
                 mov.u32 %f, full; mov.u32 %e, empty; mov.u32 %slot, slots; mad.lo.u32 %slot, %lane, 4, %slot;
-                setp.ne.u32 %p0, %tid, 0; @%p0 bra begun;
+                setp.ne.u32 %p0, %t, 0; @%p0 bra begun;
                 mbarrier.init.shared.b64 [%f], 32; mbarrier.init.shared.b64 [%e], 32;
                 begun: bar.sync 0; mov.u32 %i, 0; mov.u32 %sum, 0;
-                setp.ge.u32 %p1, %tid, 32; @%p1 bra read;
+                setp.ge.u32 %p1, %t, 32; @%p1 bra read;
                 write: and.b32 %parity, %i, 1; xor.b32 %parity, %parity, 1;
                 free: mbarrier.try_wait.parity.shared.b64 %p2, [%e], %parity; @!%p2 bra free;
                 add.u32 %value, %i, %lane; st.shared.u32 [%slot], %value; mbarrier.arrive.shared.b64 _, [%f];

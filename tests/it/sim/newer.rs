@@ -1,7 +1,8 @@
 //! Instructions that only newer devices have.
 
 use super::warps::{compute, refused, words};
-use crate::harness::run;
+use crate::harness::{pushed, run};
+use custack::module::Module;
 
 #[test]
 fn a_cluster_is_one_block() {
@@ -9,14 +10,14 @@ fn a_cluster_is_one_block() {
         // Each thread arrives, and meanwhile writes what another warp reads behind the barrier.
         let body = "
             .shared .b32 slots[64]; .reg .b32 %own, %mapped, %rank, %value, %other; .reg .b64 %place, %wide;
-            mov.u32 %own, slots; mapa.shared::cluster.u32 %mapped, %own, 0; mad.lo.u32 %own, %tid, 4, %mapped;
-            st.shared::cluster.u32 [%own], %tid; griddepcontrol.wait; setmaxnreg.inc.sync.aligned.u32 64;
+            mov.u32 %own, slots; mapa.shared::cluster.u32 %mapped, %own, 0; mad.lo.u32 %own, %t, 4, %mapped;
+            st.shared::cluster.u32 [%own], %t; griddepcontrol.wait;
             barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
             cvta.shared.u64 %wide, slots; mapa.u64 %wide, %wide, 0; getctarank.u64 %rank, %wide;
-            xor.b32 %other, %tid, 33; mad.wide.u32 %place, %other, 4, %wide; ld.u32 %value, [%place];
+            xor.b32 %other, %t, 33; mad.wide.u32 %place, %other, 4, %wide; ld.u32 %value, [%place];
             add.u32 %value, %value, %rank;
             barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-            mad.wide.u32 %place, %tid, 4, %to; st.global.u32 [%place], %value;";
+            mad.wide.u32 %place, %t, 4, %to; st.global.u32 [%place], %value;";
         assert_eq!(words(&compute(body, 64, &[], 256)), (0..64).map(|at| at ^ 33).collect::<Vec<u32>>());
     });
 }
@@ -28,7 +29,7 @@ fn those_who_have_arrived_at_the_barrier_of_a_cluster_need_not_wait_for_others_t
         let body = "
             .shared .b32 flag; .reg .b32 %value; .reg .pred %p<3>;
             barrier.cluster.arrive.aligned;
-            setp.ge.u32 %p0, %tid, 32; @%p0 bra second;
+            setp.ge.u32 %p0, %t, 32; @%p0 bra second;
             spin: ld.volatile.shared.u32 %value, [flag]; setp.eq.u32 %p1, %value, 0; @%p1 bra spin;
             barrier.cluster.wait.aligned; st.global.u32 [%to], %value; ret;
             second: barrier.cluster.wait.aligned; st.volatile.shared.u32 [flag], 7;";
@@ -60,10 +61,10 @@ fn vectors_are_added_in_memory() {
             red.global.add.v4.f32 [%to], {0f3F800000, 0f40000000, 0f40400000, 0f40800000};
             bar.sync 0;
             atom.global.v2.f32.add {%r0, %r1}, [%to], {0f00000000, 0f00000000};
-            red.global.v2.f16x2.add.noftz [%to+16], {0x3c003c00, 0x40003c00};
+            mov.b32 %r2, 0x3c003c00; mov.b32 %r3, 0x40003c00; red.global.v2.f16x2.add.noftz [%to+16], {%r2, %r3};
             mov.b16 %h0, 0x4000; mov.b16 %h1, 0xbc00;
             red.global.max.noftz.v2.f16 [%to+24], {%h0, %h1};
-            red.global.min.noftz.v2.bf16x2 [%to+32], {0xc0003f80, 0};
+            mov.b32 %r2, 0xc0003f80; mov.b32 %r3, 0; red.global.min.noftz.v2.bf16x2 [%to+32], {%r2, %r3};
             st.global.v2.b32 [%to+40], {%r0, %r1};";
         let found = words(&compute(body, 32, &[], 48));
         let sums = [32f32, 64.0, 96.0, 128.0].map(f32::to_bits);
@@ -96,5 +97,15 @@ fn copies_take_a_cache_policy_and_modifiers_with_colons() {
         let input: Vec<u8> = (0..16).collect();
         let expected = [0x0b0a_0908, 0x0f0e_0d0c, 0x0302_0100, 0];
         assert_eq!(words(&compute(body, 1, &input, 16)), expected);
+    });
+}
+
+#[test]
+fn a_hint_of_the_number_of_registers_is_taken() {
+    run(|| {
+        let _ctx = pushed();
+        let text = ".version 8.0 .target sm_90a .address_size 64 .visible .entry k() .maxntid 128 {
+            setmaxnreg.dec.sync.aligned.u32 40; setmaxnreg.inc.sync.aligned.u32 64; ret; }";
+        Module::load_from_bytes(text.as_bytes()).unwrap().get_function(c"k").unwrap();
     });
 }

@@ -106,6 +106,59 @@ fn numbers_that_do_not_fit_are_refused() {
     });
 }
 
+/// Both compilers refuse the module: this is no question of what is modelled.
+#[test]
+fn operands_that_no_instruction_has_are_refused_with_their_module() {
+    run(|| {
+        let _ctx = pushed();
+        for line in [
+            "add.u32 %r1, %r2 %r3, %r4;",
+            "add.u32 %r1, %r2, 3 @%p1 bra L; L:",
+            "add.u32 %r1, , %r2, %r3;",
+            "add.u32 %r1, %r2, %r3,;",
+            "add.u32 , %r1, %r2, %r3;",
+            "ld.global.u32 %r1, [%rd1;",
+            "ld.global.u32 %r1, %rd1];",
+            "ld.global.u32 %r1, [%rd1) ;",
+            "ld.global.u32 %r1, [%rd1+];",
+            "st.global.v2.u32 [%rd1], {%r1, };",
+            "mov.b64 %rd1, {%r1 %r2};",
+            "mov.u32 %r1, %r2 ld.global.u32 %r1, [%rd1];",
+            "mov.u32 %r1, \"text\" 5;",
+        ] {
+            let text = format!("{} .visible .entry other() {{ ret; }}", kernel(line));
+            assert_eq!(load(&text).map(drop), Err(CudaError::InvalidPtx), "{line}");
+        }
+    });
+}
+
+#[test]
+fn a_register_with_the_name_of_one_of_the_machine_hides_it() {
+    run(|| {
+        let _ctx = pushed();
+        for line in [
+            ".reg .b32 %tid; mov.u32 %r1, %tid.x;",
+            ".reg .b32 %ctaid; mov.u32 %r1, %ctaid.y;",
+            "mov.u32 %r1, %tid;",
+            "mov.u32 %r1, %laneid.x;",
+            "mov.u32 %r1, %tid.q;",
+        ] {
+            let error = refusal(&kernel(line));
+            assert!(matches!(error, CudaError::InvalidPtx | CudaError::NotSupported), "{line}: {error}");
+        }
+        let lines = "ld.param.u64 %rd1, [to]; mov.u32 %r1, %ntid.r; { .reg .b32 %ntid; mov.u32 %ntid, 5;
+             add.u32 %r1, %r1, %ntid; } mov.u32 %r2, %ntid.w; mad.lo.u32 %r1, %r2, 100, %r1; st.global.u32 [%rd1], %r1;";
+        let module = load(&kernel(lines)).unwrap();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut to = DeviceBuffer::from_slice(&[0u32]).unwrap();
+        unsafe { launch!(module.k<<<1, 3, 0, stream>>>(to.as_device_ptr())) }.unwrap();
+        stream.synchronize().unwrap();
+        let mut found = [0u32];
+        to.copy_to(&mut found[..]).unwrap();
+        assert_eq!(found, [8]);
+    });
+}
+
 #[test]
 fn errors_quote_the_text_of_the_operands() {
     if !simulated("errors_quote_the_text_of_the_operands") {
@@ -115,7 +168,10 @@ fn errors_quote_the_text_of_the_operands() {
         let _ctx = pushed();
         for (line, says) in [
             ("mov.u32 %r1, {%r2, -0x10};", "does not know the operand `{%r2, -16}`"),
-            ("add.u32 %r1, 18446744073709551615 0f3f800000, %r2;", "`18446744073709551615 0f3F800000`"),
+            (
+                "add.u32 %r1, 18446744073709551615 0f3f800000, %r2;",
+                "near '0f3F800000' behind `18446744073709551615`",
+            ),
             ("mov.f64 %fd1, [1.5];", "does not know the operand `[0d3FF8000000000000]`"),
             ("ld.global.u32 %r1, %rd2;", "an address is expected, but `%rd2` is found"),
             ("ld.global.u32 %r1, [%rd2+%rd3];", "does not know the address `[%rd2+%rd3]`"),
@@ -126,7 +182,7 @@ fn errors_quote_the_text_of_the_operands() {
             (".reg .b32 4;", "a name is expected, but `4` is found"),
             (".reg .b32 %a %b;", "`;` is expected, but `%b` is found"),
             (".local .u32 a = \"text\";", "a begins with `\"text\"`"),
-            ("mov.u32 %r1, %r2", "does not know the operand `%r2 ret`"),
+            ("mov.u32 %r1, %r2", "near 'ret' behind `%r2`"),
             ("mov.u32 %r1, \u{e9};", "`\u{e9}` is not a character of PTX"),
         ] {
             let text = refusal(&kernel(line)).to_string();

@@ -192,10 +192,10 @@ fn a_named_variable_is_found_in_its_space_where_none_is_written() {
     simulated("a_named_variable_is_found_in_its_space_where_none_is_written", || {
         let lines = ".local .align 8 .b8 here[8]; .shared .align 8 .b8 there[8]; mov.u32 %r1, 5; st.u32 [here+4], %r1;\n\
              ld.u32 %r2, [here+4]; st.u32 [there], %r2; ld.u32 %r3, [there]; atom.exch.b32 %r4, [there], 6; bar.sync 0;\n\
-             st.global.u32 [%rd1], %r3; ld.shared.u32 %r4, [there]; st.global.u32 [%rd1+4], %r4;\n\
-             ld.u64 %rd2, [to]; st.global.u64 [%rd2+8], 1;";
+             st.global.u32 [%rd1], %r3; ld.shared.u32 %r4, [there]; st.global.u32 [%rd1+4], %r4;";
         let words = words(&kernel(lines));
-        assert!(matches!(words, [5 | 6, 6, 1, 0]), "{words:?}");
+        assert!(matches!(words, [5 | 6, 6, 0, 0]), "{words:?}");
+        assert_eq!(refusal(&format!("{HEAD}{}", kernel("ld.u64 %rd2, [to];"))), CudaError::InvalidPtx);
     });
 }
 
@@ -244,7 +244,7 @@ fn votes_and_shuffles_for_older_devices_name_no_lanes() {
 #[test]
 fn the_system_reserves_shared_memory_that_no_variable_shares() {
     simulated("the_system_reserves_shared_memory_that_no_variable_shares", || {
-        let text = ".version 8.0 .target sm_90 .address_size 64\n.extern .shared .u32 more[];\n";
+        let text = ".version 8.1 .target sm_90 .address_size 64\n.extern .shared .u32 more[];\n";
         let lines = ".shared .u32 own[3]; mov.u32 %r1, %reserved_smem_offset_1; st.shared.u32 [own+8], 1; st.shared.u32 [more+252], 2;\n\
              st.shared.u32 [%r1], 3; st.shared.u32 [%r1+284], 4; mov.u32 %r2, %total_smem_size; mov.u32 %r3, %aggr_smem_size;\n\
              sub.u32 %r3, %r3, %r2; ld.shared.u32 %r4, [own+8]; ld.shared.u32 %r5, [more+252];\n\

@@ -12,8 +12,8 @@ use custack::stream::{Stream, StreamFlags};
 fn text(body: &str) -> String {
     format!(
         ".version 8.3 .target sm_90 .address_size 64 .visible .entry k(.param .u64 from, .param .u64 to) {{
-        .reg .b64 %from, %to; .reg .b32 %lane, %tid; ld.param.u64 %from, [from]; ld.param.u64 %to, [to];
-        mov.u32 %lane, %laneid; mov.u32 %tid, %tid.x;
+        .reg .b64 %from, %to; .reg .b32 %lane, %t; ld.param.u64 %from, [from]; ld.param.u64 %to, [to];
+        mov.u32 %lane, %laneid; mov.u32 %t, %tid.x;
         {body} ret; }}"
     )
 }

@@ -90,7 +90,7 @@ impl Builder<'_> {
         if values.len() < wanted || values.len() > wanted + 1 {
             return Err(wrong(format!("{} values, where it takes {wanted}", values.len())));
         }
-        let space = self.space_of(names, space, address);
+        let space = self.space_of(names, space, address)?;
         let (base, offset) = self.address(names, address)?;
         let first = self.source(names, values[0], ty)?;
         let second = if wanted == 2 { self.source(names, values[1], ty)? } else { first };

@@ -59,21 +59,26 @@ impl Place {
 
 impl Builder<'_> {
     /// Parameters of functions are in local memory, those of kernels are not.
-    pub(super) fn space_of(&mut self, names: &Names<'_, '_>, space: Space, address: &[Token]) -> Space {
+    pub(super) fn space_of(
+        &mut self,
+        names: &Names<'_, '_>,
+        space: Space,
+        address: &[Token],
+    ) -> Result<Space, Refusal> {
         if space == Space::Generic {
             // A variable that is named has the space that it is in.
-            return match address.get(1) {
-                Some(Token::Word(name)) => match names.find(name).or_else(|| self.shared_named(name)) {
-                    Some(Named::Local(_)) => Space::Local,
-                    Some(Named::Shared(_) | Named::Dynamic) => Space::Shared,
-                    Some(Named::Parameter(_)) => Space::Param,
-                    _ => space,
-                },
-                _ => space,
+            let Some(Token::Word(name)) = address.get(1) else { return Ok(space) };
+            return match names.find(name).or_else(|| self.shared_named(name)) {
+                Some(Named::Local(_)) => Ok(Space::Local),
+                Some(Named::Shared(_) | Named::Dynamic) => Ok(Space::Shared),
+                Some(Named::Parameter(_)) => Err(wrong(format!(
+                    "State space mismatch between instruction and address: {name} is in .param"
+                ))),
+                _ => Ok(space),
             };
         }
         if space != Space::Param {
-            return space;
+            return Ok(space);
         }
         let is_local = match address.get(1) {
             Some(Token::Word(name)) => match names.find(name) {
@@ -83,7 +88,7 @@ impl Builder<'_> {
             },
             _ => false,
         };
-        if is_local { Space::Local } else { Space::Param }
+        Ok(if is_local { Space::Local } else { Space::Param })
     }
 
     /// The offset of a kernel's parameter that is named in an address.
@@ -102,7 +107,7 @@ impl Builder<'_> {
         address: &[Token],
     ) -> Result<Place, Refusal> {
         let space = op.space();
-        let space = self.space_of(names, space, address);
+        let space = self.space_of(names, space, address)?;
         let count = op.one_of(VECTORS).unwrap_or(1);
         let ty = op.ty()?;
         if count * ty.size() > 32

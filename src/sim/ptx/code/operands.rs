@@ -159,6 +159,9 @@ impl Builder<'_> {
         if let Some(number) = self.program.function(name) {
             return Ok(self.fixed(Class::B64, Fixed::Function(number as u64)));
         }
+        if let Some(element) = element(names, name) {
+            return element;
+        }
         if let Some(special) = Special::named(name) {
             self.body.has_reserved |= matches!(special, Special::Reserved(_));
             self.body.has_workspace |= matches!(special, Special::Envreg(1 | 2));
@@ -171,13 +174,6 @@ impl Builder<'_> {
         }
         if name == "WARP_SZ" {
             return Ok(self.bits(class, WARP_SIZE as u128));
-        }
-        if let Some((vector, element)) = name.rsplit_once('.') {
-            let at = ["x", "y", "z", "w", "r", "g", "b", "a"].iter().position(|it| *it == element);
-            if let (Some(Named::Vector(registers)), Some(at)) = (names.find(vector), at) {
-                let register = registers.get(at % 4).copied();
-                return register.ok_or_else(|| wrong(format!("{vector} has no element {element}")));
-            }
         }
         if name.starts_with('%') && !name.chars().any(|c| c.is_ascii_digit()) {
             return Err(unknown(format!("the register {name}")));
@@ -322,4 +318,17 @@ fn number(value: i64, ty: Type) -> u128 {
         Type::S(16) | Type::B(16) => value as u64 as u128,
         _ => (value as u64).into(),
     }
+}
+
+/// The register of `vector.x`, where the function declares what is before the dot: it may have the name of a register of
+/// the machine.
+fn element(names: &Names<'_, '_>, name: &str) -> Option<Result<Reg, Refusal>> {
+    let (of, element) = name.rsplit_once('.')?;
+    let vector = names.find(of)?;
+    let at = ["x", "y", "z", "w", "r", "g", "b", "a"].iter().position(|it| *it == element);
+    let register = match (vector, at) {
+        (Named::Vector(registers), Some(at)) => registers.get(at % 4).copied(),
+        _ => None,
+    };
+    Some(register.ok_or_else(|| wrong(format!("{of} has no element {element}"))))
 }

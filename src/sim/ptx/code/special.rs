@@ -45,21 +45,13 @@ impl Special {
 
     pub(super) fn named(name: &str) -> Option<Special> {
         let name = name.strip_prefix('%')?;
-        let (base, axis) = name.split_once('.').unwrap_or((name, "x"));
-        let axis = match axis {
-            "x" => 0,
-            "y" => 1,
-            "z" => 2,
-            _ => return None,
-        };
-        if let Some(number) = base.strip_prefix("envreg").and_then(|number| number.parse().ok()) {
+        if let Some((base, axis)) = name.split_once('.') {
+            return Special::coordinate(base, axis);
+        }
+        if let Some(number) = name.strip_prefix("envreg").and_then(|number| number.parse().ok()) {
             return Some(Special::Envreg(number)).filter(|_| number < 32);
         }
-        Some(match base {
-            "tid" => Special::Tid(axis),
-            "ntid" => Special::Ntid(axis),
-            "ctaid" | "clusterid" => Special::Ctaid(axis),
-            "nctaid" | "nclusterid" => Special::Nctaid(axis),
+        Some(match name {
             "laneid" => Special::Laneid,
             "warpid" => Special::Warpid,
             "nwarpid" => Special::Nwarpid,
@@ -77,10 +69,31 @@ impl Special {
             "reserved_smem_offset_begin" | "reserved_smem_offset_0" => Special::Reserved(0),
             "reserved_smem_offset_1" => Special::Reserved(RESERVED as u16 / 2),
             "reserved_smem_offset_end" => Special::Reserved(RESERVED as u16),
-            "cluster_ctaid" | "cluster_ctarank" => Special::Zero,
-            "cluster_nctaid" | "cluster_nctarank" => Special::One,
+            "cluster_ctarank" => Special::Zero,
+            "cluster_nctarank" => Special::One,
             _ => return None,
         })
+    }
+
+    /// One of a vector of four registers, the last of which is 0.
+    fn coordinate(base: &str, axis: &str) -> Option<Special> {
+        let axis = match axis {
+            "x" | "r" => 0,
+            "y" | "g" => 1,
+            "z" | "b" => 2,
+            "w" | "a" => 3,
+            _ => return None,
+        };
+        let special = match base {
+            "tid" => Special::Tid(axis),
+            "ntid" => Special::Ntid(axis),
+            "ctaid" | "clusterid" => Special::Ctaid(axis),
+            "nctaid" | "nclusterid" => Special::Nctaid(axis),
+            "cluster_ctaid" => Special::Zero,
+            "cluster_nctaid" => Special::One,
+            _ => return None,
+        };
+        Some(if axis == 3 { Special::Zero } else { special })
     }
 }
 

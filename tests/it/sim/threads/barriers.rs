@@ -7,7 +7,7 @@ const SIZES: [u32; 6] = [1, 31, 32, 33, 70, 1024];
 #[test]
 fn barriers_find_out_about_the_predicates_of_all_threads() {
     for threads in SIZES {
-        let lines = "setp.lt.u32 %p1, %tid, 40; setp.eq.u32 %p2, %tid, 29;
+        let lines = "setp.lt.u32 %p1, %t, 40; setp.eq.u32 %p2, %t, 29;
             bar.red.popc.u32 %r1, 0, %p1; bar.red.and.pred %p3, 0, %p1; bar.red.or.pred %p4, 0, %p2;
             bar.red.popc.u32 %r2, 3, !%p1; selp.u32 %r3, 10000, 0, %p3; selp.u32 %r4, 20000, 0, %p4;
             add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4; mad.lo.u32 %r1, %r2, 100000, %r1; st.global.u32 [%out], %r1;";
@@ -22,9 +22,9 @@ fn barriers_find_out_about_the_predicates_of_all_threads() {
 fn threads_that_have_ended_are_not_waited_for() {
     for threads in SIZES {
         // Every third ends before, some later than others, and the whole second warp.
-        let lines = "rem.u32 %r1, %tid, 3; setp.eq.u32 %p1, %r1, 0; @%p1 exit; shr.u32 %r2, %tid, 5;
-            setp.eq.u32 %p2, %r2, 1; mov.u32 %r3, %tid; L: setp.eq.u32 %p3, %r3, 0; @%p3 bra E; sub.u32 %r3, %r3, 1; bra L;
-            E: @%p2 ret; mov.u32 %r5, s; mad.lo.u32 %r5, %tid, 4, %r5; st.shared.u32 [%r5], %tid; bar.sync 0;
+        let lines = "rem.u32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 0; @%p1 exit; shr.u32 %r2, %t, 5;
+            setp.eq.u32 %p2, %r2, 1; mov.u32 %r3, %t; L: setp.eq.u32 %p3, %r3, 0; @%p3 bra E; sub.u32 %r3, %r3, 1; bra L;
+            E: @%p2 ret; mov.u32 %r5, s; mad.lo.u32 %r5, %t, 4, %r5; st.shared.u32 [%r5], %t; bar.sync 0;
             bar.red.popc.u32 %r6, 0, 1; st.global.u32 [%out], %r6;";
         let lives = |thread: u32| thread % 3 != 0 && thread / 32 != 1;
         let count = (0..threads).filter(|thread| lives(*thread)).count() as u32;
@@ -35,7 +35,7 @@ fn threads_that_have_ended_are_not_waited_for() {
 #[test]
 fn producers_arrive_and_consumers_wait() {
     // Warp 0 makes numbers, warp 1 takes them, in eight rounds; warps 2 and 3 meet at a barrier of their own.
-    let lines = "shr.u32 %r1, %tid, 5; mov.u32 %r9, 0; mov.u32 %r2, 0; setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 1;
+    let lines = "shr.u32 %r1, %t, 5; mov.u32 %r9, 0; mov.u32 %r2, 0; setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 1;
         mov.u32 %r5, s; mad.lo.u32 %r5, %lane, 4, %r5; @%p1 bra MAKE; @%p2 bra TAKE;
         bar.sync 5, 64; bar.sync 5, 64; bra END;
         MAKE: bar.sync 2, 64; mad.lo.u32 %r3, %r2, 100, %lane; st.shared.u32 [%r5], %r3; bar.arrive 1, 64;
@@ -49,11 +49,11 @@ fn producers_arrive_and_consumers_wait() {
 #[test]
 fn threads_meet_at_barriers_in_divergent_code() {
     // Each half of each warp comes from elsewhere, and the number is in a register.
-    let lines = "and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r5, s; mad.lo.u32 %r5, %tid, 4, %r5; mov.u32 %r8, 7;
+    let lines = "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r5, s; mad.lo.u32 %r5, %t, 4, %r5; mov.u32 %r8, 7;
         @%p1 bra A; st.shared.u32 [%r5], 1; barrier.sync %r8; bra J; A: st.shared.u32 [%r5], 2; barrier.sync %r8;
         J: mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r6, s;
         L: ld.shared.u32 %r4, [%r6]; add.u32 %r6, %r6, 4; add.u32 %r3, %r3, %r4; add.u32 %r2, %r2, 1;
-        setp.lt.u32 %p2, %r2, %ntid; @%p2 bra L; st.global.u32 [%out], %r3;";
+        setp.lt.u32 %p2, %r2, %n; @%p2 bra L; st.global.u32 [%out], %r3;";
     assert_eq!(block(lines, 96), [144; 96]);
 }
 

@@ -32,7 +32,7 @@ fn functions_call_themselves_as_deep_as_each_lane_wants() {
     let sum = |n: u32| n * (n + 1) / 2;
     assert_eq!(deep(SUM, &lines("mov.u32 %r1, 1000;"), 64), [500_500; 64]);
     assert_eq!(deep(SUM, &lines("mul.lo.u32 %r1, %lane, 32;"), 33), each(33, |it| sum(it % 32 * 32)));
-    assert_eq!(deep(SUM, &lines("mov.u32 %r1, %tid;"), 2), [0, 1]);
+    assert_eq!(deep(SUM, &lines("mov.u32 %r1, %t;"), 2), [0, 1]);
     // Lanes part at each depth: each adds a number that is its own, on one of two ways.
     let parting = SUM.replace(
         "add.u32 %s, %s, %n;",

@@ -16,11 +16,11 @@ fn sums_of_many_blocks_are_exact() {
     let lines = "red.global.add.u32 [%to], 1; add.u64 %rd1, %to, 8; atom.global.add.u64 %rd2, [%rd1], 4294967297;
         L: ld.volatile.global.u16 %h1, [%to+16]; M: add.u16 %h2, %h1, 1; atom.global.cas.b16 %h3, [%to+16], %h1, %h2;
         setp.ne.b16 %p1, %h3, %h1; mov.u16 %h1, %h3; @%p1 bra M;
-        atom.shared.add.u32 %r1, [s], 1; bar.sync 0; setp.eq.u32 %p2, %tid, 0; @%p2 ld.shared.u32 %r2, [s];
+        atom.shared.add.u32 %r1, [s], 1; bar.sync 0; setp.eq.u32 %p2, %t, 0; @%p2 ld.shared.u32 %r2, [s];
         @%p2 red.global.add.u32 [%to+20], %r2; red.global.max.u32 [%to+24], %gid; red.global.xor.b32 [%to+28], %gid;
         mov.u64 %rd4, own; cvta.local.u64 %rd4, %rd4; st.u64 [%rd4], 5; atom.add.u64 %rd5, [%rd4], 6; ld.local.u64 %rd6, [own];
         add.u64 %rd5, %rd5, %rd6; cvt.u32.u64 %r5, %rd5; red.global.add.u32 [%to+32], %r5;";
-    let clear = "setp.eq.u32 %p3, %tid, 0; @%p3 st.shared.u32 [s], 0; bar.sync 0;";
+    let clear = "setp.eq.u32 %p3, %t, 0; @%p3 st.shared.u32 [s], 0; bar.sync 0;";
     let lines =
         format!(".reg .b16 %h<4>; .local .align 8 .b8 own[16]; .shared .align 4 .b8 s[4]; {clear} {lines}");
     let left = left_by("", &lines, 150, 70, 9);

@@ -34,10 +34,10 @@ fn program(declarations: &str, lines: &str) -> String {
         {declarations}
         .visible .entry k(.param .u64 to) {{
             .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .pred %p<10>;
-            .reg .b32 %tid, %lane, %cta, %ntid, %gid; .reg .b64 %to, %out;
+            .reg .b32 %t, %lane, %cta, %n, %gid; .reg .b64 %to, %out;
             ld.param.u64 %to, [to]; cvta.to.global.u64 %to, %to;
-            mov.u32 %tid, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %ntid, %ntid.x; mov.u32 %lane, %laneid;
-            mad.lo.u32 %gid, %cta, %ntid, %tid; mad.wide.u32 %out, %gid, 4, %to;
+            mov.u32 %t, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %lane, %laneid;
+            mad.lo.u32 %gid, %cta, %n, %t; mad.wide.u32 %out, %gid, 4, %to;
             {lines}
             ret;
         }}"

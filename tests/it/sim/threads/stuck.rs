@@ -11,7 +11,7 @@ fn threads_that_wait_for_each_other_for_ever_are_named() {
         return;
     }
     let half = "setp.lt.u32 %p1, %lane, 16; @%p1 bra A;";
-    let second = "setp.gt.u32 %p1, %tid, 31; @%p1 bra A;";
+    let second = "setp.gt.u32 %p1, %t, 31; @%p1 bra A;";
     for (lines, threads, says) in [
         (
             format!("{half} bar.sync 0; ret; A: vote.sync.ballot.b32 %r1, 1, -1;"),

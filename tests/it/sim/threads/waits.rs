@@ -20,7 +20,7 @@ fn a_lock_lets_one_thread_after_the_other_in() {
     within(120, || {
         for threads in [32, 70, 100] {
             let lines = format!(
-                "setp.eq.u32 %p2, %tid, 0; @%p2 st.shared.u32 [s], 0; @%p2 st.shared.u32 [s+4], 0; bar.sync 0;
+                "setp.eq.u32 %p2, %t, 0; @%p2 st.shared.u32 [s], 0; @%p2 st.shared.u32 [s+4], 0; bar.sync 0;
                  {} bar.sync 0; ld.shared.u32 %r5, [s+4]; st.global.u32 [%out], %r5;",
                 locked(".shared", "s")
             );
@@ -34,8 +34,8 @@ fn a_lock_lets_one_thread_after_the_other_in() {
 #[test]
 fn threads_that_wait_for_each_others_flags_make_progress() {
     // Each lane waits for the one behind it, in a loop in which the lanes part again and again.
-    let lines = "mov.u32 %r5, s; mad.lo.u32 %r5, %tid, 4, %r5; st.volatile.shared.u32 [%r5], 0; bar.sync 0; mov.u32 %r7, 0;
-        add.u32 %r6, %tid, 1; setp.eq.u32 %p1, %r6, %ntid; @%p1 bra SET;
+    let lines = "mov.u32 %r5, s; mad.lo.u32 %r5, %t, 4, %r5; st.volatile.shared.u32 [%r5], 0; bar.sync 0; mov.u32 %r7, 0;
+        add.u32 %r6, %t, 1; setp.eq.u32 %p1, %r6, %n; @%p1 bra SET;
         SPIN: add.u32 %r7, %r7, %lane; and.b32 %r8, %r7, 1; setp.eq.u32 %p2, %r8, 0; @%p2 bra EVEN; add.u32 %r7, %r7, 3; bra LOOK;
         EVEN: add.u32 %r7, %r7, 2; LOOK: ld.volatile.shared.u32 %r2, [%r5+4]; setp.eq.u32 %p3, %r2, 0; @%p3 bra SPIN;
         SET: st.volatile.shared.u32 [%r5], 1; st.global.u32 [%out], 5;";
@@ -72,7 +72,7 @@ fn a_chain_of_blocks_ends_in_either_direction() {
 fn meetings(load: &str) -> String {
     format!(
         "mov.u32 %r9, 0; mov.u32 %r8, %nctaid.x;
-         ROUND: bar.sync 0; add.u32 %r9, %r9, 1; mul.lo.u32 %r7, %r9, %r8; setp.ne.u32 %p1, %tid, 0; @%p1 bra MEET;
+         ROUND: bar.sync 0; add.u32 %r9, %r9, 1; mul.lo.u32 %r7, %r9, %r8; setp.ne.u32 %p1, %t, 0; @%p1 bra MEET;
          membar.gl; atom.global.add.u32 %r1, [%to], 1;
          SPIN: {load} %r2, [%to]; membar.gl; setp.lt.u32 %p2, %r2, %r7; @%p2 bra SPIN;
          MEET: bar.sync 0; setp.lt.u32 %p3, %r9, 5; @%p3 bra ROUND; @!%p1 red.global.add.u32 [%to+4], %r2;"
