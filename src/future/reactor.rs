@@ -1,15 +1,18 @@
-//! The thread that looks whether awaited work is done.
+//! The threads that look whether awaited work is done: one, and more while the work of many streams is awaited.
 //!
-//! It asks the driver about the work of each stream in its order. It is in the relaxed capture mode, so its questions
-//! break no capture. Whatever else runs on it is the program's (wakers, subscribers of reports), and runs as a host function:
-//! driver calls and waits are refused there, because all that is awaited would wait with them.
+//! They ask the driver about the work of each stream in its order. They are in the relaxed capture mode, so their questions
+//! break no capture. Whatever else runs on them is the program's (wakers, subscribers of reports), and runs as a host
+//! function: driver calls and waits are refused there, because all that is awaited would wait with them.
+//!
+//! One thread needs about 5 us for each piece of work that is done, in which it waits for locks of the driver and for the
+//! system call that wakes a task: with 16 streams that is longer than all the rest.
 
 use crate::driver::{RELAXED, running};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Shared;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -41,6 +44,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Each time that there are so many streams more, the longest pause becomes longer by itself.
 const FEW_STREAMS: u32 = 32;
 
+/// For so long many streams are remembered: tasks that were woken together submit together.
+const CROWDED: Duration = Duration::from_millis(1);
+
 /// It gives way to other threads after it has looked so often.
 const LOOKS_AT_A_STRETCH: u32 = 16;
 
@@ -64,41 +70,137 @@ struct Inbox {
     is_asleep: bool,
 }
 
-static INBOX: Mutex<Inbox> = Mutex::new(Inbox { new: Vec::new(), has_thread: false, is_asleep: false });
-static ARRIVED: Condvar = Condvar::new();
-
-/// Whether there is something new, for the thread while it is awake.
-static IS_NEW: AtomicBool = AtomicBool::new(false);
-
-fn inbox() -> MutexGuard<'static, Inbox> {
-    INBOX.lock().unwrap_or_else(PoisonError::into_inner)
+/// What a thread that looks is told, and tells.
+struct Watch {
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+    /// How much is new, for the thread while it is awake, and for those who choose among threads.
+    new: AtomicUsize,
+    /// Of how many streams it looks at work.
+    streams: AtomicUsize,
 }
 
-/// Makes sure that the thread runs.
+/// With so many streams a thread is busy enough for the next one to help.
+const STREAMS_OF_A_THREAD: usize = 3;
+
+static WATCHES: [Watch; 4] = [const { Watch::new() }; 4];
+
+/// How many streams were looked at, not long ago.
+static CROWD: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes sure that the first thread runs.
 pub(super) fn start() -> CudaResult<()> {
-    let mut inbox = inbox();
-    if inbox.has_thread {
+    if WATCHES[0].has_thread() {
         return Ok(());
     }
-    let thread = std::thread::Builder::new().name("custack completions".to_owned());
-    if thread.spawn(run).is_err() {
-        let error = CudaError::OperatingSystemError;
-        return Err(error.note(format_args!("to start the thread that looks whether work is done")));
-    }
-    inbox.has_thread = true;
-    Ok(())
+    let error = CudaError::OperatingSystemError;
+    Err(error.note(format_args!("to start the thread that looks whether work is done")))
 }
 
-/// Has the thread, which runs, look at the work.
+/// Has a thread look at the work. The first one runs.
 pub(super) fn look_at(work: Box<dyn Work>) {
-    let is_asleep = {
-        let mut inbox = inbox();
-        inbox.new.push(work);
-        IS_NEW.store(true, Ordering::Release);
-        std::mem::take(&mut inbox.is_asleep)
-    };
-    if is_asleep {
-        ARRIVED.notify_one();
+    let threads = 1 + CROWD.load(Ordering::Relaxed) / STREAMS_OF_A_THREAD;
+    let watch = WATCHES.iter().take(threads).min_by_key(|watch| watch.load());
+    let watch = watch.filter(|watch| watch.has_thread()).unwrap_or(&WATCHES[0]);
+    watch.add(work);
+}
+
+/// At the work of how many streams the threads look.
+fn all() -> usize {
+    WATCHES.iter().map(|watch| watch.streams.load(Ordering::Relaxed)).sum()
+}
+
+impl Watch {
+    const fn new() -> Watch {
+        let inbox = Mutex::new(Inbox { new: Vec::new(), has_thread: false, is_asleep: false });
+        let (new, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Watch { inbox, arrived: Condvar::new(), new, streams }
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn load(&self) -> usize {
+        self.new.load(Ordering::Relaxed) + self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Starts the thread if there is none. False if it could not be started.
+    fn has_thread(&'static self) -> bool {
+        let mut inbox = self.inbox();
+        if !inbox.has_thread {
+            let thread = std::thread::Builder::new().name("custack completions".to_owned());
+            inbox.has_thread = thread.spawn(|| self.run()).is_ok();
+        }
+        inbox.has_thread
+    }
+
+    fn add(&self, work: Box<dyn Work>) {
+        let is_asleep = {
+            let mut inbox = self.inbox();
+            inbox.new.push(work);
+            self.new.store(inbox.new.len(), Ordering::Release);
+            std::mem::take(&mut inbox.is_asleep)
+        };
+        if is_asleep {
+            self.arrived.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        let mut queues = Queues::new();
+        let (mut relaxed, mut looks) = (false, 0u32);
+        loop {
+            looks = looks.wrapping_add(1);
+            let streams = self.count(&mut queues);
+            if self.new.load(Ordering::Acquire) != 0 || !queues.stays_awake() {
+                self.taken(queues.next_look()).into_iter().for_each(|work| queues.add(work));
+            } else if looks % LOOKS_AT_A_STRETCH == 0 {
+                std::thread::yield_now();
+            }
+            // Asked again if it failed; a driver too old to have capture modes has no captures that this would break.
+            relaxed = relaxed
+                || running()
+                    .is_some_and(|driver| driver.thread_exchange_stream_capture_mode(RELAXED).is_ok());
+            queues.look(streams);
+        }
+    }
+
+    /// What is new; waits for something, at most until then.
+    fn taken(&self, until: Option<Instant>) -> Vec<Box<dyn Work>> {
+        let mut inbox = self.inbox();
+        if until.is_none() && inbox.new.is_empty() && all() == 0 {
+            CROWD.store(0, Ordering::Relaxed);
+        }
+        while inbox.new.is_empty() {
+            let pause = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if pause.is_some_and(|pause| pause.is_zero()) {
+                break;
+            }
+            inbox.is_asleep = true;
+            inbox = match pause {
+                Some(pause) => {
+                    self.arrived.wait_timeout(inbox, pause).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner),
+            };
+            inbox.is_asleep = false;
+        }
+        self.new.store(0, Ordering::Relaxed);
+        std::mem::take(&mut inbox.new)
+    }
+
+    /// At the work of how many streams all threads look. Says so to those who choose among threads.
+    fn count(&self, queues: &mut Queues) -> usize {
+        self.streams.store(queues.by_stream.len(), Ordering::Relaxed);
+        let (all, crowd) = (all(), CROWD.load(Ordering::Relaxed));
+        if all > crowd {
+            CROWD.store(all, Ordering::Relaxed);
+        } else if all < crowd && queues.counted.elapsed() > CROWDED {
+            CROWD.store(all.midpoint(crowd), Ordering::Relaxed);
+            queues.counted = Instant::now();
+        }
+        all
     }
 }
 
@@ -147,9 +249,27 @@ struct Queues {
     eagerness: Eagerness,
     /// It does not sleep before then.
     awake_until: Instant,
+    /// When it last said that there are fewer streams.
+    counted: Instant,
 }
 
 impl Queues {
+    fn new() -> Queues {
+        let now = Instant::now();
+        Queues {
+            by_stream: HashMap::new(),
+            looks: BinaryHeap::new(),
+            eagerness: Eagerness(Eagerness::MOST),
+            awake_until: now,
+            counted: now,
+        }
+    }
+
+    fn stays_awake(&self) -> bool {
+        let now = Instant::now();
+        now < self.awake_until || self.next_look().is_some_and(|at| at <= now)
+    }
+
     fn add(&mut self, work: Box<dyn Work>) {
         let (stream, now) = (work.of().as_ptr().addr(), Instant::now());
         let queue = self.by_stream.entry(stream).or_insert_with(|| {
@@ -163,10 +283,9 @@ impl Queues {
         self.looks.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Looks at each queue once for which it is time.
-    fn look(&mut self) {
-        let (begun, longest) =
-            (Instant::now(), LONGEST_PAUSE * (1 + self.by_stream.len() as u32 / FEW_STREAMS));
+    /// Looks at each queue once for which it is time; all threads have so many.
+    fn look(&mut self, streams: usize) {
+        let (begun, longest) = (Instant::now(), LONGEST_PAUSE * (1 + streams as u32 / FEW_STREAMS));
         let mut later = Vec::new();
         while self.next_look().is_some_and(|at| at <= begun) {
             let Some(Reverse((_, stream))) = self.looks.pop() else { break };
@@ -182,50 +301,4 @@ impl Queues {
         }
         self.looks.extend(later);
     }
-}
-
-fn run() {
-    let mut queues = Queues {
-        by_stream: HashMap::new(),
-        looks: BinaryHeap::new(),
-        eagerness: Eagerness(Eagerness::MOST),
-        awake_until: Instant::now(),
-    };
-    let (mut relaxed, mut looks) = (false, 0u32);
-    loop {
-        looks = looks.wrapping_add(1);
-        if IS_NEW.load(Ordering::Acquire) || !stays_awake(&queues) {
-            arrived(queues.next_look()).into_iter().for_each(|work| queues.add(work));
-        } else if looks % LOOKS_AT_A_STRETCH == 0 {
-            std::thread::yield_now();
-        }
-        // Asked again if it failed; a driver too old to have capture modes has no captures that this would break.
-        relaxed = relaxed
-            || running().is_some_and(|driver| driver.thread_exchange_stream_capture_mode(RELAXED).is_ok());
-        queues.look();
-    }
-}
-
-fn stays_awake(queues: &Queues) -> bool {
-    let now = Instant::now();
-    now < queues.awake_until || queues.next_look().is_some_and(|at| at <= now)
-}
-
-/// What is new; waits for something, at most until then.
-fn arrived(until: Option<Instant>) -> Vec<Box<dyn Work>> {
-    let mut inbox = inbox();
-    while inbox.new.is_empty() {
-        let pause = until.map(|until| until.saturating_duration_since(Instant::now()));
-        if pause.is_some_and(|pause| pause.is_zero()) {
-            break;
-        }
-        inbox.is_asleep = true;
-        inbox = match pause {
-            Some(pause) => ARRIVED.wait_timeout(inbox, pause).unwrap_or_else(PoisonError::into_inner).0,
-            None => ARRIVED.wait(inbox).unwrap_or_else(PoisonError::into_inner),
-        };
-        inbox.is_asleep = false;
-    }
-    IS_NEW.store(false, Ordering::Relaxed);
-    std::mem::take(&mut inbox.new)
 }

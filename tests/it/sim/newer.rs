@@ -28,6 +28,7 @@ fn those_who_have_arrived_at_the_barrier_of_a_cluster_need_not_wait_for_others_t
         // The first warp waits for a word that the second one writes when its wait is over.
         let body = "
             .shared .b32 flag; .reg .b32 %value; .reg .pred %p<3>;
+            st.shared.b32 [flag], 0; bar.sync 0;
             barrier.cluster.arrive.aligned;
             setp.ge.u32 %p0, %t, 32; @%p0 bra second;
             spin: ld.volatile.shared.u32 %value, [flag]; setp.eq.u32 %p1, %value, 0; @%p1 bra spin;

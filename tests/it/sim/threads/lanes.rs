@@ -100,7 +100,7 @@ fn while_others_go_around(lines: &str) -> Vec<u32> {
         SPIN: ld.volatile.shared.u32 %r2, [s]; setp.eq.u32 %p3, %r2, 0; @%p3 bra SPIN; st.global.u32 [%out], 9; ret;
         LAST: mov.u32 %r3, 0; L: add.u32 %r3, %r3, 1; setp.lt.u32 %p4, %r3, 300; @%p4 bra L; ret;"
     );
-    left_by(".shared .align 16 .b8 s[64];", &format!("bar.sync 0; {lines}"), 1, 32, 32)
+    left_by(".shared .align 16 .b8 s[64];", &format!("st.shared.u32 [s], 0; bar.sync 0; {lines}"), 1, 32, 32)
 }
 
 #[test]

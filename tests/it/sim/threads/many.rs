@@ -121,6 +121,10 @@ fn memory_is_allocated_and_copied_while_a_kernel_runs() {
         let pointer = to.as_device_ptr().as_raw() as u64;
         let set =
             Module::load_from_bytes(program("", "st.volatile.global.u32 [%to], 1;").as_bytes()).unwrap();
+        // A driver loads a kernel when it is launched first, and may wait for the kernel that runs.
+        let mut elsewhere = DeviceBuffer::from_slice(&[0u32, 0]).unwrap();
+        unsafe { launch!(set.k<<<1, 1, 0, other>>>(elsewhere.as_device_ptr())) }.unwrap();
+        other.synchronize().unwrap();
         unsafe { launch!(module.k<<<3, 32, 0, stream>>>(pointer)) }.unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
