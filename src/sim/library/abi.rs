@@ -6,7 +6,7 @@
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, forbidden_to_unload, give, give_first, name, put, wait_for_all_work};
 use crate::sim::machine::*;
-use crate::sim::module::{Options, image_at, with_options};
+use crate::sim::module::{Options, code_at, with_options};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 /// The options of a library, of which each takes a number; they change nothing here.
@@ -59,7 +59,7 @@ c_abi! {
     fn cuLibraryLoadData(library: *mut CUlibrary, code: *const c_void, jit_options: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint, options: *mut c_uint, values: *mut *mut c_void, count: c_uint) {
         let jit = Options::new(jit_count, jit_options, jit_values);
         load(library, !code.is_null(), jit, (options, values, count), |m| {
-            m.load_library(image_at(code))
+            m.load_library(code_at(code))
         })
     }
     fn cuLibraryLoadFromFile(library: *mut CUlibrary, file: *const c_char, jit_options: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint, options: *mut c_uint, values: *mut *mut c_void, count: c_uint) {

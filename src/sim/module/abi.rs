@@ -118,33 +118,54 @@ pub(in crate::sim) unsafe fn with_options<T>(
     answer
 }
 
-/// The bytes of an image. A text ends with its NUL; a fatbin says how long it is, and may be where a wrapper says. Other
-/// machine code is not read, and may end anywhere.
+/// Whether an image begins with these bytes.
+///
+/// # Safety
+///
+/// It is an image.
+unsafe fn begins(image: *const u8, with: &[u8]) -> bool {
+    // SAFETY: a shorter text has its NUL first, which is not what a later byte is compared with.
+    with.iter().enumerate().all(|(at, byte)| unsafe { *image.add(at) } == *byte)
+}
+
+/// The bytes of what a library is made of: like those of a module, but also where the wrapper says that a compiler writes
+/// into a program. An H200 takes no wrapper for a module.
 ///
 /// # Safety
 ///
 /// It is an image, and a wrapper has the address of a fatbin.
-pub(in crate::sim) unsafe fn image_at<'a>(image: *const c_void) -> &'a [u8] {
+pub(in crate::sim) unsafe fn code_at<'a>(code: *const c_void) -> &'a [u8] {
     /// Where programs have nothing, and what no address of a wrapper can be.
     const LOWEST: usize = 1 << 16;
     /// Where a wrapper has the address.
     const DATA: usize = 8;
 
-    let begins = |image: *const u8, with: &[u8]| {
-        // SAFETY: a shorter text has its NUL first, which is not what a later byte is compared with.
-        with.iter().enumerate().all(|(at, byte)| unsafe { *image.add(at) } == *byte)
-    };
-    let mut image = image.cast::<u8>();
-    if begins(image, WRAPPER) {
-        // SAFETY: a wrapper is longer than that.
-        let data = unsafe { image.add(DATA).cast::<*const u8>().read_unaligned() };
-        if data.addr() < LOWEST || !begins(data, FATBIN) {
-            // What begins as a wrapper is no image.
-            return WRAPPER;
+    // SAFETY: the caller guarantees it. A wrapper is longer than that.
+    unsafe {
+        if begins(code.cast(), WRAPPER) {
+            let data = code.cast::<u8>().add(DATA).cast::<*const u8>().read_unaligned();
+            if data.addr() >= LOWEST && begins(data, FATBIN) {
+                return image_at(data.cast());
+            }
         }
-        image = data;
+        image_at(code)
     }
-    if begins(image, FATBIN) {
+}
+
+/// The bytes of an image. A text ends with its NUL; a fatbin says how long it is. Other machine code is not read, and may
+/// end anywhere.
+///
+/// # Safety
+///
+/// It is an image.
+pub(in crate::sim) unsafe fn image_at<'a>(image: *const c_void) -> &'a [u8] {
+    let image = image.cast::<u8>();
+    // SAFETY: the caller guarantees it.
+    if unsafe { begins(image, WRAPPER) } {
+        return WRAPPER;
+    }
+    // SAFETY: as above.
+    if unsafe { begins(image, FATBIN) } {
         // SAFETY: a fatbin has a header, and its bytes stay where they are while it is loaded.
         unsafe {
             let length = length_of_fatbin(std::slice::from_raw_parts(image, FATBIN_HEADER));

@@ -62,7 +62,7 @@ pub(super) fn text(image: &[u8]) -> Result<Cow<'_, str>, Refusal> {
         return Err(refused(NO_BINARY_FOR_GPU, why));
     }
     if image.starts_with(WRAPPER) {
-        let why = "the image is the wrapper of a fatbin, and there is no fatbin where it says";
+        let why = "the image is the wrapper of a fatbin, which libraries alone may be made of, if there is a fatbin where it says";
         return Err(refused(INVALID_IMAGE, why));
     }
     checked(up_to_nul(image)).map(Cow::Borrowed)

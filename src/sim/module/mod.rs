@@ -5,7 +5,7 @@ mod image;
 mod jit;
 mod link;
 
-pub(super) use abi::{Options, image_at, with_options};
+pub(super) use abi::{Options, code_at, with_options};
 pub(super) use jit::CompilerLog;
 pub(super) use link::Linker;
 

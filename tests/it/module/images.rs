@@ -119,7 +119,7 @@ fn load_at(image: *const c_void) -> Result<(), u32> {
 }
 
 #[test]
-fn a_fatbin_is_loaded_from_an_address_a_wrapper_a_file_and_as_a_library() {
+fn a_fatbin_is_loaded_from_an_address_a_file_and_as_a_library_and_its_wrapper_as_a_library_alone() {
     run(|| {
         let _ctx = pushed();
         // Fatbins begin at multiples of 8 bytes.
@@ -129,7 +129,17 @@ fn a_fatbin_is_loaded_from_an_address_a_wrapper_a_file_and_as_a_library() {
         assert_eq!(load_at(data), Ok(()));
         for version in [1, 2] {
             let wrapper = Wrapper { magic: 0x4662_43b1, version, data, name: ptr::null() };
-            assert_eq!(load_at(ptr::from_ref(&wrapper).cast()), Ok(()), "{version}");
+            let wrapper = ptr::from_ref(&wrapper).cast();
+            assert_eq!(load_at(wrapper), Err(200), "{version}");
+            let mut library = ptr::null_mut();
+            let (none, nothing) = (ptr::null_mut(), ptr::null_mut());
+            let status = unsafe {
+                (table().cuLibraryLoadData)(&mut library, wrapper, none, nothing, 0, none, nothing, 0)
+            };
+            assert_eq!(status, 0, "{version}");
+            let mut kernel = ptr::null_mut();
+            assert_eq!(unsafe { (table().cuLibraryGetKernel)(&mut kernel, library, c"which".as_ptr()) }, 0);
+            assert_eq!(unsafe { (table().cuLibraryUnload)(library) }, 0);
         }
         let file = std::env::temp_dir().join(format!("custack-{}.fatbin", std::process::id()));
         std::fs::write(&file, PLAIN).unwrap();

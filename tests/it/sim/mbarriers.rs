@@ -32,7 +32,7 @@ fn a_phase_ends_when_all_have_arrived_and_all_bytes_are_there() {
             (1, format!("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%in], 64; mbarrier.complete_tx.shared::cta.b64 [%in], 60; {arrive} {test}"), 0),
             // The bytes may come before they are expected.
             (1, format!("mbarrier.complete_tx.shared::cta.b64 [%in], 8; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%in], 8; {test}"), 1),
-            (1, format!("cp.async.mbarrier.arrive.noinc.shared.b64 [%in]; {test}"), 1),
+            (1, format!("cp.async.mbarrier.arrive.noinc.shared.b64 [%in]; WAIT: {test} @!%p1 bra WAIT;"), 1),
             (1, format!("cp.async.mbarrier.arrive.shared.b64 [%in]; {test}"), 0),
             // The second phase is for one thread less.
             (2, format!("mbarrier.arrive_drop.shared.b64 %s1, [%in]; {arrive} {arrive} {test}"), 0),
