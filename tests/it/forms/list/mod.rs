@@ -1,0 +1,35 @@
+//! All forms: a file for each family.
+
+mod approximate;
+mod bits;
+mod carries;
+mod extremes;
+mod floats;
+mod integers;
+mod packed;
+
+use super::form::{Form, List};
+
+/// The families, by the names of their tests.
+pub(super) const FAMILIES: [(&str, fn(&mut List)); 7] = [
+    ("integers", integers::list),
+    ("packed", packed::list),
+    ("carries", carries::list),
+    ("bits", bits::list),
+    ("floats", floats::list),
+    ("extremes", extremes::list),
+    ("approximate", approximate::list),
+];
+
+pub(super) fn family(name: &str) -> Vec<Form> {
+    let mut list = List::default();
+    FAMILIES.iter().find(|family| family.0 == name).unwrap().1(&mut list);
+    list.0
+}
+
+/// All forms that a compiler for sm_90 takes.
+pub(super) fn all() -> Vec<Form> {
+    let mut list = List::default();
+    FAMILIES.iter().for_each(|family| family.1(&mut list));
+    list.0
+}
