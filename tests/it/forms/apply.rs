@@ -64,7 +64,9 @@ impl Device {
                         then(form, Ok(Applied { operands, answers }));
                     }
                 }
-                Err(error) if kernel.forms.len() == 1 && kernels.len() == 1 => then(kernel.forms[0], Err(error)),
+                Err(error) if kernel.forms.len() == 1 && kernels.len() == 1 => {
+                    then(kernel.forms[0], Err(error))
+                }
                 // One that does not load must not hide the others.
                 Err(_) => kernel.forms.iter().for_each(|form| {
                     self.apply_module(&[Kernel { forms: vec![form] }], full, then);
@@ -86,7 +88,13 @@ impl Device {
     }
 
     /// The answers of each form of a kernel.
-    fn run(&mut self, module: &Module, name: &str, kernel: &Kernel<'_>, full: bool) -> Result<Vec<Vec<u64>>, CudaError> {
+    fn run(
+        &mut self,
+        module: &Module,
+        name: &str,
+        kernel: &Kernel<'_>,
+        full: bool,
+    ) -> Result<Vec<Vec<u64>>, CudaError> {
         let function = module.get_function(&CString::new(name).unwrap())?;
         let (size, forms) = (kernel.forms[0].size, kernel.forms.len());
         let uploaded = self.uploaded(&kernel.forms[0].operands);

@@ -190,7 +190,8 @@ pub(super) fn root(a: Number) -> Number {
     match a {
         Finite(_, 0, _) | Infinite(false) => a,
         Finite(false, mantissa, exponent) => {
-            let (mantissa, exponent) = with_top(mantissa, exponent, if exponent & 1 == 0 { 122 } else { 123 });
+            let (mantissa, exponent) =
+                with_top(mantissa, exponent, if exponent & 1 == 0 { 122 } else { 123 });
             let (mantissa, exponent) =
                 if exponent & 1 == 0 { (mantissa, exponent) } else { (mantissa << 1, exponent - 1) };
             let mut root = (mantissa as f64).sqrt() as u128;
@@ -242,7 +243,8 @@ fn the_reference_rounds_as_the_hosts_arithmetic_does() {
     };
     for _ in 0..100_000 {
         let shift = 64 * u64::from(next() >> 62 == 0);
-        let [a, b, c] = [(); 3].map(|()| if shift == 0 { next() } else { next() & 0xbfff_ffff_f000_0000 | 0x3f00_0000 << 32 });
+        let [a, b, c] = [(); 3]
+            .map(|()| if shift == 0 { next() } else { next() & 0xbfff_ffff_f000_0000 | 0x3f00_0000 << 32 });
         let [x, y, z] = [a, b, c].map(f64::from_bits);
         if x.is_nan() || y.is_nan() || z.is_nan() {
             continue;
@@ -265,6 +267,8 @@ fn the_reference_rounds_as_the_hosts_arithmetic_does() {
         }
         let narrow = x as f32;
         assert_eq!(F32.round(a, near), u64::from(narrow.to_bits()), "{x:e}");
-        assert_eq!(integral(a, near) == of_integer(0), false);
+        if x.round_ties_even() != 0.0 {
+            assert_eq!(F64.round(integral(a, near), near), x.round_ties_even().to_bits(), "{x:e}");
+        }
     }
 }

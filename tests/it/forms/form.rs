@@ -115,7 +115,8 @@ pub(super) fn kernels<'a>(forms: &[&'a Form]) -> Vec<Kernel<'a>> {
 /// A kernel takes the addresses of its operands, of its answers, and the number of each; the answers of its second form
 /// come behind all of its first.
 pub(super) fn module(kernels: &[Kernel<'_>]) -> String {
-    let mut text = String::from(".version 8.8\n.target sm_90\n.address_size 64\n.shared .align 8 .b8 in_shared[64];\n");
+    let mut text =
+        String::from(".version 8.8\n.target sm_90\n.address_size 64\n.shared .align 8 .b8 in_shared[64];\n");
     text.push_str(".global .align 8 .b8 in_global[64];\n.const .align 8 .b8 in_constant[64];\n");
     for (at, kernel) in kernels.iter().enumerate() {
         entry(&mut text, &format!("k{at}"), kernel);

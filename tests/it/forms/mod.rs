@@ -65,7 +65,8 @@ fn agrees(family: &'static str) {
                 Ok(applied) => {
                     let wrong = wrong(form, &applied);
                     if wrong.count != 0 {
-                        let head = format!("{}: {} of {} wrong", form.name, wrong.count, applied.answers.len());
+                        let head =
+                            format!("{}: {} of {} wrong", form.name, wrong.count, applied.answers.len());
                         failures.push([vec![head], wrong.first].concat().join("\n"));
                     }
                 }
@@ -78,7 +79,9 @@ fn agrees(family: &'static str) {
 
 /// Whether all operands are tried: a build that is not optimised tries few on the simulated driver.
 fn is_full() -> bool {
-    !cfg!(debug_assertions) || !crate::harness::is_simulated() || std::env::var_os("CUSTACK_ALL_OPERANDS").is_some()
+    !cfg!(debug_assertions)
+        || !crate::harness::is_simulated()
+        || std::env::var_os("CUSTACK_ALL_OPERANDS").is_some()
 }
 
 /// A test for each family.
@@ -100,7 +103,7 @@ macro_rules! families {
 }
 
 families! {
-    integers packed carries bits floats extremes approximate
+    integers packed carries bits floats extremes approximate predicates numbers_of_comparisons moves conversions small_formats
 }
 
 /// A name is how a record finds a form.
@@ -116,7 +119,9 @@ fn no_two_forms_have_the_same_name() {
 #[test]
 #[ignore = "writes files: CUSTACK_FORMS_PTX names the folder"]
 fn write_ptx() {
-    let folder = std::path::PathBuf::from(std::env::var_os("CUSTACK_FORMS_PTX").expect("CUSTACK_FORMS_PTX names a folder"));
+    let folder = std::path::PathBuf::from(
+        std::env::var_os("CUSTACK_FORMS_PTX").expect("CUSTACK_FORMS_PTX names a folder"),
+    );
     for (family, _) in list::FAMILIES {
         let forms = list::family(family);
         let kernels = form::kernels(&forms.iter().collect::<Vec<_>>());

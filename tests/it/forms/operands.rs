@@ -79,9 +79,33 @@ fn integers(bits: u32) -> Vec<u64> {
     let mask = u64::MAX >> (64 - bits);
     let top = 1u64 << (bits - 1);
     let mut all = vec![0, 1, mask, top, top - 1, 2, top + 1, mask - 1, 0x5555_5555_5555_5555, 10];
-    all.extend([3, 7, 0x7f, 0x80, 0x81, 0xff, 0x100, 0x101, 31, 32, 33, 0xaaaa_aaaa_aaaa_aaaa, 0x1234_5678_9abc_def0]);
+    all.extend([
+        3,
+        7,
+        0x7f,
+        0x80,
+        0x81,
+        0xff,
+        0x100,
+        0x101,
+        31,
+        32,
+        33,
+        0xaaaa_aaaa_aaaa_aaaa,
+        0x1234_5678_9abc_def0,
+    ]);
     all.extend([0x7fff, 0x8000, 0x8001, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000, 0x80_0000, 0x7f_ffff]);
-    all.extend([0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xffff_ffff, 0x1_0000_0000, 0xffff_0000, 0xff80, !0x7f, !0xff]);
+    all.extend([
+        0x7fff_ffff,
+        0x8000_0000,
+        0x8000_0001,
+        0xffff_ffff,
+        0x1_0000_0000,
+        0xffff_0000,
+        0xff80,
+        !0x7f,
+        !0xff,
+    ]);
     unique(all.into_iter().map(|value| value & mask).collect())
 }
 
@@ -92,10 +116,41 @@ fn floats(exponent: u32, fraction: u32) -> Vec<u64> {
     let one = bias << fraction;
     let quiet = 1u64 << (fraction - 1);
     let half = one - (1 << fraction);
-    let mut all = vec![0, sign, one, infinity, infinity | quiet, sign | one, 1, sign | infinity, infinity - 1, 1 << fraction];
-    all.extend([infinity | 1, sign | infinity | quiet | 5, sign | 1, one + 1, sign | (infinity - 1), (1 << fraction) - 1]);
-    all.extend([half, one + quiet, one - 1, sign | half, sign | (1 << fraction), one + (1 << fraction), sign | (one + quiet)]);
-    all.extend([infinity | (quiet - 1), sign | infinity | 1, one + (1 << fraction) + quiet / 2, sign | (one - 1)]);
+    let mut all = vec![
+        0,
+        sign,
+        one,
+        infinity,
+        infinity | quiet,
+        sign | one,
+        1,
+        sign | infinity,
+        infinity - 1,
+        1 << fraction,
+    ];
+    all.extend([
+        infinity | 1,
+        sign | infinity | quiet | 5,
+        sign | 1,
+        one + 1,
+        sign | (infinity - 1),
+        (1 << fraction) - 1,
+    ]);
+    all.extend([
+        half,
+        one + quiet,
+        one - 1,
+        sign | half,
+        sign | (1 << fraction),
+        one + (1 << fraction),
+        sign | (one + quiet),
+    ]);
+    all.extend([
+        infinity | (quiet - 1),
+        sign | infinity | 1,
+        one + (1 << fraction) + quiet / 2,
+        sign | (one - 1),
+    ]);
     // Powers of two at which integers of some width end.
     for power in [2u64, 7, 8, 15, 16, 31, 32, 63, 64] {
         if bias + power < (1 << exponent) - 1 {
@@ -105,7 +160,10 @@ fn floats(exponent: u32, fraction: u32) -> Vec<u64> {
     }
     // Those that are between two integers, or two numbers of a smaller format.
     for power in 1..4 {
-        all.extend([((bias + power) << fraction) + (1 << fraction) / 2 + (1 << fraction) / 4, (half - (power << fraction)) | sign]);
+        all.extend([
+            ((bias + power) << fraction) + (1 << fraction) / 2 + (1 << fraction) / 4,
+            (half - (power << fraction)) | sign,
+        ]);
     }
     unique(all)
 }
@@ -118,7 +176,10 @@ fn unique(all: Vec<u64>) -> Vec<u64> {
 /// Each edge below another one, at different distances in the list.
 fn pairs(edges: &[u64], bits: u32) -> Vec<u64> {
     let other = |at: usize, distance: usize| edges[(at + distance) % edges.len()] << bits;
-    [1, 5].iter().flat_map(|distance| (0..edges.len()).map(move |at| edges[at] | other(at, *distance))).collect()
+    [1, 5]
+        .iter()
+        .flat_map(|distance| (0..edges.len()).map(move |at| edges[at] | other(at, *distance)))
+        .collect()
 }
 
 /// Random numbers, the same in every run: SplitMix64.
@@ -142,7 +203,7 @@ impl Random {
     /// With any exponent, or with one near to 1, and often with few bits.
     fn float(&mut self, exponent: u32, fraction: u32) -> u64 {
         let (bits, how) = (self.next(), self.next());
-        let all = (1u64 << (1 + exponent + fraction)) - 1;
+        let all = u64::MAX >> (63 - exponent - fraction);
         let bits = if how & 1 == 0 { bits } else { bits >> 20 << 20 | bits & 0xf << 16 };
         let few = bits & (!0 << (how >> 8 & 0xff) % u64::from(fraction));
         let value = if how & 6 == 0 { few } else { bits } & all;
@@ -152,7 +213,8 @@ impl Random {
         // Near to 1: the sum of two of these cancels.
         let field = ((1u64 << exponent) - 1) << fraction;
         let bias = (1u64 << (exponent - 1)) - 1;
-        let near = bias.wrapping_sub(if how & 0x20 == 0 { 3 } else { bias / 3 }) + ((how >> 16) % if how & 0x20 == 0 { 7 } else { 2 * (bias / 3) });
+        let near = bias.wrapping_sub(if how & 0x20 == 0 { 3 } else { bias / 3 })
+            + ((how >> 16) % if how & 0x20 == 0 { 7 } else { 2 * (bias / 3) });
         value & !field | near << fraction & field
     }
 }

@@ -66,12 +66,20 @@ fn record() {
                 if wrong.count != 0 {
                     wrong_forms += 1;
                     let (count, all) = (wrong.count, applied.answers.len());
-                    let _ = writeln!(mismatches, "{}: {count} of {all} differ\n{}", form.name, wrong.first.join("\n"));
+                    let _ = writeln!(
+                        mismatches,
+                        "{}: {count} of {all} differ\n{}",
+                        form.name,
+                        wrong.first.join("\n")
+                    );
                 }
             }
         });
         std::fs::write(&path, &text).unwrap();
-        println!("{mismatches}{} forms: {wrong_forms} differ from the reference, {refused} do not load", forms.len());
+        println!(
+            "{mismatches}{} forms: {wrong_forms} differ from the reference, {refused} do not load",
+            forms.len()
+        );
     });
 }
 

@@ -19,7 +19,13 @@ enum Bound {
 fn value(format: Format, bits: u64) -> f64 {
     match format.decode(bits) {
         Number::Nan => f64::NAN,
-        Number::Infinite(negative) => if negative { f64::NEG_INFINITY } else { f64::INFINITY },
+        Number::Infinite(negative) => {
+            if negative {
+                f64::NEG_INFINITY
+            } else {
+                f64::INFINITY
+            }
+        }
         Number::Finite(negative, mantissa, exponent) => {
             let value = mantissa as f64 * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2);
             if negative { -value } else { value }
@@ -54,7 +60,10 @@ fn check(format: Format, ftz: bool, bound: Bound, truth: f64, bits: u64) -> Resu
     if answer == truth || (answer - truth).abs() <= allowed || flushed || beyond || clipped {
         return Ok(());
     }
-    Err(format!("{answer:e} instead of {truth:e}, {:.3} ulps from it", (answer - truth).abs() / ulp(format, truth)))
+    Err(format!(
+        "{answer:e} instead of {truth:e}, {:.3} ulps from it",
+        (answer - truth).abs() / ulp(format, truth)
+    ))
 }
 
 fn flushed(ftz: bool, format: Format, bits: u64) -> f64 {
@@ -127,9 +136,10 @@ pub(super) fn list(list: &mut List) {
         let (tanh, ex2): (fn(f64) -> Option<Bound>, fn(f64) -> Option<Bound>) = if ty.is_bf16() {
             (|_| Some(Bound::Absolute(2f64.powi(-8))), |_| Some(Bound::Relative(2f64.powi(-7))))
         } else {
-            (|_| Some(Bound::Absolute(2f64.powf(-10.987))), |_| {
-                Some(Bound::RelativeOr(2f64.powf(-9.9), 2f64.powi(-24)))
-            })
+            (
+                |_| Some(Bound::Absolute(2f64.powf(-10.987))),
+                |_| Some(Bound::RelativeOr(2f64.powf(-9.9), 2f64.powi(-24))),
+            )
         };
         one(list, ty, false, Function("tanh", tanh, f64::tanh));
         one(list, ty, ty.is_bf16(), Function("ex2", ex2, f64::exp2));

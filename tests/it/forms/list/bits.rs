@@ -4,7 +4,8 @@ use super::super::form::List;
 use super::super::operands::Kind;
 use super::integers::{Int, S32, S64, U32, U64};
 
-const WIDTHS: [(&str, Kind, u32); 3] = [("b16", Kind::I16, 16), ("b32", Kind::I32, 32), ("b64", Kind::I64, 64)];
+const WIDTHS: [(&str, Kind, u32); 3] =
+    [("b16", Kind::I16, 16), ("b32", Kind::I32, 32), ("b64", Kind::I64, 64)];
 
 fn ones(count: u32) -> u64 {
     (0..count.min(64)).fold(0, |all, at| all | 1 << at)
@@ -32,7 +33,9 @@ pub(super) fn list(list: &mut List) {
         });
     }
     for (op, f) in [("and", 0b1000), ("or", 0b1110), ("xor", 0b0110)] {
-        let code = format!("setp.ne.u32 %p0, $a, 0; setp.ne.u32 %p1, $b, 0; {op}.pred %p2, %p0, %p1; selp.u32 $d, 1, 0, %p2;");
+        let code = format!(
+            "setp.ne.u32 %p0, $a, 0; setp.ne.u32 %p1, $b, 0; {op}.pred %p2, %p0, %p1; selp.u32 $d, 1, 0, %p2;"
+        );
         list.coded(format!("{op}.pred"), &[Kind::Flag; 2], 4, code, move |of| f >> (of[0] * 2 + of[1]) & 1);
     }
     let code = "setp.ne.u32 %p0, $a, 0; not.pred %p1, %p0; selp.u32 $d, 1, 0, %p1;";
@@ -99,9 +102,9 @@ fn fields(list: &mut List) {
         let operands = [kind, kind, Kind::Amount, Kind::Amount];
         list.plain(format!("bfi.{name}"), &operands, kind.size(), move |of| {
             let (pos, len) = (of[2] & 0xff, of[3] & 0xff);
-            (0..len).take_while(|at| pos + at < bits.into()).fold(of[1], |all, at| {
-                all & !(1 << (pos + at)) | (of[0] >> at & 1) << (pos + at)
-            })
+            (0..len)
+                .take_while(|at| pos + at < bits.into())
+                .fold(of[1], |all, at| all & !(1 << (pos + at)) | (of[0] >> at & 1) << (pos + at))
         });
     }
     for wrap in [true, false] {
@@ -130,7 +133,9 @@ fn funnels(list: &mut List) {
             let (low, high, by) = (u128::from(of[0]), u128::from(of[1]), amount(of[2]));
             ((high << 32 | low) << by >> 32) as u64 & ones(32)
         });
-        list.plain(format!("shf.r.{mode}.b32"), &operands, 4, move |of| (of[1] << 32 | of[0]) >> amount(of[2]) & ones(32));
+        list.plain(format!("shf.r.{mode}.b32"), &operands, 4, move |of| {
+            (of[1] << 32 | of[0]) >> amount(of[2]) & ones(32)
+        });
     }
 }
 
@@ -160,9 +165,14 @@ fn bytes(list: &mut List) {
         });
     }
     for (a, b) in [(U32, U32), (U32, S32), (S32, U32), (S32, S32)] {
-        let part = |word: u64, at: u32, bits: u32, of: Int| Int { name: "", bits, signed: of.signed }.value(word >> (at * bits));
+        let part = |word: u64, at: u32, bits: u32, of: Int| {
+            Int { name: "", bits, signed: of.signed }.value(word >> (at * bits))
+        };
         list.plain(format!("dp4a.{}.{}", a.name, b.name), &word, 4, move |of| {
-            U32.cut((0..4).map(|at| part(of[0], at, 8, a) * part(of[1], at, 8, b)).sum::<i128>() + i128::from(of[2]))
+            U32.cut(
+                (0..4).map(|at| part(of[0], at, 8, a) * part(of[1], at, 8, b)).sum::<i128>()
+                    + i128::from(of[2]),
+            )
         });
         for (half, first) in [("lo", 0), ("hi", 2)] {
             list.plain(format!("dp2a.{half}.{}.{}", a.name, b.name), &word, 4, move |of| {
@@ -181,11 +191,14 @@ fn tables(list: &mut List) {
             all | (table >> (bit(0) * 4 + bit(1) * 2 + bit(2)) & 1) << at
         })
     };
-    let tables = (0..32).map(|at| at * 8 + (at * 5 & 7)).chain([0x96, 0xe8, 0xca, 0x80, 0xfe, 0x1e, 0x78, 0xf8]);
+    let tables =
+        (0..32).map(|at| at * 8 + (at * 5 & 7)).chain([0x96, 0xe8, 0xca, 0x80, 0xfe, 0x1e, 0x78, 0xf8]);
     let tables: std::collections::BTreeSet<u64> = tables.collect();
     for table in tables {
         let code = format!("lop3.b32 $d, $a, $b, $c, {table};");
-        list.coded(format!("lop3.b32 of {table:#04x}"), &[Kind::I32; 3], 4, code, move |of| combined(of, table));
+        list.coded(format!("lop3.b32 of {table:#04x}"), &[Kind::I32; 3], 4, code, move |of| {
+            combined(of, table)
+        });
     }
     for (op, table) in [("or", 0x96), ("and", 0xca), ("or", 0x80), ("and", 0x01)] {
         let code = format!(

@@ -47,14 +47,13 @@ pub(super) fn list(list: &mut List) {
         for (part, high) in [("lo", false), ("hi", true)] {
             let product = move |of: &[u64]| {
                 let (a, b) = (ty.value(of[0]), ty.value(of[1]));
-                let all = if ty.signed { a.wrapping_mul(b) } else { (a as u128).wrapping_mul(b as u128) as i128 };
+                let all =
+                    if ty.signed { a.wrapping_mul(b) } else { (a as u128).wrapping_mul(b as u128) as i128 };
                 let low = if ty.signed { all >> ty.bits } else { (all as u128 >> ty.bits) as i128 };
                 ty.cut(if high { low } else { all })
             };
             let first = move |of: &[u64]| carried(ty, product(of), of[2], false);
-            let second = move |of: &[u64]| {
-                carried(ty, product(&[of[2], of[1]]), of[0], first(of).1 != 0)
-            };
+            let second = move |of: &[u64]| carried(ty, product(&[of[2], of[1]]), of[0], first(of).1 != 0);
             list.plain(format!("mad.{part}.cc.{name}"), &[kind; 3], size, move |of| first(of).0);
             list.coded(
                 format!("mad.{part}.cc.{name} and the carry"),

@@ -1,6 +1,8 @@
 //! Arithmetic of floats of every format that rounds as IEEE 754 says.
 
-use super::super::exact::{BF16, F16, F32, F64, Format, MODES, Mode, Number, negated, product, quotient, root, sum};
+use super::super::exact::{
+    BF16, F16, F32, F64, Format, MODES, Mode, Number, negated, product, quotient, root, sum,
+};
 use super::super::form::List;
 use super::super::operands::Kind;
 use super::packed::halves;
@@ -54,7 +56,13 @@ pub(super) fn saturated(format: Format, bits: u64) -> u64 {
 
 /// A number that is not negative; NaN stays.
 pub(super) fn relu(format: Format, bits: u64) -> u64 {
-    if format.is_nan(bits) { format.nan(&[bits]) } else if bits & format.sign() != 0 { 0 } else { bits }
+    if format.is_nan(bits) {
+        format.nan(&[bits])
+    } else if bits & format.sign() != 0 {
+        0
+    } else {
+        bits
+    }
 }
 
 fn computed(format: Format, how: How, of: &[u64], f: fn(&[Number], Mode) -> Number) -> u64 {
@@ -87,11 +95,18 @@ const QUOTIENTS: [Operation; 3] = [
     ("sqrt", 1, |of, _| root(of[0])),
 ];
 
-fn form(list: &mut List, ty: Float, (op, count, f): Operation, rounding: Option<(&str, Mode)>, more: [bool; 3]) {
+fn form(
+    list: &mut List,
+    ty: Float,
+    (op, count, f): Operation,
+    rounding: Option<(&str, Mode)>,
+    more: [bool; 3],
+) {
     let [ftz, sat, relu] = more;
     let how = How { mode: rounding.map_or(Mode::Nearest, |it| it.1), ftz, sat, relu };
     let mut name = op.to_owned();
-    for part in [rounding.map(|it| it.0), ftz.then_some("ftz"), sat.then_some("sat"), relu.then_some("relu")] {
+    for part in [rounding.map(|it| it.0), ftz.then_some("ftz"), sat.then_some("sat"), relu.then_some("relu")]
+    {
         name += &part.map_or(String::new(), |part| format!(".{part}"));
     }
     let name = format!("{name}.{}", ty.name);

@@ -92,7 +92,11 @@ pub(super) fn list(list: &mut List) {
         let high = move |of: &[u64]| ty.value(of[0]).wrapping_mul(ty.value(of[1]));
         // A product of two numbers of 64 bits without a sign does not fit a number with one.
         let high = move |of: &[u64]| {
-            if ty == U64 { (u128::from(of[0]) * u128::from(of[1]) >> 64) as i128 } else { high(of) >> ty.bits }
+            if ty == U64 {
+                (u128::from(of[0]) * u128::from(of[1]) >> 64) as i128
+            } else {
+                high(of) >> ty.bits
+            }
         };
         list.plain(format!("mul.hi.{name}"), &[kind; 2], size, move |of| ty.cut(high(of)));
         list.plain(format!("mad.hi.{name}"), &[kind; 3], size, move |of| ty.cut(high(of) + ty.value(of[2])));
@@ -122,7 +126,9 @@ pub(super) fn list(list: &mut List) {
 
 fn saturated(list: &mut List) {
     let mut two = |op: &str, f: fn(i128, i128) -> i128| {
-        list.plain(format!("{op}.s32"), &[Kind::I32; 2], 4, move |of| S32.clamp(f(S32.value(of[0]), S32.value(of[1]))));
+        list.plain(format!("{op}.s32"), &[Kind::I32; 2], 4, move |of| {
+            S32.clamp(f(S32.value(of[0]), S32.value(of[1])))
+        });
     };
     two("add.sat", |a, b| a + b);
     two("sub.sat", |a, b| a - b);

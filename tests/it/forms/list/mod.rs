@@ -3,15 +3,19 @@
 mod approximate;
 mod bits;
 mod carries;
+mod compare;
+mod convert;
 mod extremes;
 mod floats;
 mod integers;
+mod moves;
 mod packed;
+mod small;
 
 use super::form::{Form, List};
 
 /// The families, by the names of their tests.
-pub(super) const FAMILIES: [(&str, fn(&mut List)); 7] = [
+pub(super) const FAMILIES: [(&str, fn(&mut List)); 12] = [
     ("integers", integers::list),
     ("packed", packed::list),
     ("carries", carries::list),
@@ -19,6 +23,11 @@ pub(super) const FAMILIES: [(&str, fn(&mut List)); 7] = [
     ("floats", floats::list),
     ("extremes", extremes::list),
     ("approximate", approximate::list),
+    ("predicates", compare::predicates),
+    ("numbers_of_comparisons", compare::numbers),
+    ("moves", moves::list),
+    ("conversions", convert::list),
+    ("small_formats", small::list),
 ];
 
 pub(super) fn family(name: &str) -> Vec<Form> {
