@@ -104,6 +104,7 @@ macro_rules! families {
 
 families! {
     integers packed carries bits floats extremes approximate predicates numbers_of_comparisons moves conversions small_formats
+    video video_lanes
 }
 
 /// A name is how a record finds a form.

@@ -11,11 +11,13 @@ mod integers;
 mod moves;
 mod packed;
 mod small;
+mod video;
+mod video_lanes;
 
 use super::form::{Form, List};
 
 /// The families, by the names of their tests.
-pub(super) const FAMILIES: [(&str, fn(&mut List)); 12] = [
+pub(super) const FAMILIES: [(&str, fn(&mut List)); 14] = [
     ("integers", integers::list),
     ("packed", packed::list),
     ("carries", carries::list),
@@ -28,6 +30,8 @@ pub(super) const FAMILIES: [(&str, fn(&mut List)); 12] = [
     ("moves", moves::list),
     ("conversions", convert::list),
     ("small_formats", small::list),
+    ("video", video::list),
+    ("video_lanes", video_lanes::list),
 ];
 
 pub(super) fn family(name: &str) -> Vec<Form> {
