@@ -55,7 +55,7 @@ impl Device {
         for (at, kernel) in kernels.iter().enumerate() {
             let ran = match &loaded {
                 Ok(loaded) => self.run(loaded, &format!("k{at}"), kernel, full),
-                Err(error) => Err(error.clone()),
+                Err(error) => Err(*error),
             };
             match ran {
                 Ok(all) => {

@@ -180,7 +180,7 @@ pub(super) fn quotient(a: Number, b: Number) -> Number {
         (Finite(na, 0, _), Finite(nb, ..)) => Finite(na != nb, 0, 0),
         (Finite(na, ma, ea), Finite(nb, mb, eb)) => {
             let (ma, ea) = with_top(ma, ea, 127);
-            Finite(na != nb, ma / mb | u128::from(ma % mb != 0), ea - eb)
+            Finite(na != nb, (ma / mb) | u128::from(ma % mb != 0), ea - eb)
         }
     }
 }

@@ -13,6 +13,7 @@ mod form;
 mod list;
 mod operands;
 mod record;
+mod share;
 
 use apply::{Applied, Device};
 use form::{Form, Truth};

@@ -205,7 +205,7 @@ impl Random {
         let (bits, how) = (self.next(), self.next());
         let all = u64::MAX >> (63 - exponent - fraction);
         let bits = if how & 1 == 0 { bits } else { bits >> 20 << 20 | bits & 0xf << 16 };
-        let few = bits & (!0 << (how >> 8 & 0xff) % u64::from(fraction));
+        let few = bits & (!0 << ((how >> 8 & 0xff) % u64::from(fraction)));
         let value = if how & 6 == 0 { few } else { bits } & all;
         if how & 0x18 == 0 {
             return value;
@@ -245,6 +245,11 @@ impl Operands {
         for (at, (values, kind)) in values.iter_mut().zip(kinds).enumerate() {
             let mut random = Random(1 + at as u64);
             values.extend((0..RANDOM).map(|_| kind.random(&mut random)));
+        }
+        // Of one operand of 16 bits all values can be tried.
+        if let ([all], [2]) = (&mut values[..], &kinds.iter().map(|kind| kind.size()).collect::<Vec<_>>()[..])
+        {
+            all.extend(0..0x1_0000);
         }
         Operands { values, few: count + FEW }
     }

@@ -76,7 +76,10 @@ fn instead(format: Format, recorded: Option<u64>, truth: f64) -> f64 {
 }
 
 /// A function of one number: its name, its bound where it has one, and its true values.
-struct Function(&'static str, fn(f64) -> Option<Bound>, fn(f64) -> f64);
+struct Function(&'static str, BoundAt, fn(f64) -> f64);
+
+/// The bound for an operand, where there is one.
+type BoundAt = fn(f64) -> Option<Bound>;
 
 fn one(list: &mut List, ty: Float, ftz: bool, Function(name, bound, f): Function) {
     let format = ty.format;
@@ -133,7 +136,7 @@ pub(super) fn list(list: &mut List) {
     }
     one(list, SINGLE, false, Function("tanh", |_| Some(Bound::Relative(2f64.powi(-11))), f64::tanh));
     for ty in HALVES {
-        let (tanh, ex2): (fn(f64) -> Option<Bound>, fn(f64) -> Option<Bound>) = if ty.is_bf16() {
+        let (tanh, ex2): (BoundAt, BoundAt) = if ty.is_bf16() {
             (|_| Some(Bound::Absolute(2f64.powi(-8))), |_| Some(Bound::Relative(2f64.powi(-7))))
         } else {
             (

@@ -192,7 +192,7 @@ fn tables(list: &mut List) {
         })
     };
     let tables =
-        (0..32).map(|at| at * 8 + (at * 5 & 7)).chain([0x96, 0xe8, 0xca, 0x80, 0xfe, 0x1e, 0x78, 0xf8]);
+        (0..32).map(|at| at * 8 + ((at * 5) & 7)).chain([0x96, 0xe8, 0xca, 0x80, 0xfe, 0x1e, 0x78, 0xf8]);
     let tables: std::collections::BTreeSet<u64> = tables.collect();
     for table in tables {
         let code = format!("lop3.b32 $d, $a, $b, $c, {table};");

@@ -182,7 +182,11 @@ fn number(list: &mut List, ty: Type, result: &'static str, operator: &'static st
             _ => (0xffff_ffff, 32),
         };
         let high = high && ty.is_pair();
-        if width == 32 { u64::from(low) * one } else { u64::from(low) * one | (u64::from(high) * one) << 16 }
+        if width == 32 {
+            u64::from(low) * one
+        } else {
+            (u64::from(low) * one) | (u64::from(high) * one) << 16
+        }
     };
     let name = format!("set.{}.{result}.{}", written(operator, None, ftz), ty.name());
     list.plain(name, &[ty.kind(); 2], size, move |of| value(ty.compared(operator, ftz, of[0], of[1])));

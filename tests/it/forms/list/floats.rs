@@ -196,3 +196,19 @@ fn signs(list: &mut List) {
         }
     }
 }
+
+/// `fma.oob`, which takes one NaN, that of memory out of bounds, for zero: which one, the manual does not say.
+pub(super) fn out_of_bounds(list: &mut List) {
+    for (ty, one) in [(HALVES[0], 0x3c00), (HALVES[2], 0x3f80)] {
+        let name = ty.name;
+        for (a, b, c) in [("$a", "%h0", "%h1"), ("%h0", "$a", "%h1"), ("%h0", "%h1", "$a")] {
+            let code = format!("mov.b16 %h0, {one}; mov.b16 %h1, 0; fma.rn.oob.{name} $d, {a}, {b}, {c};");
+            let name = format!("fma.rn.oob.{name} of {a}, {b}, {c}").replace(['$', '%'], "");
+            list.coded(name, &[ty.kind], 2, code, move |of| match ty.format.decode(of[0]) {
+                Number::Nan => ty.format.nan(of),
+                _ if of[0] == ty.format.sign() => 0,
+                _ => of[0],
+            });
+        }
+    }
+}

@@ -93,7 +93,7 @@ pub(super) fn list(list: &mut List) {
         // A product of two numbers of 64 bits without a sign does not fit a number with one.
         let high = move |of: &[u64]| {
             if ty == U64 {
-                (u128::from(of[0]) * u128::from(of[1]) >> 64) as i128
+                ((u128::from(of[0]) * u128::from(of[1])) >> 64) as i128
             } else {
                 high(of) >> ty.bits
             }
@@ -135,7 +135,7 @@ fn saturated(list: &mut List) {
     two("min.relu", |a, b| a.min(b).max(0));
     two("max.relu", |a, b| a.max(b).max(0));
     list.plain("mad.hi.sat.s32", &[Kind::I32; 3], 4, |of| {
-        S32.clamp((S32.value(of[0]) * S32.value(of[1]) >> 32) + S32.value(of[2]))
+        S32.clamp(((S32.value(of[0]) * S32.value(of[1])) >> 32) + S32.value(of[2]))
     });
 }
 
@@ -154,7 +154,7 @@ fn of_24_bits(list: &mut List) {
         }
     }
     list.plain("mad24.hi.sat.s32", &[Kind::I32; 3], 4, move |of| {
-        let product = s24.value(of[0]) * s24.value(of[1]) >> 16;
+        let product = (s24.value(of[0]) * s24.value(of[1])) >> 16;
         S32.clamp(S32.value(S32.cut(product)) + S32.value(of[2]))
     });
 }

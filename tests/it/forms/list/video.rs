@@ -4,6 +4,9 @@ use super::super::form::List;
 use super::super::operands::Kind;
 use super::integers::{Int, S32, U32};
 
+/// An instruction or a modifier, and what it computes.
+pub(super) type Operation = (&'static str, fn(i128, i128) -> i128);
+
 /// A selected part: how it is written, its first bit, and how many bits there are.
 type Part = (&'static str, u32, u32);
 
@@ -96,7 +99,6 @@ fn variants(at: usize) -> [(Second, [Part; 2]); 5] {
 }
 
 pub(super) fn list(list: &mut List) {
-    type Operation = (&'static str, fn(i128, i128) -> i128);
     let operations: [Operation; 5] = [
         ("vadd", |a, b| a + b),
         ("vsub", |a, b| a - b),
@@ -145,9 +147,7 @@ fn shifts(list: &mut List) {
     }
 }
 
-pub(super) type Comparison = (&'static str, fn(i128, i128) -> i128);
-
-pub(super) const COMPARISONS: [Comparison; 6] = [
+pub(super) const COMPARISONS: [Operation; 6] = [
     ("eq", |a, b| i128::from(a == b)),
     ("ne", |a, b| i128::from(a != b)),
     ("lt", |a, b| i128::from(a < b)),

@@ -3,7 +3,7 @@
 use super::super::form::List;
 use super::super::operands::Kind;
 use super::integers::{Int, S32, U32};
-use super::video::COMPARISONS;
+use super::video::{COMPARISONS, Operation};
 
 /// A form of one of these instructions.
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ impl Lanes {
     }
 }
 
-const OPERATIONS: [(&str, fn(i128, i128) -> i128); 6] = [
+const OPERATIONS: [Operation; 6] = [
     ("vadd", |a, b| a + b),
     ("vsub", |a, b| a - b),
     ("vavrg", |a, b| (a + b + i128::from(a + b >= 0)) >> 1),
