@@ -1,5 +1,8 @@
 //! Applies forms on the driver.
 
+// Launches kernels.
+#![allow(unsafe_code)]
+
 use super::form::{Form, Kernel, kernels, module};
 use super::operands::{Kind, Operands};
 use crate::harness::pushed;
@@ -108,6 +111,7 @@ impl Device {
             addresses.iter().map(|address| std::ptr::from_ref(address).cast_mut().cast()).collect();
         arguments.push(std::ptr::from_ref(&threads).cast_mut().cast());
         let config = LaunchConfig::new(GridSize::x(threads.div_ceil(256)), BlockSize::x(256));
+        // SAFETY: the parameters are those that `form::module` writes, and the buffers have room for `count` of each.
         unsafe { self.stream.launch_configured(&function, &config, &arguments) }?;
         self.stream.synchronize()?;
         to.copy_to(&mut answers[..])?;

@@ -4,9 +4,6 @@
 //! `list/` has the forms with what each computes, `exact.rs` the arithmetic of floats by integers of 128 bits, `record.rs`
 //! what an H200 answered, and `share.rs` counts which forms of PTX load at all.
 
-#![allow(unsafe_code)]
-#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
-
 mod apply;
 mod exact;
 mod form;

@@ -13,6 +13,8 @@ barrier<|.cta>.arrive<|.aligned> 1, 64;
 barrier<|.cta>.red.popc<|.aligned>.u32 %r1, 0<|, 64>, %p1;
 barrier<|.cta>.red.<and|or><|.aligned>.pred %p2, 0<|, 64>, %p1;
 membar.<cta|gl|sys>;
+membar.proxy.<alias|async|async.global|async.shared::cta>;
+fence.<acquire|release>.sync_restrict::shared::cta.cta;
 fence<|.sc|.acq_rel|.acquire|.release>.<cta|gpu|sys>;
 fence.proxy.<alias|async|async.global|async.shared::cta>;
 vote.sync.<all|any|uni>.pred %p1, <%p2|!%p2>, 0xffffffff;
