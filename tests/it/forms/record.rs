@@ -5,6 +5,8 @@
 //!     --ignored --exact --nocapture forms::record::record
 //! ```
 //!
+//! The operands are part of what a record says: who changes `operands.rs` or a form's operands records anew.
+//!
 //! A line of the record has a form's name, and behind it either two hashes (of its answers to the first operands, and to
 //! all), or its answers to edges and to a sample.
 

@@ -1,6 +1,6 @@
 //! Functions that the device computes approximately, with the bounds of the PTX manual.
 
-use super::super::exact::{F32, Format, Number};
+use super::super::exact::{F32, F64, Format, Number};
 use super::super::form::List;
 use super::super::operands::Kind;
 use super::floats::{Float, HALVES, SINGLE};
@@ -70,6 +70,17 @@ fn flushed(ftz: bool, format: Format, bits: u64) -> f64 {
     value(format, if ftz { format.flush(bits) } else { bits })
 }
 
+/// A NaN is the one of the record, and a zero has its sign.
+fn special(format: Format, recorded: Option<u64>, answer: u64) -> Result<(), String> {
+    let is_zero = |bits: u64| bits & (format.sign() - 1) == 0;
+    match recorded {
+        Some(bits) if answer != bits && (format.is_nan(bits) || is_zero(bits) && is_zero(answer)) => {
+            Err(format!("{answer:#x} instead of {bits:#x}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The true value, or the one of a record in its place.
 fn instead(format: Format, recorded: Option<u64>, truth: f64) -> f64 {
     recorded.map_or(truth, |bits| value(format, bits))
@@ -91,6 +102,7 @@ fn one(list: &mut List, ty: Float, ftz: bool, Function(name, bound, f): Function
             let [bits, answer] = [of[0], answer].map(|word| word >> (16 * part) & mask);
             let recorded = recorded.map(|word| word >> (16 * part) & mask);
             let x = flushed(ftz, format, bits);
+            special(format, recorded, answer)?;
             match bound(x) {
                 Some(bound) => check(format, ftz, bound, instead(format, recorded, f(x)), answer),
                 None => Ok(()),
@@ -160,6 +172,7 @@ fn quotients(list: &mut List, ftz: bool) {
             if !usual && b.is_finite() && b != 0.0 {
                 return Ok(());
             }
+            special(F32, recorded, answer)?;
             check(F32, ftz, Bound::Ulps(2.0), instead(F32, recorded, a / b), answer)
         });
     }
@@ -176,6 +189,7 @@ fn doubles(list: &mut List) {
         }
     };
     let near = |truth: f64, recorded: Option<u64>, answer: u64, relative: f64| {
+        special(F64, recorded, answer)?;
         let (truth, value) = (recorded.map_or(truth, f64::from_bits), f64::from_bits(answer));
         let fine = value == truth
             || truth.is_nan() && value.is_nan()

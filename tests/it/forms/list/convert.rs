@@ -4,7 +4,7 @@ use super::super::exact::{F16, F32, F64, Format, MODES, Mode, Number, integral, 
 use super::super::form::List;
 use super::super::operands::Kind;
 use super::floats::{DOUBLE, Float, HALVES, SINGLE, relu, saturated};
-use super::integers::{INTS, Int, S8, U8};
+use super::integers::{INTS, Int, S8, U8, U32};
 
 const FLOATS: [Float; 4] = [HALVES[0], HALVES[2], SINGLE, DOUBLE];
 
@@ -48,6 +48,38 @@ pub(super) fn list(list: &mut List) {
         }
     }
     at_most_finite(list);
+    in_wider_registers(list);
+}
+
+/// A register may have more bits than its type: what is above is not looked at, and the result is extended.
+fn in_wider_registers(list: &mut List) {
+    let narrow = || ints().filter(|ty| ty.bits < 32);
+    for from in narrow() {
+        for to in ints().filter(|ty| ty.bits < 64) {
+            let code = format!("cvt.{}.{} $d, $a;", to.name, from.name);
+            let name = format!("cvt.{}.{} of 32 bits in 32", to.name, from.name);
+            list.coded(name, &[Kind::I32], 4, code, move |of| {
+                U32.cut(to.value(to.cut(from.value(from.cut(of[0].into())))))
+            });
+        }
+        let code = format!("cvt.rn.f32.{} $d, $a;", from.name);
+        list.coded(format!("cvt.rn.f32.{} of 32 bits", from.name), &[Kind::I32], 4, code, move |of| {
+            SINGLE.format.round(of_integer(from.value(from.cut(of[0].into()))), Mode::Nearest)
+        });
+        for to in narrow() {
+            let code = format!("cvt.{}.{} $d, $a;", to.name, from.name);
+            let name = format!("cvt.{}.{} of 64 bits in 64", to.name, from.name);
+            list.coded(name, &[Kind::I64], 8, code, move |of| {
+                to.value(to.cut(from.value(from.cut(i128::from(of[0]))))) as u64
+            });
+        }
+    }
+    for to in narrow() {
+        let code = format!("cvt.rzi.{}.f32 $d, $a;", to.name);
+        list.coded(format!("cvt.rzi.{}.f32 in 32 bits", to.name), &[Kind::F32], 4, code, move |of| {
+            U32.cut(to.value(integer(to, SINGLE.format, integral(SINGLE.format.decode(of[0]), Mode::Zero))))
+        });
+    }
 }
 
 fn between_integers(list: &mut List, to: Int, from: Int) {
@@ -78,24 +110,26 @@ fn to_an_integer(list: &mut List, name: String, to: Int, from: Float, mode: Mode
     let name = format!("{name}.{}.{}", to.name, from.name);
     list.plain(name, &[from.kind], to.size(), move |of| {
         let bits = if ftz { from.format.flush(of[0]) } else { of[0] };
-        in_register(
-            to,
-            match integral(from.format.decode(bits), mode) {
-                Number::Nan if from.format == F64 || to.bits == 64 => 1 << (to.bits - 1),
-                Number::Nan => 0,
-                Number::Infinite(negative) => to.cut(if negative { to.least() } else { to.greatest() }),
-                Number::Finite(negative, mantissa, exponent) => {
-                    // More than any integer has.
-                    let magnitude = match exponent {
-                        _ if mantissa == 0 => 0,
-                        70.. => 1 << 80,
-                        _ => (mantissa << exponent) as i128,
-                    };
-                    to.clamp(if negative { -magnitude } else { magnitude })
-                }
-            },
-        )
+        in_register(to, integer(to, from.format, integral(from.format.decode(bits), mode)))
     });
+}
+
+/// The bits of the nearest integer that there is.
+fn integer(to: Int, from: Format, number: Number) -> u64 {
+    match number {
+        Number::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
+        Number::Nan => 0,
+        Number::Infinite(negative) => to.cut(if negative { to.least() } else { to.greatest() }),
+        Number::Finite(negative, mantissa, exponent) => {
+            let magnitude = match exponent {
+                _ if mantissa == 0 => 0,
+                // More than any integer has.
+                70.. => 1 << 80,
+                _ => (mantissa << exponent) as i128,
+            };
+            to.clamp(if negative { -magnitude } else { magnitude })
+        }
+    }
 }
 
 /// What the modifiers say.
