@@ -2,7 +2,7 @@
 //! reference that shares nothing with the interpreter.
 //!
 //! `list/` has the forms with what each computes, `exact.rs` the arithmetic of floats by integers of 128 bits, `record.rs`
-//! what an H200 answered, and `share.rs` counts which forms of PTX load at all.
+//! what an H200 answered, and `share/` counts which forms of PTX load at all.
 
 mod apply;
 mod exact;
@@ -20,8 +20,8 @@ const SHOWN: usize = 10;
 
 /// What is wrong with a form's answers: how many, and the first of them.
 struct Wrong {
-    pub(super) count: usize,
-    pub(super) first: Vec<String>,
+    count: usize,
+    first: Vec<String>,
 }
 
 fn hex(values: &[u64]) -> String {
