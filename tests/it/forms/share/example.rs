@@ -104,5 +104,5 @@ pub(super) fn summary(refused: &BTreeSet<String>, all: usize) -> String {
     if refused.len() == all {
         return "all".to_owned();
     }
-    refused.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    refused.iter().map(|name| format!("`{}`", name.replace('|', "\\|"))).collect::<Vec<_>>().join(", ")
 }
