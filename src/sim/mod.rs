@@ -112,6 +112,7 @@ mod stream;
 mod ptx;
 
 #[doc = include_str!("instructions.md")]
+#[doc = include_str!("forms.md")]
 pub mod instructions {}
 
 /// The C functions of all chapters.

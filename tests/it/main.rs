@@ -26,5 +26,6 @@ mod stream;
 
 // Claims across the chapters, what real compilers write, and claims about the source itself.
 mod claims;
+mod forms;
 mod kernels;
 mod tidy;

@@ -283,7 +283,7 @@ fn a_chapter_has_one_name_on_every_level() {
         let here = root().join(format!("src/{module}")).is_dir()
             || root().join(format!("src/{module}.rs")).is_file();
         assert!(
-            here || ["main", "harness", "claims", "kernels", "tidy"].contains(&module),
+            here || ["main", "harness", "claims", "forms", "kernels", "tidy"].contains(&module),
             "tests/it/{name} tests no module"
         );
     }

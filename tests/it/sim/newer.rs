@@ -114,3 +114,43 @@ fn a_hint_of_the_number_of_registers_is_taken() {
         Module::load_from_bytes(text.as_bytes()).unwrap().get_function(c"k").unwrap();
     });
 }
+
+#[test]
+fn a_predicate_turns_what_is_copied_into_zeros() {
+    run(|| {
+        let body = "
+            .shared .align 16 .b8 tile[512]; .reg .b64 %at; .reg .b32 %tile, %step; .reg .pred %odd;
+            and.b32 %step, %lane, 1; setp.ne.u32 %odd, %step, 0;
+            mov.u32 %tile, tile; shl.b32 %step, %lane, 2; add.u32 %tile, %tile, %step;
+            cp.async.ca.shared.global [%tile], [%from], 4, %odd; cp.async.wait_all;
+            ld.shared.u32 %tile, [%tile]; mul.wide.u32 %at, %lane, 4; add.u64 %at, %at, %to;
+            st.global.u32 [%at], %tile;";
+        assert_eq!(words(&compute(body, 4, &[1, 2, 3, 4], 16)), [0x0403_0201, 0, 0x0403_0201, 0]);
+    });
+}
+
+#[test]
+fn coordinates_are_vectors_and_counters_count_nothing() {
+    run(|| {
+        let body = "
+            .reg .b32 %r<4>; .reg .b64 %count; .reg .pred %last; mov.v4.u32 {%r0, %r1, %r2, %r3}, %ntid;
+            mov.u64 %count, %current_graph_exec; cvt.u32.u64 %r3, %count;
+            st.global.v4.u32 [%to], {%r0, %r1, %r2, %r3};";
+        assert_eq!(words(&compute(body, 3, &[], 16)), [3, 1, 1, 0]);
+    });
+}
+
+#[test]
+fn products_of_doubles_are_rounded_as_they_say() {
+    run(|| {
+        let body = "
+            .reg .b64 %one, %left, %tiny, %d<4>; mov.b64 %one, 0d3ff0000000000000; mov.b64 %tiny, 0d3c00000000000000;
+            .reg .b32 %column; .reg .pred %first; and.b32 %column, %lane, 3; setp.eq.u32 %first, %column, 0;
+            selp.b64 %left, %one, 0, %first;
+            mma.sync.aligned.m8n8k4.row.col.rp.f64.f64.f64.f64 {%d0, %d1}, {%left}, {%tiny}, {%one, %one};
+            mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d2, %d3}, {%left}, {%tiny}, {%one, %one};
+            st.global.v2.b64 [%to], {%d0, %d2};";
+        // The one product that is not zero is a step to the next number, or none.
+        assert_eq!(words(&compute(body, 32, &[], 16)), [1, 0x3ff0_0000, 0, 0x3ff0_0000]);
+    });
+}

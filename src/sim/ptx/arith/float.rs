@@ -197,7 +197,9 @@ impl Float for f32 {
 
     #[inline]
     fn canonical(self) -> f32 {
-        if self.is_nan() { f32::from_bits(0x7fff_ffff) } else { self }
+        // A choice of integers: to a compiler one NaN is as good as another, and it leaves out a choice of floats.
+        let bits = self.to_bits();
+        f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits })
     }
 
     #[inline]

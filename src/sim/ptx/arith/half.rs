@@ -113,7 +113,11 @@ pub(in crate::sim) trait Short {
     /// `min` and `max`.
     #[inline]
     fn extreme(how: Extreme, a: u16, b: u16) -> u16 {
-        Self::round(extreme(how, Self::widen(a), Self::widen(b)).into(), Rounding::Nearest)
+        // The signs are those of the operands as they are: a NaN has lost its own when it is wider.
+        let bare = |value: u16| Self::widen(if how.xorsign { value & 0x7fff } else { value });
+        let value = extreme(Extreme { xorsign: false, ..how }, bare(a), bare(b));
+        let value = Self::round(value.into(), Rounding::Nearest);
+        if how.xorsign && value != NAN { value | (a ^ b) & 0x8000 } else { value }
     }
 
     /// `tanh.approx`.

@@ -257,9 +257,10 @@ impl Mma {
     }
 }
 
-/// A product of matrices of `f64`, a register of which has 64 bits: fused steps in the order of `k`.
+/// A product of matrices of `f64`, a register of which has 64 bits: fused steps in the order of `k`, each rounded.
 pub(in crate::sim) fn mma_f64(
     shape: Shape,
+    rounding: Rounding,
     a: &[[u64; 32]],
     b: &[[u64; 32]],
     c: &[[u64; 32]],
@@ -280,7 +281,7 @@ pub(in crate::sim) fn mma_f64(
     let sum = |register: usize, lane: usize, start: u64| {
         let (row, column) = shape.position(Matrix::C, 1, register, 0, lane);
         let pairs = rows[row % 16].iter().zip(&columns[column % 8]).take(shape.k);
-        pairs.fold(f64::from_bits(start), |sum, (a, b)| a.fma_rn(*b, sum)).to_bits()
+        pairs.fold(f64::from_bits(start), |sum, (a, b)| a.fma(*b, sum, rounding)).to_bits()
     };
     c.iter()
         .enumerate()

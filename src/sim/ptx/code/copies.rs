@@ -1,7 +1,7 @@
 //! Asynchronous copies.
 
 use super::super::inst::Kind;
-use super::super::run::lanes_of;
+use super::super::run::{WARP, lanes_of};
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
 use super::super::{Refusal, Space, unknown, wrong};
@@ -9,6 +9,7 @@ use super::memory::pass_hints;
 use super::opcode::Opcode;
 use super::operands::Operands;
 use super::{Builder, Names};
+use std::array::from_fn;
 
 impl Builder<'_> {
     /// `cp.async`: it is done when it is issued.
@@ -44,21 +45,21 @@ impl Builder<'_> {
             _ => rest.first(),
         };
         let given = match given {
-            Some(tokens) => {
-                let given = self.any_source(names, tokens, Type::U(4))?;
-                if given.class == Class::Pred {
-                    return Err(unknown("a copy that is ignored by a predicate"));
-                }
-                given
-            }
+            Some(tokens) => self.any_source(names, tokens, Type::U(4))?,
             None => self.bits(Class::B32, size as u128),
         };
-        if given.class != Class::B32 {
+        if !matches!(given.class, Class::B32 | Class::Pred) {
             return Err(unknown("a cache policy as third operand"));
         }
         Ok(Kind::Memory(Box::new(move |lanes| {
             let (to, from) = (lanes.addresses(to, to_offset), lanes.addresses(from, from_offset));
-            let given = lanes.get::<u32>(given);
+            // Nothing is given where a predicate says that the source is ignored.
+            let given: [u32; WARP] = if given.class == Class::Pred {
+                let ignored = lanes.registers.predicate(given.at);
+                from_fn(|lane| if ignored >> lane & 1 != 0 { 0 } else { size as u32 })
+            } else {
+                lanes.get(given)
+            };
             for lane in lanes_of(lanes.mask) {
                 let given = (given[lane] as usize).min(size);
                 lanes.check_aligned(lane, from[lane], size)?;

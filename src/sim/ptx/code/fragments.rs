@@ -1,10 +1,12 @@
 //! `wmma`: matrices in the registers of a warp, and in memory.
 
 use super::super::arith::matrix::{Matrix, Shape};
+use super::super::arith::round::Rounding;
 use super::super::inst::Kind;
 use super::super::run::{Fault, Lanes, Reg, WARP, lanes_of};
 use super::super::types::{Class, Type};
 use super::super::{Refusal, Space, unknown, wrong};
+use super::floats::ROUNDINGS;
 use super::matrix::{Product, VALUES, Value, shape_of, value_of};
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
@@ -142,7 +144,7 @@ impl Builder<'_> {
             op.one_of(LAYOUTS).ok_or_else(|| wrong("it without two layouts"))?;
         }
         let (shape, sat) = (shape_of(op)?, op.has("satfinite"));
-        op.has("rn");
+        let rounding = op.one_of(ROUNDINGS).unwrap_or(Rounding::Nearest);
         let first = value_of(op)?;
         let second = value_of(op)?;
         // Products of halves name only D and C.
@@ -154,7 +156,7 @@ impl Builder<'_> {
         check_third(shape, c)?;
         check_third(shape, d)?;
         let [d_tokens, a_tokens, b_tokens, c_tokens] = exactly(operands)?;
-        let product = Product::new(shape, [d, a, b, c], sat, bitwise)?;
+        let product = Product::new(shape, [d, a, b, c], sat, bitwise, rounding)?;
         let mut sources = Vec::new();
         for (tokens, matrix, value) in
             [(a_tokens, Matrix::A, a), (b_tokens, Matrix::B, b), (c_tokens, Matrix::C, c)]

@@ -2,11 +2,13 @@
 
 use super::super::arith::matrix::{Matrix, Shape, halves, movmatrix};
 use super::super::arith::mma::{Accumulator, Element, Mma, mma_bits, mma_f64};
+use super::super::arith::round::Rounding;
 use super::super::inst::Kind;
 use super::super::run::{Lanes, Reg, WARP, lanes_of};
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
 use super::super::{Refusal, unknown, wrong};
+use super::floats::ROUNDINGS;
 use super::fragments::registers_of;
 use super::opcode::Opcode;
 use super::operands::{Elements, Operands, exactly};
@@ -117,7 +119,7 @@ pub(super) enum Product {
     Words(Mma),
     /// Products of bits are their conjunction, or whether they differ.
     Bits(Shape, bool),
-    Doubles(Shape),
+    Doubles(Shape, Rounding),
 }
 
 impl Product {
@@ -126,11 +128,17 @@ impl Product {
         [d, a, b, c]: [Value; 4],
         sat: bool,
         bitwise: Option<bool>,
+        rounding: Rounding,
     ) -> Result<Product, Refusal> {
         let types =
             || unknown(format!("a product of {a:?} and {b:?} that is added to {c:?} and gives {d:?}"));
         match (a, bitwise) {
-            (Value::F64, None) if [b, c, d] == [Value::F64; 3] && !sat => return Ok(Product::Doubles(shape)),
+            (Value::F64, None) if [b, c, d] == [Value::F64; 3] && !sat => {
+                return Ok(Product::Doubles(shape, rounding));
+            }
+            _ if rounding != Rounding::Nearest => {
+                return Err(unknown("another rounding than .rn of this product"));
+            }
             (Value::B1, Some(and)) if b == Value::B1 && [c, d] == [Value::S32; 2] && !sat => {
                 return Ok(Product::Bits(shape, and));
             }
@@ -236,14 +244,14 @@ impl Builder<'_> {
             return Err(unknown("it with other layouts than .row.col"));
         }
         let sat = op.has("satfinite");
-        op.has("rn");
+        let rounding = op.one_of(ROUNDINGS).unwrap_or(Rounding::Nearest);
         let bitwise = op.one_of(&[("xor", false), ("and", true)]);
         if bitwise.is_some() && !op.has("popc") {
             return Err(wrong("it without .popc"));
         }
         let values @ [d, a, b, c] = [value_of(op)?, value_of(op)?, value_of(op)?, value_of(op)?];
         check(shape, a)?;
-        let product = Product::new(shape, values, sat, bitwise)?;
+        let product = Product::new(shape, values, sat, bitwise, rounding)?;
         let [to, left, right, third] = exactly(operands)?;
         let sources = [(left, Matrix::A, a), (right, Matrix::B, b), (third, Matrix::C, c)];
         let sources = sources.into_iter().map(|(tokens, matrix, value)| {
@@ -275,10 +283,10 @@ impl Builder<'_> {
                 let d = mma_bits(shape, and, &words(lanes, &a), &words(lanes, &b), &words(lanes, &c));
                 to.iter().zip(&d).for_each(|(to, values)| lanes.set(*to, values));
             }),
-            Product::Doubles(shape) => joint(all, move |lanes| {
+            Product::Doubles(shape, rounding) => joint(all, move |lanes| {
                 let of =
                     |registers: &[Reg]| registers.iter().map(|it| lanes.get::<u64>(*it)).collect::<Vec<_>>();
-                let d = mma_f64(shape, &of(&a), &of(&b), &of(&c));
+                let d = mma_f64(shape, rounding, &of(&a), &of(&b), &of(&c));
                 to.iter().zip(&d).for_each(|(to, values)| lanes.set(*to, values));
             }),
         })

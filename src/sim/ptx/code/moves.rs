@@ -14,6 +14,9 @@ use super::opcode::Opcode;
 use super::operands::{Elements, Operands, exactly};
 use super::{Builder, Names};
 
+/// What of the machine has a part for each axis.
+const COORDINATES: [&str; 4] = ["%tid", "%ntid", "%ctaid", "%nctaid"];
+
 impl Builder<'_> {
     pub(super) fn mov(
         &mut self,
@@ -62,9 +65,20 @@ impl Builder<'_> {
         ty: Type,
         count: usize,
     ) -> Result<Kind, Refusal> {
-        let from = match self.elements(names, from)? {
-            Elements::Registers(registers) => registers,
-            Elements::Tokens(all) => {
+        // A coordinate of the machine is a vector too, whose last element is zero.
+        let coordinates = match from {
+            [Token::Word(name)] if COORDINATES.contains(&&name[..]) && names.find(name).is_none() => {
+                let element = |axis: &str| vec![Token::Word(format!("{name}.{axis}"))];
+                Some([element("x"), element("y"), element("z"), vec![Token::Int(0)]])
+            }
+            _ => None,
+        };
+        let from = match (self.elements(names, from)?, &coordinates) {
+            (_, Some(all)) => {
+                all.iter().map(|tokens| self.source(names, tokens, ty)).collect::<Result<_, _>>()?
+            }
+            (Elements::Registers(registers), _) => registers,
+            (Elements::Tokens(all), _) => {
                 all.iter().map(|tokens| self.source(names, tokens, ty)).collect::<Result<_, _>>()?
             }
         };

@@ -30,6 +30,8 @@ pub(in super::super) enum Special {
     /// An offset in the shared memory that the system reserves, which comes after all other.
     Reserved(u16),
     Zero,
+    /// Of 64 bits.
+    WideZero,
     One,
 }
 
@@ -40,7 +42,7 @@ impl Special {
     }
 
     pub(super) fn class(self) -> Class {
-        if self == Special::Gridid { Class::B64 } else { Class::B32 }
+        if matches!(self, Special::Gridid | Special::WideZero) { Class::B64 } else { Class::B32 }
     }
 
     pub(super) fn named(name: &str) -> Option<Special> {
@@ -51,12 +53,21 @@ impl Special {
         if let Some(number) = name.strip_prefix("envreg").and_then(|number| number.parse().ok()) {
             return Some(Special::Envreg(number)).filter(|_| number < 32);
         }
+        // The performance counters, which count nothing.
+        if let Some(counter) = name.strip_prefix("pm") {
+            let (number, zero) = match counter.strip_suffix("_64") {
+                Some(number) => (number, Special::WideZero),
+                None => (counter, Special::Zero),
+            };
+            return number.parse().ok().filter(|number: &u8| *number < 8).map(|_| zero);
+        }
         Some(match name {
             "laneid" => Special::Laneid,
             "warpid" => Special::Warpid,
             "nwarpid" => Special::Nwarpid,
             "smid" => Special::Smid,
             "nsmid" => Special::Nsmid,
+            "current_graph_exec" => Special::WideZero,
             "gridid" => Special::Gridid,
             "lanemask_eq" => Special::LanemaskEq,
             "lanemask_le" => Special::LanemaskLe,

@@ -287,7 +287,7 @@ impl Running<'_> {
             Special::LanemaskGt => (u32::MAX << lane << 1).into(),
             Special::Envreg(1) => (self.workspace >> 32).into(),
             Special::Envreg(2) => (self.workspace & 0xffff_ffff).into(),
-            Special::Envreg(_) | Special::Zero => 0,
+            Special::Envreg(_) | Special::Zero | Special::WideZero => 0,
             Special::One => 1,
             Special::DynamicShared => *dynamic_shared as u128,
             Special::TotalShared => self.shared() as u128,

@@ -198,7 +198,7 @@ fn integers_saturate_only_if_asked() {
 fn f64_is_multiplied_in_tiles_of_8_by_8_by_4() {
     let a: [u64; 32] = std::array::from_fn(|lane| (lane as f64).to_bits());
     let b: [u64; 32] = std::array::from_fn(|lane| (3.0 * lane as f64 - 7.0).to_bits());
-    let d = mma_f64(shape(8, 8, 4), &[a], &[b], &[[1f64.to_bits(); 32]; 2]);
+    let d = mma_f64(shape(8, 8, 4), Rounding::Nearest, &[a], &[b], &[[1f64.to_bits(); 32]; 2]);
     for (register, lane) in (0..2).flat_map(|register| (0..32).map(move |lane| (register, lane))) {
         let (row, column) = (lane / 4, lane % 4 * 2 + register);
         let sum: f64 = (0..4).map(|k| (row * 4 + k) as f64 * (3.0 * (column * 4 + k) as f64 - 7.0)).sum();

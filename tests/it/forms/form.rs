@@ -1,0 +1,162 @@
+//! What a form is, and the kernels that apply forms to arrays of operands.
+
+use super::operands::Kind;
+use std::fmt::Write;
+
+/// Computes a form's answer from the bits of its operands, without the interpreter.
+type Exact = Box<dyn Fn(&[u64]) -> u64 + Send + Sync>;
+/// Says what is wrong with an answer that need not be exact: how far it is from the true one, or from a recorded one.
+type Near = Box<dyn Fn(&[u64], Option<u64>, u64) -> Result<(), String> + Send + Sync>;
+
+/// What is known of a form's answers without asking a driver.
+pub(super) enum Truth {
+    /// The only answer.
+    Exact(Exact),
+    /// The manual gives a bound, and this checks it.
+    Near(Near),
+}
+
+/// An instruction with its modifiers and types.
+pub(super) struct Form {
+    /// Unique, as one would write it: `add.rn.ftz.f32`.
+    pub(super) name: String,
+    pub(super) operands: Vec<Kind>,
+    /// Bytes of the answer: 2, 4 or 8.
+    pub(super) size: usize,
+    /// Lines of PTX, in which `$d` is the answer and `$a` to `$e` are operands.
+    pub(super) code: String,
+    pub(super) truth: Truth,
+}
+
+impl Form {
+    pub(super) fn is_exact(&self) -> bool {
+        matches!(self.truth, Truth::Exact(_))
+    }
+}
+
+/// Forms, as they are listed.
+#[derive(Default)]
+pub(super) struct List(pub(super) Vec<Form>);
+
+impl List {
+    /// An instruction with the operands `$d, $a, $b, ...`.
+    pub(super) fn plain(
+        &mut self,
+        name: impl Into<String>,
+        operands: &[Kind],
+        size: usize,
+        exact: impl Fn(&[u64]) -> u64 + Send + Sync + 'static,
+    ) {
+        let name = name.into();
+        let code = usual(&name, operands.len());
+        self.coded(name, operands, size, code, exact);
+    }
+
+    /// Lines of PTX.
+    pub(super) fn coded(
+        &mut self,
+        name: impl Into<String>,
+        operands: &[Kind],
+        size: usize,
+        code: impl Into<String>,
+        exact: impl Fn(&[u64]) -> u64 + Send + Sync + 'static,
+    ) {
+        let (name, code, truth) = (name.into(), code.into(), Truth::Exact(Box::new(exact)));
+        self.0.push(Form { name, operands: operands.to_vec(), size, code, truth });
+    }
+
+    /// An instruction whose answers have a bound.
+    pub(super) fn near(
+        &mut self,
+        name: impl Into<String>,
+        operands: &[Kind],
+        size: usize,
+        near: impl Fn(&[u64], Option<u64>, u64) -> Result<(), String> + Send + Sync + 'static,
+    ) {
+        let name = name.into();
+        let code = usual(&name, operands.len());
+        let truth = Truth::Near(Box::new(near));
+        self.0.push(Form { name, operands: operands.to_vec(), size, code, truth });
+    }
+}
+
+fn usual(name: &str, operands: usize) -> String {
+    format!("{name} $d, {};", ["$a", "$b", "$c", "$e"][..operands].join(", "))
+}
+
+/// How many forms one kernel has at most.
+const FORMS_OF_A_KERNEL: usize = 16;
+
+/// A kernel of some forms that take the same kinds of operands and give answers of one size.
+pub(super) struct Kernel<'a> {
+    pub(super) forms: Vec<&'a Form>,
+}
+
+/// The kernels of an instruction.
+pub(super) fn kernels<'a>(forms: &[&'a Form]) -> Vec<Kernel<'a>> {
+    let mut kernels: Vec<Kernel<'a>> = Vec::new();
+    for &form in forms {
+        let has_room = |kernel: &&mut Kernel<'a>| {
+            let first = kernel.forms[0];
+            first.operands == form.operands
+                && first.size == form.size
+                && kernel.forms.len() < FORMS_OF_A_KERNEL
+        };
+        match kernels.iter_mut().rev().find(has_room) {
+            Some(kernel) => kernel.forms.push(form),
+            None => kernels.push(Kernel { forms: vec![form] }),
+        }
+    }
+    kernels
+}
+
+/// The text of a module whose kernels are `k0`, `k1`, ...
+///
+/// A kernel takes the addresses of its operands, of its answers, and the number of each; the answers of its second form
+/// come behind all of its first.
+pub(super) fn module(kernels: &[Kernel<'_>]) -> String {
+    let mut text =
+        String::from(".version 8.8\n.target sm_90\n.address_size 64\n.shared .align 8 .b8 in_shared[64];\n");
+    text.push_str(".global .align 8 .b8 in_global[64];\n.const .align 8 .b8 in_constant[64];\n");
+    for (at, kernel) in kernels.iter().enumerate() {
+        entry(&mut text, &format!("k{at}"), kernel);
+    }
+    text
+}
+
+fn entry(text: &mut String, name: &str, kernel: &Kernel<'_>) {
+    let (operands, size) = (&kernel.forms[0].operands, kernel.forms[0].size);
+    let parameters: String = (0..operands.len()).map(|at| format!(".param .u64 from{at}, ")).collect();
+    let _ = write!(
+        text,
+        "\n.visible .entry {name}({parameters}.param .u64 to, .param .u32 count)\n{{\n\
+         .reg .pred %p<9>; .reg .b8 %y<9>; .reg .b16 %h<9>; .reg .b32 %w<9>; .reg .b64 %q<9>;\n\
+         .reg .b16 %to2; .reg .b32 %to4; .reg .b64 %to8; .reg .pred %out;\n\
+         .reg .b32 %i, %n, %t; .reg .b64 %at, %to, %step;\n\
+         .local .align 8 .b8 in_local[64];\n\
+         mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;\n\
+         ld.param.u32 %n, [count]; setp.ge.u32 %out, %i, %n; @%out ret;\n"
+    );
+    for (at, kind) in operands.iter().enumerate() {
+        let size = kind.size();
+        let _ = writeln!(
+            text,
+            ".reg .b{0} %from{at}; ld.param.u64 %at, [from{at}]; mul.wide.u32 %step, %i, {size}; \
+             add.u64 %at, %at, %step; ld.global.b{0} %from{at}, [%at];",
+            8 * size
+        );
+    }
+    let _ = writeln!(
+        text,
+        "ld.param.u64 %to, [to]; mul.wide.u32 %step, %i, {size}; add.u64 %to, %to, %step; \
+         mul.wide.u32 %step, %n, {size};"
+    );
+    for form in &kernel.forms {
+        let mut code = form.code.replace("$d", &format!("%to{size}"));
+        for (at, letter) in ["$a", "$b", "$c", "$e"].iter().enumerate() {
+            code = code.replace(letter, &format!("%from{at}"));
+        }
+        let _ = writeln!(text, "{code} st.global.b{} [%to], %to{size}; add.u64 %to, %to, %step;", 8 * size);
+    }
+    text.push_str("ret;\n}\n");
+}

@@ -1,0 +1,58 @@
+//! All forms: a file for each family.
+
+mod approximate;
+mod bits;
+mod carries;
+mod compare;
+mod convert;
+mod extremes;
+mod floats;
+mod integers;
+mod moves;
+mod packed;
+mod small;
+mod video;
+mod video_lanes;
+
+use super::form::{Form, List};
+
+/// A family: its name, and what lists its forms.
+type Family = (&'static str, fn(&mut List));
+
+/// The families, by the names of their tests.
+pub(super) const FAMILIES: [Family; 14] = [
+    ("integers", integers::list),
+    ("packed", packed::list),
+    ("carries", carries::list),
+    ("bits", bits::list),
+    ("floats", floats::list),
+    ("extremes", extremes::list),
+    ("approximate", approximate::list),
+    ("predicates", compare::predicates),
+    ("numbers_of_comparisons", compare::numbers),
+    ("moves", moves::list),
+    ("conversions", convert::list),
+    ("small_formats", small::list),
+    ("video", video::list),
+    ("video_lanes", video_lanes::list),
+];
+
+pub(super) fn family(name: &str) -> Vec<Form> {
+    let mut list = List::default();
+    FAMILIES.iter().find(|family| family.0 == name).unwrap().1(&mut list);
+    list.0
+}
+
+/// Forms of which only a GPU can say what they compute: the recorder tells where they differ from what is supposed here.
+pub(super) fn undecided() -> Vec<Form> {
+    let mut list = List::default();
+    floats::out_of_bounds(&mut list);
+    list.0
+}
+
+/// All forms that are compared.
+pub(super) fn all() -> Vec<Form> {
+    let mut list = List::default();
+    FAMILIES.iter().for_each(|family| family.1(&mut list));
+    list.0
+}

@@ -1,0 +1,129 @@
+//! Every form of the instructions that compute: applied by the driver to edges and random operands, and compared with a
+//! reference that shares nothing with the interpreter.
+//!
+//! `list/` has the forms with what each computes, `exact.rs` the arithmetic of floats by integers of 128 bits, `record.rs`
+//! what an H200 answered, and `share/` counts which forms of PTX load at all.
+
+mod apply;
+mod exact;
+mod form;
+mod list;
+mod operands;
+mod record;
+mod share;
+
+use apply::{Applied, Device};
+use form::{Form, Truth};
+
+/// How many wrong answers a failure shows.
+const SHOWN: usize = 10;
+
+/// What is wrong with a form's answers: how many, and the first of them.
+struct Wrong {
+    count: usize,
+    first: Vec<String>,
+}
+
+fn hex(values: &[u64]) -> String {
+    values.iter().map(|value| format!("{value:#x}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Compares answers with the reference.
+fn wrong(form: &Form, applied: &Applied<'_>) -> Wrong {
+    let mut wrong = Wrong { count: 0, first: Vec::new() };
+    for (at, answer) in applied.answers.iter().enumerate() {
+        let of = applied.operands.at(at);
+        let why = match &form.truth {
+            Truth::Exact(exact) => {
+                let expected = exact(&of);
+                if expected == *answer { continue } else { format!("{answer:#x} instead of {expected:#x}") }
+            }
+            Truth::Near(near) => match near(&of, None, *answer) {
+                Ok(()) => continue,
+                Err(why) => format!("{answer:#x}: {why}"),
+            },
+        };
+        wrong.count += 1;
+        if wrong.first.len() < SHOWN {
+            wrong.first.push(format!("  {} of {}: {why}", form.name, hex(&of)));
+        }
+    }
+    wrong
+}
+
+/// Compares all forms of a family; a failure has the first wrong answers of each form.
+fn agrees(family: &'static str) {
+    crate::harness::within(600, move || {
+        crate::harness::run(|| {
+            let forms = list::family(family);
+            let forms: Vec<&Form> = forms.iter().collect();
+            let mut failures = Vec::new();
+            Device::new().apply(&forms, is_full(), &mut |form, applied| match applied {
+                Err(error) => failures.push(format!("{}: {error}", form.name)),
+                Ok(applied) => {
+                    let wrong = wrong(form, &applied);
+                    if wrong.count != 0 {
+                        let head =
+                            format!("{}: {} of {} wrong", form.name, wrong.count, applied.answers.len());
+                        failures.push([vec![head], wrong.first].concat().join("\n"));
+                    }
+                }
+            });
+            let (count, all) = (failures.len(), forms.len());
+            assert_eq!(count, 0, "{family}: {count} of {all} forms disagree\n{}", failures.join("\n"));
+        });
+    });
+}
+
+/// Whether all operands are tried: a build that is not optimised tries few on the simulated driver.
+fn is_full() -> bool {
+    !cfg!(debug_assertions)
+        || !crate::harness::is_simulated()
+        || std::env::var_os("CUSTACK_ALL_OPERANDS").is_some()
+}
+
+/// A test for each family.
+macro_rules! families {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                agrees(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn each_family_has_a_test() {
+            let tests = [$(stringify!($name)),*];
+            assert_eq!(list::FAMILIES.map(|it| it.0), tests);
+        }
+    };
+}
+
+families! {
+    integers packed carries bits floats extremes approximate predicates numbers_of_comparisons moves conversions small_formats
+    video video_lanes
+}
+
+/// A name is how a record finds a form.
+#[test]
+fn no_two_forms_have_the_same_name() {
+    let mut seen = std::collections::HashSet::new();
+    for form in list::all() {
+        assert!(seen.insert(form.name.clone()), "{} is listed twice", form.name);
+    }
+}
+
+/// Writes the modules of all forms into a folder, so that NVIDIA's assembler can be asked whether it takes them.
+#[test]
+#[ignore = "writes files: CUSTACK_FORMS_PTX names the folder"]
+fn write_ptx() {
+    let folder = std::path::PathBuf::from(
+        std::env::var_os("CUSTACK_FORMS_PTX").expect("CUSTACK_FORMS_PTX names a folder"),
+    );
+    for (family, _) in list::FAMILIES {
+        let forms = list::family(family);
+        let kernels = form::kernels(&forms.iter().collect::<Vec<_>>());
+        std::fs::write(folder.join(format!("{family}.ptx")), form::module(&kernels)).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! What an H200 answered, recorded by its owner and compared with the simulated driver.
+//!
+//! ```sh
+//! CUSTACK_DRIVER=cuda CUSTACK_RECORD_FORMS=h200.txt cargo test --release --test it -- \
+//!     --ignored --exact --nocapture forms::record::record
+//! ```
+//!
+//! The operands are part of what a record says: who changes `operands.rs` or a form's operands records anew.
+//!
+//! A line of the record has a form's name, and behind it either two hashes (of its answers to the first operands, and to
+//! all), or its answers to edges and to a sample.
+
+use super::apply::{Applied, Device};
+use super::form::{Form, Truth};
+use super::{SHOWN, is_full, list, wrong};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+const RECORD: &str = include_str!("h200.txt");
+
+/// FNV-1a of 64 bits, by whole words.
+fn hash(answers: &[u64]) -> u64 {
+    answers.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, answer| {
+        (hash ^ answer).wrapping_mul(0x100_0000_01b3).rotate_left(23)
+    })
+}
+
+/// How many random operands are recorded in full, behind the edges.
+const SAMPLE: usize = 300;
+
+/// Which answers of an approximate form are recorded.
+fn sampled(applied: &Applied<'_>) -> usize {
+    let edges = applied.operands.few - super::operands::FEW;
+    edges.min(400) + if edges <= 400 { SAMPLE } else { 0 }
+}
+
+fn line(form: &Form, applied: &Applied<'_>) -> String {
+    let mut line = form.name.clone();
+    if form.is_exact() {
+        let few = hash(&applied.answers[..applied.operands.few]);
+        let _ = write!(line, "\t{few:016x}\t{:016x}", hash(&applied.answers));
+    } else {
+        for answer in &applied.answers[..sampled(applied)] {
+            let _ = write!(line, "\t{answer:x}");
+        }
+    }
+    line
+}
+
+/// Writes the record of the device that there is, and prints where the reference is wrong.
+#[test]
+#[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
+fn record() {
+    let path = std::env::var_os("CUSTACK_RECORD_FORMS").expect("CUSTACK_RECORD_FORMS names a file");
+    crate::harness::run(|| {
+        let (forms, undecided) = (list::all(), list::undecided());
+        let (mut text, mut mismatches) = (String::new(), String::new());
+        let (mut wrong_forms, mut refused) = (0, 0);
+        let mut device = Device::new();
+        let both: Vec<&Form> = forms.iter().chain(&undecided).collect();
+        device.apply(&both, true, &mut |form, applied| match applied {
+            Err(error) => {
+                refused += 1;
+                let _ = writeln!(mismatches, "{} does not load: {error}", form.name);
+            }
+            Ok(applied) => {
+                if !undecided.iter().any(|it| it.name == form.name) {
+                    let _ = writeln!(text, "{}", line(form, &applied));
+                }
+                let wrong = wrong(form, &applied);
+                if wrong.count != 0 {
+                    wrong_forms += 1;
+                    let (count, all) = (wrong.count, applied.answers.len());
+                    let _ = writeln!(
+                        mismatches,
+                        "{}: {count} of {all} differ\n{}",
+                        form.name,
+                        wrong.first.join("\n")
+                    );
+                }
+            }
+        });
+        std::fs::write(&path, &text).unwrap();
+        println!(
+            "{mismatches}{} forms: {wrong_forms} differ from the reference, {refused} do not load",
+            forms.len()
+        );
+    });
+}
+
+fn recorded() -> HashMap<&'static str, Vec<u64>> {
+    let lines = RECORD.lines().filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let name = fields.next().unwrap();
+            (name, fields.map(|field| u64::from_str_radix(field, 16).unwrap()).collect())
+        })
+        .collect()
+}
+
+/// What is wrong with a form's answers by the record.
+fn against(form: &Form, applied: &Applied<'_>, recorded: &[u64], full: bool) -> Result<(), String> {
+    let Truth::Near(near) = &form.truth else {
+        let few = hash(&applied.answers[..applied.operands.few]);
+        if few != recorded[0] || full && hash(&applied.answers) != recorded[1] {
+            return Err(format!("{}: the answers are not those of the record", form.name));
+        }
+        return Ok(());
+    };
+    let answers = applied.answers.iter().zip(recorded).enumerate();
+    let wrong: Vec<String> = answers
+        .filter_map(|(at, (answer, recorded))| {
+            let of = applied.operands.at(at);
+            let why = near(&of, Some(*recorded), *answer).err()?;
+            Some(format!("  {} of {}: {why}", form.name, super::hex(&of)))
+        })
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let (count, all) = (wrong.len(), recorded.len());
+    let first = wrong[..count.min(SHOWN)].join("\n");
+    Err(format!("{}: {count} of {all} are too far from the record\n{first}", form.name))
+}
+
+#[test]
+#[ignore = "there is no record of a GPU yet: forms::record::record makes it"]
+fn the_driver_answers_as_the_record_says() {
+    assert!(!RECORD.trim().is_empty(), "there is no record of a GPU: h200.txt is empty");
+    crate::harness::run(|| {
+        let (forms, recorded, full) = (list::all(), recorded(), is_full());
+        let mut failures = Vec::new();
+        Device::new().apply(&forms.iter().collect::<Vec<_>>(), full, &mut |form, applied| {
+            let compared = match (applied, recorded.get(&form.name[..])) {
+                (Err(error), _) => Err(format!("{}: {error}", form.name)),
+                (_, None) => Err(format!("{}: the record does not have it", form.name)),
+                (Ok(applied), Some(recorded)) => against(form, &applied, recorded, full),
+            };
+            failures.extend(compared.err());
+        });
+        let (count, all) = (failures.len(), forms.len());
+        assert_eq!(count, 0, "{count} of {all} forms disagree with the record\n{}", failures.join("\n"));
+    });
+}

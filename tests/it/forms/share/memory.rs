@@ -1,0 +1,110 @@
+//! Memory: loads, stores, atomic operations, copies, hints, and addresses.
+
+/// `ld`, `ldu` and `st`.
+pub(super) const LOADS: &str = "
+ld<|.global|.shared|.shared::cta|.local|.const><|.v2|.v4>.<b8|b16|b32|u8|u16|u32|s8|s16|s32|f32> $v, [%d9];
+ld<|.global|.shared|.shared::cta|.local|.const><|.v2>.<b64|u64|s64|f64> $v, [%d9];
+ld<|.global|.shared|.shared::cta|.local|.const>.b128 $v, [%d9];
+ld.param<|.v2|.v4>.<b8|b16|b32|u8|u16|u32|s8|s16|s32|f32> $v, [given];
+ld.param<|.v2>.<b64|u64|s64|f64> $v, [given];
+ld.param::entry.<b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64> $v, [given];
+ld.weak<|.global|.shared|.local|.const><|.v2|.v4>.<b8|u16|b32|f32> $v, [%d9];
+ld.weak<|.global|.shared|.local|.const><|.v2>.<b64|f64> $v, [%d9];
+ld<.ca|.cg|.cs|.lu|.cv>.<b8|u16|b32|s64|f64> $v, [%d9];
+ld.global<.ca|.cg|.cs|.lu|.cv><|.v2|.v4>.<b8|u16|b32|f32> $v, [%d9];
+ld.global<.ca|.cg|.cs|.lu|.cv>.<b64|f64> $v, [%d9];
+ld.global<.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate><|.v2|.v4>.<b8|u16|b32|f32> $v, [%d9];
+ld.global<|.L1::evict_last>.L2::cache_hint<|.v2|.v4>.<b32|f32> $v, [%d9], %d8;
+ld.global<|.L1::no_allocate><.L2::64B|.L2::128B|.L2::256B><|.v2|.v4>.<b32|f32> $v, [%d9];
+ld.volatile<|.global|.shared><|.v2|.v4>.<b8|u16|b32|s32|f32> $v, [%d9];
+ld.volatile<|.global|.shared>.<u64|f64> $v, [%d9];
+ld.<relaxed|acquire>.<cta|gpu|sys><|.global|.shared|.shared::cta>.<b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64> $v, [%d9];
+ld.<relaxed|acquire>.<cta|gpu|sys><|.global|.shared>.<v2|v4>.<b32|f32> $v, [%d9];
+ld.<relaxed|acquire>.gpu.global.L1::evict_last.L2::cache_hint.L2::128B.b32 $v, [%d9], %d8;
+ld.mmio.relaxed.sys<|.global>.<b8|u16|b32|u64|f32> $v, [%d9];
+ld.global<|.ca|.cg|.cs>.nc<|.v2|.v4>.<b8|b16|b32|u8|u16|u32|s8|s16|s32|f32> $v, [%d9];
+ld.global<|.ca|.cg|.cs>.nc<|.v2>.<b64|u64|s64|f64> $v, [%d9];
+ld.global.nc<.L1::evict_first|.L1::evict_last|.L1::no_allocate><|.L2::128B>.<b32|v4.f32> $v, [%d9];
+ld.global.nc.L2::cache_hint.<b32|v4.f32> $v, [%d9], %d8;
+ldu<|.global><|.v2|.v4>.<b8|b16|b32|u8|u16|u32|s8|s16|s32|f32> $v, [%d9];
+ldu<|.global><|.v2>.<b64|u64|s64|f64> $v, [%d9];
+st<|.global|.shared|.shared::cta|.local><|.v2|.v4>.<b8|b16|b32|u8|u16|u32|s8|s16|s32|f32> [%d9], $v;
+st<|.global|.shared|.shared::cta|.local><|.v2>.<b64|u64|s64|f64> [%d9], $v;
+st<|.global|.shared|.shared::cta|.local>.b128 [%d9], $v;
+st.weak<|.global|.shared|.local><|.v2|.v4>.<b8|u16|b32|f32> [%d9], $v;
+st.weak<|.global|.shared|.local><|.v2>.<b64|f64> [%d9], $v;
+st<|.global><.wb|.cg|.cs|.wt><|.v2|.v4>.<b8|u16|b32|f32> [%d9], $v;
+st.global<.L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate><|.v2|.v4>.<b8|u16|b32|f32> [%d9], $v;
+st.global<|.L1::evict_last>.L2::cache_hint<|.v2|.v4>.<b32|f32> [%d9], $v, %d8;
+st.volatile<|.global|.shared><|.v2|.v4>.<b8|u16|b32|s32|f32> [%d9], $v;
+st.volatile<|.global|.shared>.<u64|f64> [%d9], $v;
+st.<relaxed|release>.<cta|gpu|sys><|.global|.shared|.shared::cta>.<b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64> [%d9], $v;
+st.<relaxed|release>.<cta|gpu|sys><|.global|.shared>.<v2|v4>.<b32|f32> [%d9], $v;
+st.mmio.relaxed.sys<|.global>.<b8|u16|b32|u64|f32> [%d9], $v;
+";
+
+/// `atom` and `red`.
+pub(super) const ATOMICS: &str = "
+atom<|.relaxed|.acquire|.release|.acq_rel><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.<and.b32|or.b32|xor.b32|add.u32|add.s32|add.f32|inc.u32|dec.u32|min.u32|min.s32|max.u32|max.s32|exch.b32> $1, [%d9], $2;
+atom<|.relaxed|.acquire|.release|.acq_rel><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.<and.b64|or.b64|xor.b64|add.u64|add.f64|min.u64|min.s64|max.u64|max.s64|exch.b64> $1, [%d9], $2;
+atom<|.relaxed|.acquire|.release|.acq_rel><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.cas.<b16|b32|b64> $1, [%d9], $2, $3;
+atom<|.relaxed.gpu|.acq_rel.sys><|.global|.shared>.exch.b128 $1, [%d9], $2;
+atom<|.relaxed.gpu|.acq_rel.sys><|.global|.shared>.cas.b128 $1, [%d9], $2, $3;
+atom<|.relaxed|.acquire|.release|.acq_rel><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.add.noftz.<f16|f16x2|bf16|bf16x2> $1, [%d9], $2;
+atom<|.global|.relaxed.gpu.global>.<add.u32|and.b32|max.s64|add.f64|exch.b32>.L2::cache_hint $1, [%d9], $2, %d8;
+atom<|.relaxed.gpu|.acq_rel.sys>.global.add.<v2|v4>.f32 $v, [%d9], $w;
+atom<|.relaxed.gpu|.acq_rel.sys>.global.<add|min|max>.noftz.<v2|v4|v8>.<f16|bf16> $v, [%d9], $w;
+atom<|.relaxed.gpu|.acq_rel.sys>.global.<add|min|max>.noftz.<v2|v4>.<f16x2|bf16x2> $v, [%d9], $w;
+red<|.relaxed|.release><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.<and.b32|or.b32|xor.b32|add.u32|add.s32|add.f32|inc.u32|dec.u32|min.u32|min.s32|max.u32|max.s32> [%d9], $2;
+red<|.relaxed|.release><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.<and.b64|or.b64|xor.b64|add.u64|add.f64|min.u64|min.s64|max.u64|max.s64> [%d9], $2;
+red<|.relaxed|.release><|.cta|.gpu|.sys><|.global|.shared|.shared::cta>.add.noftz.<f16|f16x2|bf16|bf16x2> [%d9], $2;
+red<|.global|.relaxed.gpu.global>.<add.u32|and.b32|max.s64|add.f64>.L2::cache_hint [%d9], $2, %d8;
+red<|.relaxed.gpu|.release.sys>.global.add.<v2|v4>.f32 [%d9], $w;
+red<|.relaxed.gpu|.release.sys>.global.<add|min|max>.noftz.<v2|v4|v8>.<f16|bf16> [%d9], $w;
+red<|.relaxed.gpu|.release.sys>.global.<add|min|max>.noftz.<v2|v4>.<f16x2|bf16x2> [%d9], $w;
+";
+
+/// Copies, hints, fences and addresses.
+pub(super) const OTHERS: &str = "
+cp.async.ca.shared<|::cta>.global<|.L2::64B|.L2::128B|.L2::256B> [%d9], [%d8], <4|8|16>;
+cp.async.cg.shared<|::cta>.global<|.L2::64B|.L2::128B|.L2::256B> [%d9], [%d8], 16;
+cp.async.ca.shared.global [%d9], [%d8], <4|8|16>, %r1;
+cp.async.cg.shared.global [%d9], [%d8], 16, %r1;
+cp.async.ca.shared.global [%d9], [%d8], <4|8|16>, %p1;
+cp.async.cg.shared.global [%d9], [%d8], 16, %p1;
+cp.async.<ca|cg>.shared.global.L2::cache_hint<|.L2::128B> [%d9], [%d8], 16, %d7;
+cp.async.<ca|cg>.shared.global.L2::cache_hint [%d9], [%d8], 16, %r1, %d7;
+cp.async.commit_group;
+cp.async.wait_group <0|3>;
+cp.async.wait_all;
+cp.async.mbarrier.arrive<|.noinc><|.shared|.shared::cta>.b64 [%d9];
+prefetch<|.global|.local>.<L1|L2> [%d9];
+prefetch.global.L2::<evict_last|evict_normal> [%d9];
+prefetchu.L1 [%d9];
+applypriority<|.global>.L2::evict_normal [%d9], 128;
+discard<|.global>.L2 [%d9], 128;
+createpolicy.fractional.L2::<evict_last|evict_normal|evict_first|evict_unchanged><|.L2::evict_first|.L2::evict_unchanged>.b64 %d1<|, 0.5>;
+createpolicy.range<|.global>.L2::<evict_last|evict_normal|evict_first|evict_unchanged><|.L2::evict_first|.L2::evict_unchanged>.b64 %d1, [%d9], %r1, %r2;
+createpolicy.cvt.L2.b64 %d1, 0x2;
+isspacep.<global|const|local|shared|shared::cta|shared::cluster|param|param::entry> %p1, %d9;
+cvta<|.to>.<global|const|local|shared|shared::cta|shared::cluster|param|param::entry>.u64 %d1, %d9;
+cvta.global.u64 %d1, in_global;
+cvta.const.u64 %d1, in_constant;
+cvta.local.u64 %d1, in_local;
+cvta.shared.u64 %d1, in_shared;
+mov.<u64|b64|s64> $1, in_<global|shared|constant|local>;
+mov.u32 %r1, in_shared;
+mov.b128 %q1, {%d1, %d2};
+mov.b128 {%d1, %d2}, %q1;
+mov.b128 %q1, %q2;
+multimem.ld_reduce<|.relaxed.gpu|.acquire.sys><|.global>.<add.u32|min.s32|max.u64|and.b32|or.b64|xor.b32> $1, [%d9];
+multimem.ld_reduce<|.relaxed.gpu><|.global>.<add|min|max>.<f16x2|bf16x2> $1, [%d9];
+multimem.ld_reduce<|.relaxed.gpu><|.global>.add<|.v2|.v4>.f32 $v, [%d9];
+multimem.st<|.relaxed.gpu|.release.sys><|.global>.<u32|s32|b64|u64|s64> [%d9], $1;
+multimem.st<|.relaxed.gpu><|.global><|.v2|.v4>.<f32|f16x2|bf16x2> [%d9], $v;
+multimem.red<|.relaxed.gpu|.release.sys><|.global>.<add.u32|min.s32|max.u64|and.b32|or.b64|xor.b32> [%d9], $1;
+stacksave.<u32|u64> $1;
+stackrestore.<u32|u64> $1;
+alloca.u64 %d1, %d2<|, 16>;
+istypep.<texref|samplerref|surfref> %p1, %d1;
+";

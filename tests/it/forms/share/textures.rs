@@ -1,0 +1,43 @@
+//! Textures and surfaces.
+
+pub(super) const ALL: &str = "
+tex.1d.v4.<u32|s32|f32>.<s32|f32> {%r1, %r2, %r3, %r4}, [<in_texture|%d1>, {%r5}];
+tex.2d.v4.<u32|s32|f32>.<s32|f32> {%r1, %r2, %r3, %r4}, [<in_texture|%d1>, {%r5, %r6}];
+tex.3d.v4.<u32|s32|f32>.<s32|f32> {%r1, %r2, %r3, %r4}, [<in_texture|%d1>, {%r5, %r6, %r7, %r8}];
+tex.a1d.v4.<u32|s32|f32>.<s32|f32> {%r1, %r2, %r3, %r4}, [<in_texture|%d1>, {%r5, %r6}];
+tex.a2d.v4.<u32|s32|f32>.<s32|f32> {%r1, %r2, %r3, %r4}, [<in_texture|%d1>, {%r5, %r6, %r7, %r8}];
+tex.<cube|acube>.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}];
+tex.level.1d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5}], %r9;
+tex.level.2d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6}], %r9;
+tex.level.3d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}], %r9;
+tex.level.<cube|acube|a2d>.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}], %r9;
+tex.grad.1d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5}], {%r9}, {%r10};
+tex.grad.2d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6}], {%r9, %r10}, {%r11, %r12};
+tex.grad.3d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}], {%r9, %r10, %r11, %r12}, {%r13, %r14, %r15, %r16};
+tex.base.2d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6}];
+tex.2dms.v4.<u32|s32|f32>.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}];
+tex.a2dms.v4.<u32|s32|f32>.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}];
+tex.1d.v2.f16x2.<s32|f32> {%r1, %r2}, [%d1, {%r5}];
+tex.2d.v2.f16x2.<s32|f32> {%r1, %r2}, [%d1, {%r5, %r6}];
+tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}|%p1, [%d1, {%r5, %r6}];
+tld4.<r|g|b|a>.2d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6}];
+tld4.<r|g|b|a>.a2d.v4.<u32|s32|f32>.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r5, %r6, %r7, %r8}];
+txq.<width|height|depth|channel_data_type|channel_order|normalized_coords|array_size|num_mipmap_levels|num_samples>.b32 %r1, [<in_texture|%d1>];
+suq.<width|height|depth|channel_data_type|channel_order|array_size|memory_layout>.b32 %r1, [<in_surface|%d1>];
+suld.b.1d<|.ca|.cg|.cs|.cv><|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> $v, [%d1, {%r5}];
+suld.b.2d<|.ca|.cg|.cs|.cv><|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> $v, [%d1, {%r5, %r6}];
+suld.b.<3d|a2d><|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> $v, [%d1, {%r5, %r6, %r7, %r8}];
+suld.b.a1d<|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> $v, [%d1, {%r5, %r6}];
+suld.b.1d<|.v2>.b64.<trap|clamp|zero> $v, [%d1, {%r5}];
+suld.b.2d<|.v2>.b64.<trap|clamp|zero> $v, [%d1, {%r5, %r6}];
+sust.b.1d<|.wb|.cg|.cs|.wt><|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> [%d1, {%r5}], $v;
+sust.b.2d<|.wb|.cg|.cs|.wt><|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> [%d1, {%r5, %r6}], $v;
+sust.b.<3d|a2d><|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> [%d1, {%r5, %r6, %r7, %r8}], $v;
+sust.b.a1d<|.v2|.v4>.<b8|b16|b32>.<trap|clamp|zero> [%d1, {%r5, %r6}], $v;
+sust.b.1d<|.v2>.b64.<trap|clamp|zero> [%d1, {%r5}], $v;
+sust.b.2d<|.v2>.b64.<trap|clamp|zero> [%d1, {%r5, %r6}], $v;
+sust.p.1d.v4.b32.trap [%d1, {%r5}], {%r1, %r2, %r3, %r4};
+sust.p.2d<|.v2|.v4>.b32.<trap|clamp|zero> [%d1, {%r5, %r6}], $v;
+sured.b.2d.<add.u32|add.s32|add.u64|min.u32|min.s32|max.u32|max.s32|and.b32|or.b32|min.u64|max.s64>.<trap|clamp|zero> [%d1, {%r5, %r6}], $1;
+sured.p.2d.<add|min|max|and|or>.b32.<trap|clamp|zero> [%d1, {%r5, %r6}], %r1;
+";
