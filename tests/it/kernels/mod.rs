@@ -164,7 +164,17 @@ kernels! {
     functions_made_fast casts_that_saturate polynomials_in_sixteen_bits
     bytecode_of_each_thread far_apart_cases ragged_rows volume_in_three_dimensions many_registers_bounded
     registers_of_the_machine tiles_that_count relaxation_of_a_grid copies_in_two_stages block_copy_by_the_group
-    fragments_multiplied scopes_of_inline_code;
+    fragments_multiplied scopes_of_inline_code
+    sort_by_digits sums_before_each tally_of_bytes product_by_tiles living_cells checksums_of_lines
+    digests_of_256_bits shortest_ways longest_common_parts numbers_without_divisors
+    queens_on_a_board powers_of_a_prime_field transform_over_a_field text_in_base_64
+    runs_of_equal_bytes table_of_open_addresses widths_of_numbers_in_lists large_numbers_multiplied
+    places_on_a_curve points_inside_of_a_ring rays_that_meet_balls sums_with_their_errors
+    steps_of_three_bodies lines_solved_by_elimination blurred_and_sharpened random_walks_counted
+    ways_through_a_graph groups_that_are_connected the_best_of_a_knapsack colours_of_other_spaces
+    a_stack_of_lambdas warps_that_share_their_sums numbers_kept_in_order
+    sums_of_rows products_of_tiles first_of_the_greatest sums_so_far means_removed
+    sorted_in_blocks counted_into_bins steps_to_one halves_exchanged roots_by_newton days_of_dates;
     in a process of their own: report_by_printf assertion_broken
 }
 

@@ -131,11 +131,6 @@ impl Builder<'_> {
         let place = self.place(names, op, address)?;
         let to = match self.elements(names, to)? {
             Elements::Registers(registers) => registers,
-            Elements::Tokens(all)
-                if place.count == 1 && all.len() == 1 && matches!(to, [Token::Sign('{'), ..]) =>
-            {
-                return Err(unknown("one value in braces"));
-            }
             Elements::Tokens(all) => all
                 .into_iter()
                 .map(|tokens| self.any_to(names, tokens, place.ty))
