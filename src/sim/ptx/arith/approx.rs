@@ -95,7 +95,7 @@ fn flush(value: f64) -> f64 {
 /// An operand of which only the upper half counts.
 #[inline]
 fn truncated(a: f64) -> f64 {
-    if a.is_nan() { a } else { flush(f64::from_bits(a.to_bits() & 0xffff_ffff_0000_0000)) }
+    flush(f64::from_bits(a.to_bits() & 0xffff_ffff_0000_0000))
 }
 
 /// `rcp.approx.ftz.f64`: of the upper half of the operand, in the upper half of the result.

@@ -9,10 +9,9 @@ pub(in crate::sim) fn bfi32(a: u32, b: u32, pos: u32, len: u32) -> u32 {
     b & !mask | a & mask
 }
 
-/// `bfi.b64`.
+/// `bfi.b64`. An H200 takes all bits of the position and the length, and the low 8 with words.
 #[inline]
 pub(in crate::sim) fn bfi64(a: u64, b: u64, pos: u32, len: u32) -> u64 {
-    let (pos, len) = (pos & 0xff, len & 0xff);
     let ones = if len < 64 { (1 << len) - 1 } else { !0u64 };
     let (mask, a) = if pos < 64 { (ones << pos, a << pos) } else { (0, 0) };
     b & !mask | a & mask

@@ -74,17 +74,17 @@ pub(in crate::sim) fn testp<T: Float>(property: Property, a: T) -> bool {
     }
 }
 
-/// `min`: NaN loses, and -0 is less than +0.
+/// `min`: NaN loses, the second of two is the result, and -0 is less than +0.
 #[inline]
 pub(in crate::sim) fn min<T: Float>(a: T, b: T) -> T {
-    let first = (a < b) | b.is_not_a_number() | ((a == b) & a.is_negative());
+    let first = (a < b) | (b.is_not_a_number() & !a.is_not_a_number()) | ((a == b) & a.is_negative());
     if first { a } else { b }.canonical()
 }
 
-/// `max`: NaN loses, and +0 is greater than -0.
+/// `max`: NaN loses, the second of two is the result, and +0 is greater than -0.
 #[inline]
 pub(in crate::sim) fn max<T: Float>(a: T, b: T) -> T {
-    let first = (a > b) | b.is_not_a_number() | ((a == b) & b.is_negative());
+    let first = (a > b) | (b.is_not_a_number() & !a.is_not_a_number()) | ((a == b) & b.is_negative());
     if first { a } else { b }.canonical()
 }
 

@@ -38,6 +38,17 @@ impl Kind {
     }
 
     #[inline]
+    const fn format(self) -> Option<Format> {
+        Some(match self {
+            Kind::F16 => Format::F16,
+            Kind::Bf16 => Format::BF16,
+            Kind::F32 => Format::F32,
+            Kind::F64 => Format::F64,
+            _ => return None,
+        })
+    }
+
+    #[inline]
     pub(in crate::sim) const fn is_signed(self) -> bool {
         matches!(self, Kind::S8 | Kind::S16 | Kind::S32 | Kind::S64)
     }
@@ -168,7 +179,11 @@ pub(in crate::sim) fn convert(to: Kind, from: Kind, how: How, bits: u64) -> u64 
         (true, false) => from_integer(to, from, how, bits),
         (false, true) => float_to_integer(widen(from, how.ftz, bits), how.rounding, to, to.nan_from(from)),
         (true, true) => {
-            let value = widen(from, how.ftz, bits);
+            if let Some(nan) = nan_to_float(to, from, how, bits) {
+                return nan;
+            }
+            // A number of f16 may be smaller than the smallest normal one of f32, and .ftz does nothing then.
+            let value = widen(from, how.ftz && to != Kind::F16, bits);
             let (value, r) = if how.integral {
                 (integral(value, how.rounding), Rounding::Nearest)
             } else {
@@ -177,6 +192,31 @@ pub(in crate::sim) fn convert(to: Kind, from: Kind, how: How, bits: u64) -> u64 
             from_float(to, value, r, how)
         }
     }
+}
+
+/// What becomes of a NaN whose bits are not lost: those that only move it, and those from or to `f64`, keep what fits.
+#[inline]
+fn nan_to_float(to: Kind, from: Kind, how: How, bits: u64) -> Option<u64> {
+    if how.sat || how.integral {
+        return None;
+    }
+    let (to_format, from_format) = (to.format()?, from.format()?);
+    let magnitude = bits & (from_format.sign() - 1);
+    if magnitude <= from_format.infinity() {
+        return None;
+    }
+    let moves = to == from || (to, from) == (Kind::F32, Kind::Bf16);
+    if moves && !how.ftz && matches!(to, Kind::F32 | Kind::F64) {
+        return Some(bits << (to.bits() - from.bits()));
+    }
+    let is_kept = from == Kind::F64 || (to, from) == (Kind::F64, Kind::F16);
+    if !is_kept || to == from {
+        return (to == Kind::F64 && how.ftz).then_some(0x7fff_ffff_e000_0000);
+    }
+    let sign = if bits & from_format.sign() == 0 { 0 } else { to_format.sign() };
+    let fraction = (bits << (52 - from_format.fraction)) & ((1 << 52) - 1);
+    let quiet = 1 << (to_format.fraction - 1);
+    Some(sign | to_format.infinity() | quiet | fraction >> (52 - to_format.fraction))
 }
 
 /// The value of a float of any kind.

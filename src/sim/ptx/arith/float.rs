@@ -6,8 +6,8 @@ use super::soft;
 /// What PTX computes with `f32` and `f64`. No function flushes or saturates by itself: `.ftz` is
 /// [`flush`](Float::flush) of each operand and of the result, `.sat` is [`saturate`](Float::saturate) of the result.
 ///
-/// A NaN from `f32` is 0x7fffffff. One from `f64` is the first operand that is NaN, made quiet, or 0xfff8000000000000
-/// if none is.
+/// A NaN from `f32` is 0x7fffffff. One from `f64` is an operand that is NaN, made quiet, or 0xfff8000000000000 if none
+/// is. If several are, it is the second one of a sum or a product, and otherwise the first.
 pub(in crate::sim) trait Float: Copy + PartialOrd {
     fn add_rn(self, b: Self) -> Self;
     fn mul_rn(self, b: Self) -> Self;
@@ -44,6 +44,11 @@ pub(in crate::sim) trait Float: Copy + PartialOrd {
 
     fn sub_rn(self, b: Self) -> Self;
     fn sub(self, b: Self, r: Rounding) -> Self;
+
+    /// A product that is zero if it is tiny before it is rounded: `.ftz`.
+    fn mul_flushed(self, b: Self, r: Rounding) -> Self;
+    /// The same of a quotient.
+    fn div_flushed(self, b: Self, r: Rounding) -> Self;
 
     /// `neg`.
     #[inline]
@@ -180,6 +185,24 @@ impl Float for f32 {
     }
 
     #[inline]
+    fn mul_flushed(self, b: f32, r: Rounding) -> f32 {
+        let product = f64::from(self) * f64::from(b);
+        let is_tiny = product.abs() < f32::MIN_POSITIVE.into();
+        if is_tiny { 0f32.copysign(product as f32) } else { narrow(product, r).canonical() }
+    }
+
+    #[inline]
+    fn div_flushed(self, b: f32, r: Rounding) -> f32 {
+        let least = f64::from(b.abs()) * f64::from(f32::MIN_POSITIVE);
+        let is_tiny = f64::from(self.abs()) < least;
+        if is_tiny {
+            if self.is_negative() == b.is_negative() { 0.0 } else { -0.0 }
+        } else {
+            Float::div(self, b, r)
+        }
+    }
+
+    #[inline]
     fn sqrt(self, r: Rounding) -> f32 {
         let a = f64::from(self);
         let root = a.sqrt();
@@ -225,17 +248,17 @@ impl Float for f64 {
 
     #[inline]
     fn add_rn(self, b: f64) -> f64 {
-        chosen(self + b, &[self, b])
+        chosen(self + b, &[b, self])
     }
 
     #[inline]
     fn sub_rn(self, b: f64) -> f64 {
-        chosen(self - b, &[self, b])
+        chosen(self - b, &[b, self])
     }
 
     #[inline]
     fn mul_rn(self, b: f64) -> f64 {
-        chosen(self * b, &[self, b])
+        chosen(self * b, &[b, self])
     }
 
     #[inline]
@@ -298,6 +321,27 @@ impl Float for f64 {
     #[inline]
     fn flush(self) -> f64 {
         self
+    }
+
+    #[inline]
+    fn mul_flushed(self, b: f64, r: Rounding) -> f64 {
+        Float::mul(self, b, r)
+    }
+
+    #[inline]
+    fn div_flushed(self, b: f64, r: Rounding) -> f64 {
+        Float::div(self, b, r)
+    }
+
+    // These are sums to an H200, which keep the sign of NaN.
+    #[inline]
+    fn negated(self) -> f64 {
+        if self.is_nan() { self.canonical() } else { -self }
+    }
+
+    #[inline]
+    fn magnitude(self) -> f64 {
+        if self.is_nan() { self.canonical() } else { self.abs() }
     }
 
     #[inline]

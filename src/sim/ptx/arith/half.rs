@@ -53,6 +53,15 @@ pub(in crate::sim) trait Short {
         Self::round(f64::from(Self::widen(a)) * f64::from(Self::widen(b)), Rounding::Nearest)
     }
 
+    /// A product that is zero if it is tiny before it is rounded: `.ftz`.
+    #[inline]
+    fn mul_flushed(a: u16, b: u16) -> u16 {
+        let product = f64::from(Self::widen(a)) * f64::from(Self::widen(b));
+        let least = f64::from(Self::widen(1 << Self::FORMAT.fraction));
+        let product = if product.abs() < least { 0f64.copysign(product) } else { product };
+        Self::round(product, Rounding::Nearest)
+    }
+
     #[inline]
     fn fma(a: u16, b: u16, c: u16) -> u16 {
         let product = f64::from(Self::widen(a)) * f64::from(Self::widen(b));

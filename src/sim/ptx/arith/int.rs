@@ -34,7 +34,7 @@ pub(in crate::sim) trait Int: Copy + Ord {
     fn shl(a: Self, by: u32) -> Self;
     /// Nothing but the sign from the width on.
     fn shr(a: Self, by: u32) -> Self;
-    /// `bfe`: the field of `len` bits from `pos` on, of which the low 8 bits count.
+    /// `bfe`: the field of `len` bits from `pos` on.
     fn bfe(a: Self, pos: u32, len: u32) -> Self;
     /// A sum and its carry.
     fn addc(a: Self, b: Self, carry: bool) -> (Self, bool);
@@ -137,7 +137,7 @@ macro_rules! int {
             }
             #[inline]
             fn remainder(a: $int, b: $int) -> $int {
-                if b == 0 { a } else { a.wrapping_rem(b) }
+                if b == 0 { !0 } else { a.wrapping_rem(b) }
             }
             #[inline]
             fn magnitude(a: $int) -> $int {
@@ -185,12 +185,14 @@ macro_rules! int {
             }
             #[inline]
             fn bfe(a: $int, pos: u32, len: u32) -> $int {
-                let (pos, len) = (pos & 0xff, len & 0xff);
+                // An H200 takes the low 8 bits with words, and all of them with 64 bits.
+                let counted = if <$int>::BITS == 64 { u32::MAX } else { 0xff };
+                let (pos, len) = (pos & counted, len & counted);
                 if len == 0 {
                     return 0;
                 }
                 // The field's highest bit goes to the top, unless the field ends beyond it.
-                let up = <$int>::BITS.saturating_sub(pos + len);
+                let up = <$int>::BITS.saturating_sub(pos.saturating_add(len));
                 let pos = pos.min(<$int>::BITS);
                 Self::shr(a << up, pos + up)
             }

@@ -3,13 +3,12 @@
 use super::half::{F16, Short, high, join, low};
 use super::round::{Format, Rounding};
 
-/// `cvt.rna.tf32.f32`: to the nearest, halves away from zero. An `f32` whose last 13 bits are zero.
+/// `cvt.rna.tf32.f32`: to the nearest, halves away from zero. An `f32` whose last 13 bits are zero. A NaN is cut.
 #[inline]
 pub(in crate::sim) fn tf32_away(a: f32) -> u32 {
     let bits = a.to_bits();
     match bits & 0x7fff_ffff {
-        0x7f80_0001.. => 0x7fff_ffff,
-        0x7f80_0000 => bits,
+        0x7f80_0000.. => bits & !0x1fff,
         _ => (bits + 0x1000) & !0x1fff,
     }
 }
@@ -18,16 +17,16 @@ pub(in crate::sim) fn tf32_away(a: f32) -> u32 {
 #[inline]
 pub(in crate::sim) fn tf32(a: f32, r: Rounding) -> u32 {
     if a.is_nan() {
-        return 0x7fff_ffff;
+        return 0x7fff_e000;
     }
     let format = Format { exponent: 8, fraction: 10 };
     (format.encode_f64(r, a.into()) as u32) << 13
 }
 
-/// `.satfinite` of a `tf32`.
+/// `.satfinite` of a `tf32`. An H200 takes the number below, also of a NaN.
 #[inline]
 pub(in crate::sim) fn tf32_finite(bits: u32) -> u32 {
-    if bits & 0x7fff_ffff == 0x7f80_0000 { bits - 0x2000 } else { bits }
+    if bits & 0x7fff_ffff >= 0x7f80_0000 { bits - 0x2000 } else { bits }
 }
 
 /// `.relu` of a `tf32`.

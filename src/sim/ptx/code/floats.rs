@@ -113,7 +113,10 @@ impl Builder<'_> {
         with_float!(ty, T => if how.is_plain() {
             lanes2(to, from, <T as Float>::mul_rn)
         } else {
-            lanes2(to, from, move |a: T, b: T| how.after(how.before(a).mul(how.before(b), how.rounding)))
+            lanes2(to, from, move |a: T, b: T| {
+                let (a, b) = (how.before(a), how.before(b));
+                how.after(if how.ftz { a.mul_flushed(b, how.rounding) } else { a.mul(b, how.rounding) })
+            })
         })
     }
 
@@ -172,7 +175,8 @@ impl Builder<'_> {
             };
         }
         with_float!(ty, T => lanes2(to, from, move |a: T, b: T| {
-            how.after(how.before(a).div(how.before(b), how.rounding))
+            let (a, b) = (how.before(a), how.before(b));
+            how.after(if how.ftz { a.div_flushed(b, how.rounding) } else { a.div(b, how.rounding) })
         }))
     }
 

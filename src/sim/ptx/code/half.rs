@@ -81,7 +81,8 @@ impl Builder<'_> {
         only_to_the_nearest(how)?;
         let (to, from) = self.alike(names, operands, ty)?;
         with_half!(ty, T, lanes2, packed2, to, from, |a, b| {
-            after::<T>(how, T::mul(before::<T>(how.ftz, a), before::<T>(how.ftz, b)))
+            let (a, b) = (before::<T>(how.ftz, a), before::<T>(how.ftz, b));
+            after::<T>(how, if how.ftz { T::mul_flushed(a, b) } else { T::mul(a, b) })
         })
     }
 

@@ -57,6 +57,12 @@ fn selected(tokens: &[Token]) -> (Vec<Token>, Part) {
     (tokens.to_vec(), Part::Word)
 }
 
+/// An H200 computes some of these in another way than the manual says, so they are not executed at all: with a selected part
+/// or a sum without a sign, `.sat` cuts off more than the result; with `min` and `max` some signs are others.
+fn otherwise() -> Refusal {
+    unknown("it with these modifiers, as an H200 does not compute what the manual says")
+}
+
 impl Builder<'_> {
     /// The scalar video instructions.
     pub(super) fn video(
@@ -79,6 +85,13 @@ impl Builder<'_> {
             (part, None, [_]) if part != Part::Word => Second::Merge(part),
             _ => return Err(unknown("these operands of it")),
         };
+        let is_combined = matches!(second, Second::Min | Second::Max);
+        let is_sum = matches!(video, Video::Add | Video::Sub | Video::AbsDiff);
+        let saturates = part != Part::Word || matches!(video, Video::Shl(_)) || is_sum && !d.is_signed();
+        let is_merged_set = part != Part::Word && matches!(video, Video::Set(_));
+        if is_combined || sat && saturates || is_merged_set {
+            return Err(otherwise());
+        }
         let how = simd::Scalar {
             op: video,
             a: a_part,
@@ -101,9 +114,12 @@ impl Builder<'_> {
         op: &mut Opcode<'_>,
         operands: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
-        let [_, a_type, b_type] = [op.ty()?, op.ty()?, op.ty()?];
+        let [d, a_type, b_type] = [op.ty()?, op.ty()?, op.ty()?];
         let (plus_one, sat) = (op.has("po"), op.has("sat"));
         let scale = op.one_of(&[("shr7", 7), ("shr15", 15)]).unwrap_or(0);
+        if sat || scale == 15 || !d.is_signed() {
+            return Err(otherwise());
+        }
         let [to, a, b, c] = operands else { return Err(wrong("it takes four operands")) };
         let sign = |tokens: &[Token]| match tokens {
             [Token::Sign('-'), rest @ ..] => (rest.to_vec(), true),

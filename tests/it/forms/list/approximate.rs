@@ -149,7 +149,8 @@ pub(super) fn list(list: &mut List) {
     one(list, SINGLE, false, Function("tanh", |_| Some(Bound::Relative(2f64.powi(-11))), f64::tanh));
     for ty in HALVES {
         let (tanh, ex2): (BoundAt, BoundAt) = if ty.is_bf16() {
-            (|_| Some(Bound::Absolute(2f64.powi(-8))), |_| Some(Bound::Relative(2f64.powi(-7))))
+            // Of 0.746 an H200 is a little further off than the manual's 2^-8.
+            (|_| Some(Bound::Absolute(2f64.powf(-7.999))), |_| Some(Bound::Relative(2f64.powi(-7))))
         } else {
             (
                 |_| Some(Bound::Absolute(2f64.powf(-10.987))),
@@ -182,11 +183,7 @@ fn quotients(list: &mut List, ftz: bool) {
 fn doubles(list: &mut List) {
     let upper = |of: &[u64]| {
         let bits = of[0] & 0xffff_ffff_0000_0000;
-        match of[0] {
-            nan if f64::from_bits(nan).is_nan() => f64::NAN,
-            _ if bits & 0x7ff0_0000_0000_0000 == 0 => f64::from_bits(bits & 1 << 63),
-            _ => f64::from_bits(bits),
-        }
+        f64::from_bits(if bits & 0x7ff0_0000_0000_0000 == 0 { bits & 1 << 63 } else { bits })
     };
     let near = |truth: f64, recorded: Option<u64>, answer: u64, relative: f64| {
         special(F64, recorded, answer)?;

@@ -90,7 +90,9 @@ fn fields(list: &mut List) {
     for ty in [U32, S32, U64, S64] {
         let operands = [ty.kind(), Kind::Amount, Kind::Amount];
         list.plain(format!("bfe.{}", ty.name), &operands, ty.size(), move |of| {
-            let (pos, len, last) = (of[1] & 0xff, of[2] & 0xff, u64::from(ty.bits) - 1);
+            // What the manual says of 8 bits, an H200 does with words alone.
+            let counted = if ty.bits == 64 { u64::MAX } else { 0xff };
+            let (pos, len, last) = (of[1] & counted, of[2] & counted, u64::from(ty.bits) - 1);
             let sign = if !ty.signed || len == 0 { 0 } else { of[0] >> (pos + len - 1).min(last) & 1 };
             (0..=last).fold(0, |all, at| {
                 let bit = if at < len && pos + at <= last { of[0] >> (pos + at) & 1 } else { sign };
@@ -101,8 +103,9 @@ fn fields(list: &mut List) {
     for (name, kind, bits) in [WIDTHS[1], WIDTHS[2]] {
         let operands = [kind, kind, Kind::Amount, Kind::Amount];
         list.plain(format!("bfi.{name}"), &operands, kind.size(), move |of| {
-            let (pos, len) = (of[2] & 0xff, of[3] & 0xff);
-            (0..len)
+            let counted = if bits == 64 { u64::MAX } else { 0xff };
+            let (pos, len) = (of[2] & counted, of[3] & counted);
+            (0..len.min(64))
                 .take_while(|at| pos + at < bits.into())
                 .fold(of[1], |all, at| all & !(1 << (pos + at)) | (of[0] >> at & 1) << (pos + at))
         });

@@ -1,6 +1,6 @@
 //! Conversions between all integers and floats.
 
-use super::super::exact::{F16, F32, F64, Format, MODES, Mode, Number, integral, of_integer};
+use super::super::exact::{BF16, F16, F32, F64, Format, MODES, Mode, Number, integral, of_integer};
 use super::super::form::List;
 use super::super::operands::Kind;
 use super::floats::{DOUBLE, Float, HALVES, SINGLE, relu, saturated};
@@ -142,25 +142,31 @@ struct How {
 }
 
 fn converted(to: Format, from: Format, how: How, bits: u64) -> u64 {
-    let bits = if how.ftz && from == F32 { from.flush(bits) } else { bits };
+    let bits = if how.ftz && from == F32 && to != F16 { from.flush(bits) } else { bits };
     let number = from.decode(bits);
     let number = if how.integral { integral(number, how.mode) } else { number };
     let bits = match number {
-        Number::Nan => nan(to, from, bits),
+        Number::Nan => nan(to, from, how, bits),
         number => to.round(number, how.mode),
     };
     let bits = if how.ftz && to == F32 { to.flush(bits) } else { bits };
     if how.sat { saturated(to, bits) } else { bits }
 }
 
-/// A NaN keeps what fits of its bits when it becomes one of f64.
-fn nan(to: Format, from: Format, bits: u64) -> u64 {
+/// A NaN keeps what fits of its bits when it becomes one of f64, or was one, and stays as it is when it is only moved.
+fn nan(to: Format, from: Format, how: How, bits: u64) -> u64 {
+    let is_moved = to == from || to == F32 && from == BF16;
     match (to == F64, from == F64) {
+        _ if is_moved && !how.ftz && !how.integral && to.0 + to.1 > 16 => bits << (to.1 - from.1),
         (true, true) => bits | 0x0008_0000_0000_0000,
-        (true, false) if from == F16 => 0x7fff_ffff_e000_0000,
+        (true, false) if how.ftz => 0x7fff_ffff_e000_0000,
         (true, false) => {
             let payload = bits & ((1 << from.1) - 1);
             (bits & from.sign()) << (63 - from.0 - from.1) | 0x7ff8 << 48 | payload << (52 - from.1)
+        }
+        (false, true) => {
+            let (sign, payload) = (bits >> 63 << (to.0 + to.1), (bits & ((1 << 52) - 1)) >> (52 - to.1));
+            sign | to.infinity() | 1 << (to.1 - 1) | payload
         }
         _ => to.nan(&[]),
     }

@@ -19,7 +19,7 @@ fn extreme(ty: Float, how: How, of: &[u64]) -> u64 {
     let [a, b] = [a, b].map(|bits| if how.xorsign { bits & !format.sign() } else { bits });
     let (a_nan, b_nan) = (format.is_nan(a), format.is_nan(b));
     if a_nan && b_nan || how.nan && (a_nan || b_nan) {
-        return format.nan(&[a, b]);
+        return format.nan(&[b, a]);
     }
     // As numbers of which -0 is just below +0.
     let order = |bits: u64| {

@@ -47,6 +47,10 @@ struct How {
     ftz: bool,
     sat: bool,
     relu: bool,
+    /// Among several NaNs.
+    nan_of_last: bool,
+    /// `.ftz` is about what is not rounded yet.
+    tiny_before: bool,
 }
 
 /// A number between 0 and 1; NaN is 0.
@@ -65,13 +69,23 @@ pub(super) fn relu(format: Format, bits: u64) -> u64 {
     }
 }
 
+fn number_or_zero(number: Number) -> Number {
+    if number == Number::Nan { Number::Infinite(false) } else { number }
+}
+
 fn computed(format: Format, how: How, of: &[u64], f: fn(&[Number], Mode) -> Number) -> u64 {
     let before: Vec<u64> = of.iter().map(|bits| if how.ftz { format.flush(*bits) } else { *bits }).collect();
     let numbers: Vec<Number> = before.iter().map(|bits| format.decode(*bits)).collect();
-    let bits = match f(&numbers, how.mode) {
+    let number = f(&numbers, how.mode);
+    let bits = match number {
+        // An H200 takes the last NaN of a sum or a product, and the first of others.
+        Number::Nan if how.nan_of_last => format.nan(&before.iter().rev().copied().collect::<Vec<u64>>()),
         Number::Nan => format.nan(&before),
         number => format.round(number, how.mode),
     };
+    let is_tiny =
+        how.tiny_before && format.round(number_or_zero(number), Mode::Zero) & format.infinity() == 0;
+    let bits = if how.ftz && is_tiny { bits & format.sign() } else { bits };
     let bits = if how.ftz { format.flush(bits) } else { bits };
     let bits = if how.sat { saturated(format, bits) } else { bits };
     if how.relu { relu(format, bits) } else { bits }
@@ -103,7 +117,9 @@ fn form(
     more: [bool; 3],
 ) {
     let [ftz, sat, relu] = more;
-    let how = How { mode: rounding.map_or(Mode::Nearest, |it| it.1), ftz, sat, relu };
+    let mode = rounding.map_or(Mode::Nearest, |it| it.1);
+    let (nan_of_last, tiny_before) = (SUMS.iter().any(|it| it.0 == op), matches!(op, "mul" | "div"));
+    let how = How { mode, ftz, sat, relu, nan_of_last, tiny_before };
     let mut name = op.to_owned();
     for part in [rounding.map(|it| it.0), ftz.then_some("ftz"), sat.then_some("sat"), relu.then_some("relu")]
     {
@@ -164,8 +180,10 @@ fn signs(list: &mut List) {
                     ty.each(of, |of| {
                         let (format, bits) = (ty.format, of[0]);
                         let bits = if ftz { format.flush(bits) } else { bits };
-                        let bits = if is_abs { bits & !format.sign() } else { bits ^ format.sign() };
-                        if format.is_nan(bits) { format.nan(&[bits]) } else { bits }
+                        if format.is_nan(bits) {
+                            return format.nan(&[bits]);
+                        }
+                        if is_abs { bits & !format.sign() } else { bits ^ format.sign() }
                     })
                 });
             }

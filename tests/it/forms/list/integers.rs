@@ -88,7 +88,7 @@ pub(super) fn list(list: &mut List) {
         two("max", std::cmp::max);
         // What a division by zero gives is the machine's affair.
         two("div", |a, b| if b == 0 { -1 } else { a / b });
-        two("rem", |a, b| if b == 0 { a } else { a % b });
+        two("rem", |a, b| if b == 0 { -1 } else { a % b });
         let high = move |of: &[u64]| ty.value(of[0]).wrapping_mul(ty.value(of[1]));
         // A product of two numbers of 64 bits without a sign does not fit a number with one.
         let high = move |of: &[u64]| {

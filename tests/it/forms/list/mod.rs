@@ -16,6 +16,8 @@ mod video_lanes;
 
 use super::form::{Form, List};
 
+pub(super) use video::differs;
+
 /// A family: its name, and what lists its forms.
 type Family = (&'static str, fn(&mut List));
 

@@ -100,11 +100,12 @@ fn tf32(list: &mut List) {
             let more = [(finite, ".satfinite"), (is_relu, ".relu")];
             let more: String = more.iter().filter(|it| it.0).map(|it| it.1).collect();
             list.plain(format!("cvt.{rounding}{more}.tf32.f32"), &[Kind::F32], 4, move |of| {
-                let Some(number) = Some(F32.decode(of[0])).filter(|number| *number != Number::Nan) else {
-                    return 0x7fff_ffff;
+                let bits = match F32.decode(of[0]) {
+                    Number::Nan if mode == Mode::Away => of[0] >> 13,
+                    Number::Nan => format.sign() - 1,
+                    number => format.round(number, mode),
                 };
-                let bits = format.round(number, mode);
-                let is_infinite = bits & (format.sign() - 1) == format.infinity();
+                let is_infinite = bits & (format.sign() - 1) >= format.infinity();
                 let bits = if finite && is_infinite { bits - 1 } else { bits };
                 (if is_relu { relu(format, bits) } else { bits }) << 13
             });

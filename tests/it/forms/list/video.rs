@@ -236,3 +236,18 @@ fn product(list: &mut List, mad: Mad) {
     let name = format!("{opcode} of {}a{first}, {}b{second}, {}c", sign[0], sign[1], sign[2]);
     list.coded(name, &[Kind::I32; 3], 4, code, move |of| mad.answer(of));
 }
+
+/// Whether an H200 computes forms of this kind in another way than the manual says: the simulated driver refuses them.
+pub(in super::super) fn differs(name: &str) -> bool {
+    const SCALAR: [&str; 9] = ["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad"];
+
+    let (opcode, operands) = name.split_once(' ').unwrap_or((name, ""));
+    let parts: Vec<&str> = opcode.split('.').collect();
+    let has = |part: &str| parts[1..].contains(&part);
+    let (op, is_unsigned, is_merged) = (parts[0], parts.get(1) == Some(&"u32"), operands.starts_with("d."));
+    if op == "vmad" {
+        return has("sat") || has("shr15") || is_unsigned;
+    }
+    let saturates = is_merged || op == "vshl" || is_unsigned && ["vadd", "vsub", "vabsdiff"].contains(&op);
+    SCALAR.contains(&op) && (has("min") || has("max") || has("sat") && saturates || op == "vset" && is_merged)
+}

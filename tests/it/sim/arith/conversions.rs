@@ -169,7 +169,7 @@ fn modifiers_flush_clamp_and_make_whole() {
     assert_eq!(f32s(whole(Rounding::Up), -0.5).to_bits(), 0x8000_0000);
     assert_eq!(f32s(How { ftz: true, ..whole(Rounding::Up) }, 1e-40), 0.0);
     assert_eq!(f32s(whole(Rounding::Up), 1e-40), 1.0);
-    assert_eq!(f32s(How::rounded(Rounding::Nearest), -f32::NAN).to_bits(), 0x7fff_ffff);
+    assert_eq!(f32s(How::rounded(Rounding::Nearest), -f32::NAN).to_bits(), 0xffc0_0000);
     let sat = How { sat: true, ..How::rounded(Rounding::Nearest) };
     assert_eq!([f32s(sat, f32::NAN), f32s(sat, 2.0)], [0.0, 1.0]);
     assert_eq!(convert(Kind::F32, Kind::S32, sat, u64::MAX), 0);
