@@ -108,6 +108,7 @@ mod library;
 mod memory;
 mod module;
 mod stream;
+mod texture;
 
 mod ptx;
 
@@ -126,6 +127,7 @@ mod functions {
     pub(super) use super::memory::abi::*;
     pub(super) use super::module::abi::*;
     pub(super) use super::stream::abi::*;
+    pub(super) use super::texture::abi::*;
 }
 
 use crate::driver::{Table, for_each_function};
@@ -211,7 +213,7 @@ pub fn allocations() -> usize {
     memory::lock().count()
 }
 
-/// How many streams, events, modules, arrays, memory pools, graphs, executable graphs and user objects are not
+/// How many streams, events, modules, arrays, textures, surfaces, memory pools, graphs, executable graphs and user objects are not
 /// destroyed yet, by themselves or with their contexts. A user object is there as long as anything keeps it.
 pub fn objects() -> usize {
     let mut machine = machine::lock();
