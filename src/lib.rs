@@ -91,6 +91,7 @@ mod shadow_stack;
 pub mod context;
 
 pub mod stream;
+pub mod texture;
 
 pub mod event;
 

@@ -18,11 +18,9 @@ impl Driver {
         &self,
         resource: &CUDA_RESOURCE_DESC,
         descriptor: &CUDA_TEXTURE_DESC,
-        view: Option<&CUDA_RESOURCE_VIEW_DESC>,
     ) -> CudaResult<CUtexObject> {
         let mut texture = 0;
-        let view = view.map_or(ptr::null(), ptr::from_ref);
-        ask!(self.cuTexObjectCreate(&mut texture, resource, descriptor, view)).inspect_err(|_| {
+        ask!(self.cuTexObjectCreate(&mut texture, resource, descriptor, ptr::null())).inspect_err(|_| {
             if texture != 0 {
                 let _note = keep_note();
                 // SAFETY: just made in the current context, and given to nothing else.
@@ -49,13 +47,6 @@ impl Driver {
         let mut descriptor = CUDA_TEXTURE_DESC::default();
         ask!(self.cuTexObjectGetTextureDesc(&mut descriptor, texture.raw()))?;
         Ok(descriptor)
-    }
-
-    #[inline]
-    pub(crate) fn texture_view(&self, texture: Held<'_, CUtexObject>) -> CudaResult<CUDA_RESOURCE_VIEW_DESC> {
-        let mut view = CUDA_RESOURCE_VIEW_DESC::default();
-        ask!(self.cuTexObjectGetResourceViewDesc(&mut view, texture.raw()))?;
-        Ok(view)
     }
 
     /// # Safety

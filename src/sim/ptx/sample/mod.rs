@@ -146,7 +146,9 @@ impl Footprint {
         let mut found = [0, 0, self.slice];
         for axis in 0..self.axes {
             let at = self.steps[axis].first + (corner >> axis & 1) as i64;
-            found[axis] = within(at, grid.size[axis], self.outside[axis])?;
+            // Linear memory has no modes.
+            let outside = if grid.is_linear { Outside::Border } else { self.outside[axis] };
+            found[axis] = within(at, grid.size[axis], outside)?;
         }
         Some(found)
     }
