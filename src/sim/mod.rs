@@ -25,6 +25,9 @@
 //!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
 //!   on an H200. Pools of managed memory and of the host's have their own rules of access; fills and copies reach the
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
+//! * Arrays, textures and surfaces of them, and textures of memory: addressing modes, filters with weights of 8 bits,
+//!   normalised reads, borders, cubes, layers, gathers, and what each mode of a surface does beyond it. A handle of another
+//!   context, or of what is destroyed, ends the kernel, where a GPU reads something.
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
@@ -70,7 +73,8 @@
 //!   its context, so that a test of such a kernel needs no process of its own.
 //! * Machine code: of a fatbin the PTX for the best target up to compute capability 9.0 runs, compressed or not; machine
 //!   code without PTX is refused (`NoBinaryForGpu`).
-//! * Arrays have a descriptor but no contents, and there are no textures and surfaces.
+//! * Mipmapped arrays, other views of an array, sRGB, and filters across the edges of a cube: refused. Filtered floats are
+//!   rounded once, where a GPU may be a unit in the last place away.
 //! * Approximate functions of kernels (`ex2.approx`, `sin.approx` and so on) give the nearest value, where a GPU's may be
 //!   some units in the last place away.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they

@@ -18,6 +18,7 @@ pub struct Texture<S> {
     // Dropped in this order.
     object: Owned,
     source: S,
+    border_color: [f32; 4],
 }
 
 /// A texture as a kernel's argument, `cudaTextureObject_t` in CUDA C++.
@@ -34,8 +35,8 @@ pub struct TextureHandle<'a> {
 unsafe impl DeviceCopy for TextureHandle<'_> {}
 
 impl<S> Texture<S> {
-    pub(super) fn made(object: Owned, source: S) -> Texture<S> {
-        Texture { object, source }
+    pub(super) fn made(object: Owned, source: S, descriptor: &TextureDescriptor) -> Texture<S> {
+        Texture { object, source, border_color: descriptor.border_color }
     }
 
     /// The argument for kernels.
@@ -58,7 +59,7 @@ impl<S> Texture<S> {
         self.object.context()
     }
 
-    /// How it reads, according to the driver.
+    /// How it reads, according to the driver; but for the colour of the border, which drivers were seen to forget.
     ///
     /// # Errors
     ///
@@ -77,7 +78,8 @@ impl<S> Texture<S> {
     /// ```
     #[doc(alias = "cuTexObjectGetTextureDesc")]
     pub fn descriptor(&self) -> CudaResult<TextureDescriptor> {
-        TextureDescriptor::of(&self.object.with(Driver::texture_descriptor)?)
+        let found = TextureDescriptor::of(&self.object.with(Driver::texture_descriptor)?)?;
+        Ok(found.border_color(self.border_color))
     }
 
     /// What it is of, according to the driver.
@@ -107,10 +109,10 @@ impl<S> Texture<S> {
     ///
     /// Like [`drop`](Self::drop).
     pub fn into_source(self) -> Result<S, (CudaError, Texture<S>)> {
-        let Texture { object, source } = self;
+        let Texture { object, source, border_color } = self;
         match object.drop() {
             Ok(()) => Ok(source),
-            Err((error, object)) => Err((error, Texture { object, source })),
+            Err((error, object)) => Err((error, Texture { object, source, border_color })),
         }
     }
 

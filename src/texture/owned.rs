@@ -3,7 +3,7 @@
 // Vouches for the handles that it holds; see the `SAFETY` lines.
 #![allow(unsafe_code)]
 
-use crate::context::{Pin, UnownedContext, is_gone, must_retire, unbroken};
+use crate::context::{Pin, UnownedContext, is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
@@ -28,6 +28,7 @@ impl Owned {
         make: impl FnOnce(&Driver) -> CudaResult<u64>,
         destroy: Destroy,
     ) -> CudaResult<Owned> {
+        refuse_unsafe("make a texture or a surface")?;
         let context = if context.is_null() { UnownedContext::of_this_thread()? } else { context.clone() };
         let pin = context.pin()?;
         let raw = context.inside(make)?;

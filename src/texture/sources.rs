@@ -49,7 +49,7 @@ impl<A: Borrow<ArrayObject>> Texture<A> {
         };
         refuse(wrong, descriptor)?;
         let object = make(of.context(), &of_array(of), descriptor)?;
-        Ok(Texture::made(object, array))
+        Ok(Texture::made(object, array, descriptor))
     }
 }
 
@@ -80,7 +80,7 @@ impl<B> Texture<B> {
         B: Borrow<DeviceBuffer<T>>,
     {
         let object = of_linear(buffer.borrow(), descriptor)?;
-        Ok(Texture::made(object, buffer))
+        Ok(Texture::made(object, buffer, descriptor))
     }
 
     /// A texture of rows, which kernels read as two dimensions.
@@ -126,7 +126,7 @@ impl<B> Texture<B> {
         within(&context, &sizes, &alignments)?;
         let resource = rows::<T>(address, [of.width(), of.height()], of.pitch());
         let object = make(&context, &resource, descriptor)?;
-        Ok(Texture::made(object, buffer))
+        Ok(Texture::made(object, buffer, descriptor))
     }
 }
 
@@ -149,7 +149,7 @@ impl<'a, T: Texel> Texture<&'a DeviceSlice<T>> {
     /// ```
     #[doc(alias = "cuTexObjectCreate")]
     pub fn of_slice(slice: &'a DeviceSlice<T>, descriptor: &TextureDescriptor) -> CudaResult<Self> {
-        Ok(Texture::made(of_linear(slice, descriptor)?, slice))
+        Ok(Texture::made(of_linear(slice, descriptor)?, slice, descriptor))
     }
 }
 

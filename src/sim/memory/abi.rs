@@ -9,7 +9,7 @@ use super::copies::{self, End};
 use super::rows;
 use super::{HostMemory, Kind, lock};
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work};
+use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work, wait_for_work};
 use crate::sim::device::TOTAL_MEMORY;
 use crate::sim::machine::*;
 use crate::sim::stream::in_host_function;
@@ -345,5 +345,10 @@ c_abi! {
     fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray) {
         give_first(descriptor, |m| m.array(array.addr()).map(|array| array.descriptor))
     }
-    fn cuArrayDestroy(array: CUarray) { call(|m| m.destroy_array(array.addr())) }
+    fn cuArrayDestroy(array: CUarray) {
+        // As for memory, earlier work is done first.
+        let context = crate::sim::machine::lock().context_of_array(array.addr());
+        wait_for_work(context);
+        call(|m| m.destroy_array(array.addr()))
+    }
 }

@@ -87,6 +87,14 @@ impl Machine {
         Ok(array)
     }
 
+    /// 0 for what is no array.
+    pub(in crate::sim) fn context_of_array(&self, handle: usize) -> Handle {
+        match self.objects.get(handle) {
+            Some(Object::Array(array)) => array.context,
+            _ => 0,
+        }
+    }
+
     pub(in crate::sim) fn destroy_array(&mut self, handle: usize) -> Answer<()> {
         let array = self.array(handle)?;
         lock().free(array.address);

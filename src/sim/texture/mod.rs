@@ -15,18 +15,17 @@ const MIPMAPPED_ARRAY: u32 = 1;
 const LINEAR: u32 = 2;
 const ROWS: u32 = 3;
 
-/// What an array that surfaces write is made with.
-const SURFACE_LDST: u32 = 0x2;
 const SRGB: u32 = 0x10;
 const NO_TRILINEAR_OPTIMIZATION: u32 = 0x20;
 const SEAMLESS_CUBEMAP: u32 = 0x40;
+/// A flag without a name, which an H200 accepts.
+const UNNAMED: u32 = 0x8;
 
 /// Attributes of the device: addresses and pitches are multiples of the first two.
 const ALIGNMENT: u64 = 512;
 const PITCH_ALIGNMENT: usize = 32;
 const MOST_PITCH: usize = 2_097_120;
 const MOST_ROWS: [usize; 2] = [131_072, 65_000];
-const MOST_LINEAR: usize = 1 << 28;
 
 /// A texture or a surface.
 #[derive(Clone, Copy)]
@@ -42,7 +41,6 @@ struct Contents {
     grid: Grid,
     channel: Channel,
     channels: u32,
-    flags: u32,
 }
 
 impl Machine {
@@ -53,22 +51,22 @@ impl Machine {
         view: Option<CUDA_RESOURCE_VIEW_DESC>,
     ) -> Answer<u64> {
         let context = self.healthy_current()?;
-        let Contents { grid, channel, channels, .. } = self.contents(&resource)?;
+        let Contents { grid, channel, channels } = self.contents(&resource)?;
         if view.is_some() {
             return self.refuse(NOT_SUPPORTED, "another view of an array is not modelled");
         }
-        if descriptor.flags & (SRGB | SEAMLESS_CUBEMAP) != 0 {
+        let of_cubes = if grid.is_cube { SEAMLESS_CUBEMAP } else { 0 };
+        if descriptor.flags & (SRGB | of_cubes) != 0 {
             return self.refuse(NOT_SUPPORTED, "sRGB and seamless cubes are not modelled");
         }
-        let known = READ_AS_INTEGER | NORMALIZED_COORDINATES | NO_TRILINEAR_OPTIMIZATION;
+        let known = READ_AS_INTEGER | NORMALIZED_COORDINATES | NO_TRILINEAR_OPTIMIZATION | UNNAMED;
         let sampler = Sampler::of(&descriptor, channel).filter(|_| descriptor.flags & !known == 0);
         let Some(sampler) = sampler else {
             return self.refuse(INVALID_VALUE, format_args!("a texture with {descriptor:?}"));
         };
-        if sampler.is_linear && sampler.as_integer && !grid.is_linear {
-            return self.refuse(INVALID_VALUE, "integers are not filtered");
-        }
         let bound = Bound { grid, channel, channels: channels as usize, sampler: Some(sampler) };
+        // An H200's driver does not return the colour of the border.
+        let descriptor = CUDA_TEXTURE_DESC { borderColor: [0.0; 4], ..descriptor };
         Ok(self.add_texture(Texture { context, resource, descriptor, is_surface: false }, bound))
     }
 
@@ -77,10 +75,7 @@ impl Machine {
         if resource.resType != ARRAY {
             return self.refuse(INVALID_VALUE, "a surface is of an array");
         }
-        let Contents { grid, channel, channels, flags } = self.contents(&resource)?;
-        if flags & SURFACE_LDST == 0 {
-            return self.refuse(INVALID_VALUE, "the array was not made for surfaces");
-        }
+        let Contents { grid, channel, channels } = self.contents(&resource)?;
         let bound = Bound { grid, channel, channels: channels as usize, sampler: None };
         let descriptor = CUDA_TEXTURE_DESC::default();
         Ok(self.add_texture(Texture { context, resource, descriptor, is_surface: true }, bound))
@@ -101,10 +96,12 @@ impl Machine {
         match resType {
             ARRAY => {
                 let array = self.array(devPtr as usize)?;
+                if array.context != self.healthy_current()? {
+                    return self.refuse(PEER_ACCESS_NOT_ENABLED, "the array is of another context");
+                }
                 let found = array.descriptor;
                 let Some(channel) = Channel::numbered(found.Format) else { return Err(INVALID_VALUE) };
-                let grid = Grid::of_array(&array);
-                return Ok(Contents { grid, channel, channels: found.NumChannels, flags: found.Flags });
+                return Ok(Contents { grid: Grid::of_array(&array), channel, channels: found.NumChannels });
             }
             MIPMAPPED_ARRAY => return self.refuse(NOT_SUPPORTED, "mipmapped arrays are not modelled"),
             LINEAR | ROWS => {}
@@ -117,30 +114,25 @@ impl Machine {
         if devPtr == 0 || devPtr % ALIGNMENT != 0 {
             return self.refuse(INVALID_VALUE, format_args!("a texture of memory at {devPtr:#x}"));
         }
+        // Whether there is as much is found out where it is read.
+        if let Err(why) = memory::lock().check(devPtr, 1) {
+            return self.refuse(INVALID_VALUE, why);
+        }
         let element = channel.size() * channels as usize;
-        let (grid, bytes) = if resType == LINEAR {
-            let elements = width / element;
-            if elements == 0 || elements > MOST_LINEAR {
-                return self.refuse(INVALID_VALUE, format_args!("a texture of {width} bytes"));
-            }
-            (Grid::of_memory(devPtr, elements, elements * element), elements * element)
+        let grid = if resType == LINEAR {
+            Grid::of_memory(devPtr, width / element, width)
         } else {
             let pitch = resource.pitchInBytes;
-            let fits =
-                pitch % PITCH_ALIGNMENT == 0 && pitch <= MOST_PITCH && pitch >= width.saturating_mul(element);
-            if !fits || width == 0 || height == 0 || width > MOST_ROWS[0] || height > MOST_ROWS[1] {
+            let fits = pitch > 0 && pitch % PITCH_ALIGNMENT == 0 && pitch <= MOST_PITCH;
+            if !fits || width > MOST_ROWS[0] || height > MOST_ROWS[1] {
                 return self.refuse(
                     INVALID_VALUE,
-                    format_args!("a texture of {height} rows of {width} elements of {element} bytes, {pitch} bytes apart"),
+                    format_args!("a texture of {height} rows of {width} elements, {pitch} bytes apart"),
                 );
             }
-            (Grid::of_rows(devPtr, [width, height], pitch), pitch * (height - 1) + width * element)
+            Grid::of_rows(devPtr, [width, height], pitch)
         };
-        let found = memory::lock().check(devPtr, bytes);
-        match found {
-            Ok(()) => Ok(Contents { grid, channel, channels, flags: 0 }),
-            Err(why) => self.refuse(INVALID_VALUE, why),
-        }
+        Ok(Contents { grid, channel, channels })
     }
 
     /// A texture, or a surface, of the current context.
@@ -156,14 +148,16 @@ impl Machine {
     }
 
     pub(super) fn view_of_texture(&mut self, handle: u64) -> Answer<CUDA_RESOURCE_VIEW_DESC> {
-        self.texture(handle, false)?;
-        self.refuse(INVALID_VALUE, "the texture was made without a view")
+        self.texture(handle, false).map(|_| CUDA_RESOURCE_VIEW_DESC::default())
     }
 
+    /// What is no object of the current context is none that is destroyed, and no error.
     pub(super) fn destroy_texture(&mut self, handle: u64, is_surface: bool) -> Answer<()> {
-        self.texture(handle, is_surface)?;
-        memory::lock().unbind(handle);
-        self.objects.remove(handle as usize);
+        let context = self.healthy_current()?;
+        if self.texture(handle, is_surface).is_ok_and(|found| found.context == context) {
+            memory::lock().unbind(handle);
+            self.objects.remove(handle as usize);
+        }
         Ok(())
     }
 }

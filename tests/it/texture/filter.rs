@@ -4,7 +4,7 @@
 use super::{READ_2D, READ_3D, floats, line};
 use crate::harness::{pushed, run};
 use custack::memory::PitchedBuffer;
-use custack::memory::array::{ArrayFormat, ArrayObject};
+use custack::memory::array::{ArrayFormat, ArrayObject, Half};
 use custack::texture::{AddressMode, FilterMode, ReadMode, Texture, TextureDescriptor};
 
 fn linear() -> TextureDescriptor {
@@ -33,7 +33,9 @@ fn what_is_outside_is_filtered_too() {
         let array = ArrayObject::new_1d(4, ArrayFormat::Float, 1).unwrap();
         array.copy_from(&[1.0f32, 2.0, 3.0, 5.0]).unwrap();
         let read = |mode| {
-            let descriptor = linear().normalized_coordinates(true).address_mode(mode);
+            // A line is filtered as a plane with one row.
+            let modes = [mode, AddressMode::Clamp, AddressMode::Clamp];
+            let descriptor = linear().normalized_coordinates(true).address_modes(modes);
             let texture = Texture::new(&array, &descriptor.border_color([9.0, 0.0, 0.0, 0.0])).unwrap();
             line(texture.as_raw(), &[0.0, 1.0])
         };
@@ -41,6 +43,30 @@ fn what_is_outside_is_filtered_too() {
         assert_eq!(read(AddressMode::Wrap), [3.0, 3.0]);
         assert_eq!(read(AddressMode::Mirror), [1.0, 5.0]);
         assert_eq!(read(AddressMode::Border), [5.0, 7.0]);
+    });
+}
+
+#[test]
+fn a_line_is_filtered_with_the_border_above_it() {
+    run(|| {
+        let _ctx = pushed();
+        let array = ArrayObject::new_1d(4, ArrayFormat::Float, 1).unwrap();
+        array.copy_from(&[1.0f32, 2.0, 3.0, 5.0]).unwrap();
+        let border = linear().address_mode(AddressMode::Border).border_color([9.0, 0.0, 0.0, 0.0]);
+        let texture = Texture::new(&array, &border).unwrap();
+        assert_eq!(line(texture.as_raw(), &[0.0, 0.5, 4.0]), [7.0, 5.0, 8.0]);
+    });
+}
+
+#[test]
+fn weights_are_rounded_to_8_bits_behind_the_point() {
+    run(|| {
+        let _ctx = pushed();
+        let array = ArrayObject::new_1d(4, ArrayFormat::Float, 1).unwrap();
+        array.copy_from(&[0.0f32, 256.0, 512.0, 768.0]).unwrap();
+        let texture = Texture::new(&array, &linear()).unwrap();
+        let at: Vec<f32> = (0..8).map(|quarter| 0.5 + quarter as f32 / 1024.0).collect();
+        assert_eq!(line(texture.as_raw(), &at), [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]);
     });
 }
 
@@ -68,13 +94,70 @@ fn planes_and_solids_are_interpolated_in_all_dimensions() {
 }
 
 #[test]
+fn weights_of_several_dimensions_are_rounded_as_an_h200_rounds_them() {
+    run(|| {
+        let _ctx = pushed();
+        let solid = ArrayObject::new([2, 2, 2], ArrayFormat::Float, 1).unwrap();
+        solid.copy_from(&[1.0f32, 3.0, 7.0, 19.0, 41.0, 101.0, 211.0, 503.0]).unwrap();
+        let texture = Texture::new(&solid, &linear()).unwrap();
+        let at = [
+            [0.6, 1.2, 0.9, 0.0],
+            [0.9, 0.7, 1.3, 0.0],
+            [1.3, 1.1, 0.77, 0.0],
+            [1.45, 1.45, 1.45, 0.0],
+            [0.55, 0.55, 0.55, 0.0],
+            [1.45, 0.55, 1.0, 0.0],
+            [0.55, 1.0, 1.45, 0.0],
+        ];
+        let found = floats(READ_3D, texture.as_raw(), &at);
+        let wanted = [19414.0, 24198.0, 22814.0, 113950.0, 1118.0, 15448.0, 32712.0];
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert_eq!(found[0] * 256.0, wanted);
+        }
+        let flat = ArrayObject::new_2d([2, 2], ArrayFormat::Float, 1).unwrap();
+        flat.copy_from(&[1.0f32, 1.1, 1.3, 1.7]).unwrap();
+        let texture = Texture::new(&flat, &linear()).unwrap();
+        let at = [[0.6, 1.2, 0.0, 0.0], [0.9, 0.7, 0.0, 0.0], [1.3, 1.1, 0.0, 0.0], [1.0, 0.5, 0.0, 0.0]];
+        let found = floats(READ_2D, texture.as_raw(), &at);
+        let found: Vec<_> = found.into_iter().map(|found| found[0].to_bits()).collect();
+        assert_eq!(found, [0x3f9e_d999, 0x3f8f_c000, 0x3fb3_cccd, 0x3f86_6667]);
+    });
+}
+
+#[test]
 fn normalised_integers_are_filtered() {
     run(|| {
         let _ctx = pushed();
         let array = ArrayObject::new_1d(2, ArrayFormat::UnsignedInt8, 1).unwrap();
         array.copy_from(&[0u8, 255]).unwrap();
         let texture = Texture::new(&array, &linear().read(ReadMode::NormalizedFloat)).unwrap();
-        assert_eq!(line(texture.as_raw(), &[0.5, 1.0, 1.25, 1.5]), [0.0, 0.5, 0.75, 1.0]);
+        // The filter has 16 bits for them.
+        let wanted = [0.0, 32768.0 / 65535.0, 49151.0 / 65535.0, 1.0];
+        assert_eq!(line(texture.as_raw(), &[0.5, 1.0, 1.25, 1.5]), wanted);
+        let array = ArrayObject::new_1d(4, ArrayFormat::SignedInt8, 1).unwrap();
+        array.copy_from(&[0i8, 127, -128, -127]).unwrap();
+        let texture = Texture::new(&array, &linear().read(ReadMode::NormalizedFloat)).unwrap();
+        let at = [0.75, 1.0, 1.25, 1.5, 2.0, 2.25, 2.5, 1.5 + 77.0 / 256.0];
+        let found: Vec<_> = line(texture.as_raw(), &at).iter().map(|found| found * 32767.0).collect();
+        assert_eq!(found, [8192.0, 16383.0, 24575.0, 32767.0, -129.0, -16577.0, -32767.0, 12978.0]);
+        let array = ArrayObject::new_1d(4, ArrayFormat::SignedInt16, 1).unwrap();
+        array.copy_from(&[0i16, 32767, -32768, 200]).unwrap();
+        let texture = Texture::new(&array, &linear().read(ReadMode::NormalizedFloat)).unwrap();
+        let found: Vec<_> = line(texture.as_raw(), &at).iter().map(|found| found * 32767.0).collect();
+        assert_eq!(found, [8192.0, 16384.0, 24575.0, 32767.0, 0.0, -16384.0, -32767.0, 13055.0]);
+    });
+}
+
+#[test]
+fn filtered_halves_are_halves() {
+    run(|| {
+        let _ctx = pushed();
+        let array = ArrayObject::new_1d(4, ArrayFormat::Half, 1).unwrap();
+        array.copy_from(&[0u16, 0x3c00, 0x2e66, 0x3555].map(Half::from_bits)).unwrap();
+        let texture = Texture::new(&array, &linear()).unwrap();
+        let found = line(texture.as_raw(), &[2.0, 2.25, 2.5, 3.0, 3.25, 1.5 + 77.0 / 256.0]);
+        let found: Vec<_> = found.into_iter().map(f32::to_bits).collect();
+        assert_eq!(found, [0x3f0c_c000, 0x3ea6_6000, 0x3dcc_c000, 0x3e5d_e000, 0x3e8c_c000, 0x3f3a_c000]);
     });
 }
 

@@ -39,7 +39,7 @@ fn a_texture_says_how_it_reads_and_what_it_is_of() {
         let ctx = pushed();
         let array = ArrayObject::new_2d([4, 4], ArrayFormat::UnsignedInt8, 4).unwrap();
         let descriptor = TextureDescriptor::new()
-            .address_modes([AddressMode::Wrap, AddressMode::Mirror, AddressMode::Border])
+            .address_modes([AddressMode::Border, AddressMode::Wrap, AddressMode::Mirror])
             .filter(FilterMode::Linear)
             .read(ReadMode::NormalizedFloat)
             .normalized_coordinates(true)

@@ -90,6 +90,50 @@ fn what_is_outside_is_clamped_repeated_mirrored_or_the_border() {
 }
 
 #[test]
+fn the_border_is_as_precise_as_an_element() {
+    run(|| {
+        let _ctx = pushed();
+        let read = |format, descriptor: TextureDescriptor, color: f32| {
+            let array = ArrayObject::new_1d(1, format, 1).unwrap();
+            let descriptor = descriptor.address_mode(AddressMode::Border).border_color([color; 4]);
+            let texture = Texture::new(&array, &descriptor).unwrap();
+            line(texture.as_raw(), &[-5.0])[0]
+        };
+        let plain = TextureDescriptor::new();
+        let unit = plain.read(ReadMode::NormalizedFloat);
+        assert_eq!(read(ArrayFormat::UnsignedInt8, unit, 0.3), 76.0 / 255.0);
+        assert_eq!(read(ArrayFormat::SignedInt8, unit, -0.3), -38.0 / 127.0);
+        assert_eq!(read(ArrayFormat::UnsignedInt16, unit, 0.3), 19660.0 / 65535.0);
+        assert_eq!(read(ArrayFormat::SignedInt16, unit, 1.5), 1.0);
+        assert_eq!(read(ArrayFormat::Half, plain, 0.3), 0.2998047);
+        assert_eq!(read(ArrayFormat::Float, plain, 0.3), 0.3);
+        let bits = |format, bits| read(format, plain, f32::from_bits(bits)).to_bits();
+        assert_eq!(bits(ArrayFormat::UnsignedInt8, 300), 300 & 0xff);
+        assert_eq!(bits(ArrayFormat::SignedInt8, 0x80), 0xffff_ff80);
+        assert_eq!(bits(ArrayFormat::UnsignedInt16, u32::MAX), 0xffff);
+    });
+}
+
+#[test]
+fn what_repeats_repeats_far_away_and_what_is_no_place_is_the_first_one() {
+    run(|| {
+        let _ctx = pushed();
+        let array = ArrayObject::new_1d(4, ArrayFormat::Float, 1).unwrap();
+        array.copy_from(&[1.0f32, 2.0, 3.0, 5.0]).unwrap();
+        let read = |mode, at: &[f32]| {
+            let texture = Texture::new(&array, &normalized().address_mode(mode)).unwrap();
+            line(texture.as_raw(), at)
+        };
+        let edges = [-0.25, 0.0, 1.0, 1.25, 1.5, 1.75, 2.0, -0.5, -1.0];
+        assert_eq!(read(AddressMode::Mirror, &edges), [1.0, 1.0, 5.0, 3.0, 2.0, 1.0, 1.0, 2.0, 5.0]);
+        assert_eq!(read(AddressMode::Wrap, &edges), [5.0, 1.0, 1.0, 2.0, 3.0, 5.0, 1.0, 3.0, 1.0]);
+        let nowhere = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30];
+        assert_eq!(read(AddressMode::Wrap, &nowhere), [1.0; 4]);
+        assert_eq!(read(AddressMode::Clamp, &nowhere), [1.0, 5.0, 1.0, 5.0]);
+    });
+}
+
+#[test]
 fn each_dimension_has_its_own_mode() {
     run(|| {
         let _ctx = pushed();
@@ -189,18 +233,18 @@ fn integers_are_read_as_they_are_or_normalised() {
 }
 
 #[test]
-fn channels_that_an_element_does_not_have_are_0_and_the_last_one_is_1() {
+fn channels_that_an_element_does_not_have_are_0() {
     run(|| {
         let _ctx = pushed();
         let array = ArrayObject::new_1d(1, ArrayFormat::Float, 1).unwrap();
         array.copy_from(&[5.0f32]).unwrap();
         let texture = Texture::new(&array, &TextureDescriptor::new()).unwrap();
-        assert_eq!(floats(READ_1D, texture.as_raw(), &[[0.0; 4]])[0], [5.0, 0.0, 0.0, 1.0]);
+        assert_eq!(floats(READ_1D, texture.as_raw(), &[[0.0; 4]])[0], [5.0, 0.0, 0.0, 0.0]);
         let array = ArrayObject::new_1d(1, ArrayFormat::UnsignedInt8, 2).unwrap();
         array.copy_from(&[[7u8, 8]]).unwrap();
         let texture = Texture::new(&array, &TextureDescriptor::new()).unwrap();
         let read = "tex.1d.v4.u32.f32 {%r4, %r5, %r6, %r7}, [%rd0, {%f0}];";
-        assert_eq!(words(read, texture.as_raw(), &[[0.0; 4]])[0], [7, 8, 0, 1]);
+        assert_eq!(words(read, texture.as_raw(), &[[0.0; 4]])[0], [7, 8, 0, 0]);
     });
 }
 
@@ -237,7 +281,7 @@ fn rows_are_read_as_two_dimensions() {
 }
 
 #[test]
-fn integers_are_coordinates_too() {
+fn integers_are_coordinates_too_and_what_is_outside_of_them_is_0() {
     run(|| {
         let _ctx = pushed();
         let array = ArrayObject::new_2d([3, 2], ArrayFormat::Float, 1).unwrap();
@@ -246,7 +290,7 @@ fn integers_are_coordinates_too() {
         let read = "tex.2d.v4.f32.s32 {%r4, %r5, %r6, %r7}, [%rd0, {%r0, %r1}];";
         let found = run_words(read, texture.as_raw(), &[[2, 1, 0, 0], [1, 0, 0, 0], [9, 9, 0, 0]]).unwrap();
         let found: Vec<_> = found.into_iter().map(|found| f32::from_bits(found[0])).collect();
-        assert_eq!(found, [5.0, 1.0, 5.0]);
+        assert_eq!(found, [5.0, 1.0, 0.0]);
     });
 }
 

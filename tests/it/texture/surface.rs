@@ -126,7 +126,7 @@ pub(crate) fn traps() {
         let surface = Surface::new(&line).unwrap();
         let read = "suld.b.1d.b32.trap %r4, [%rd0, {%r0}];";
         let failed = run_words(read, surface.as_raw(), &[[16, 0, 0, 0]]);
-        assert_eq!(failed, Err(CudaError::LaunchFailed));
+        assert_eq!(failed, Err(CudaError::IllegalAddress));
         if is_simulated() {
             let log = custack::sim::log();
             assert!(log.iter().any(|why| why.contains("beyond the surface")), "{log:?}");

@@ -73,9 +73,12 @@ impl Access {
             coordinates[0] = coordinates[0].saturating_mul(bound.element() as i32);
         }
         let bytes = bytes(bound);
+        if !self.by_elements {
+            lanes.check_aligned(lane, coordinates[0] as u64, bytes)?;
+        }
         match place(bound, self.geometry, (layer, coordinates), bytes, self.beyond) {
             Ok(found) => Ok((bound, found)),
-            Err(()) => Err(lanes.fails(
+            Err(()) => Err(lanes.is_beyond(
                 lane,
                 format_args!(
                     "uses {bytes} bytes at {coordinates:?}, in layer {layer}, which is beyond the surface"
@@ -120,7 +123,6 @@ impl Builder<'_> {
             for lane in lanes_of(lanes.mask) {
                 let (_, place) = access.find(lanes, lane, &at, |_| access.bytes())?;
                 let Some(place) = place else { continue };
-                lanes.check_aligned(lane, place, access.bytes())?;
                 for (element, found) in found.iter_mut().enumerate() {
                     let address = place + (element * size) as u64;
                     found[lane] = lanes.load_one(lane, Space::Global, address, size)?;
@@ -169,10 +171,7 @@ impl Builder<'_> {
                 let Some(place) = place else { continue };
                 let (size, count) = match access.by_elements {
                     true => (bound.channel.size(), bound.channels),
-                    false => {
-                        lanes.check_aligned(lane, place, access.bytes())?;
-                        (size, values.len())
-                    }
+                    false => (size, values.len()),
                 };
                 for element in 0..count {
                     let value = values.get(element).map_or(0, |value| value[lane]);
@@ -208,7 +207,6 @@ impl Builder<'_> {
             for lane in lanes_of(lanes.mask) {
                 let (_, place) = access.find(lanes, lane, &at, |_| access.bytes())?;
                 let Some(place) = place else { continue };
-                lanes.check_aligned(lane, place, access.bytes())?;
                 update(lanes, lane, place, values[lane] as u64)?;
             }
             Ok(())

@@ -12,7 +12,7 @@ use super::super::{Refusal, unknown, wrong};
 use super::opcode::Opcode;
 use super::operands::{Elements, Operands};
 use super::{Builder, Names};
-use crate::sim::texture::{Bound, Channel};
+use crate::sim::texture::Bound;
 
 pub(super) const GEOMETRIES: &[(&str, Geometry)] = &[
     ("1d", Geometry::One),
@@ -132,7 +132,7 @@ impl Builder<'_> {
         };
         let (geometry, ty, count) = reads(op)?;
         let at = op.ty()?;
-        let fits = at == Type::F32 || at == Type::S(4) && geometry.coordinates() == 1 || at == Type::S(4);
+        let fits = matches!(at, Type::F32 | Type::S(4));
         let is_cube = matches!(geometry, Geometry::Cube | Geometry::CubeLayered);
         if !fits || is_cube && at != Type::F32 {
             return Err(wrong(format!("coordinates of type {at}")));
@@ -265,32 +265,17 @@ fn each_lane(
 
 type Question = fn(&Bound) -> u32;
 
-/// Types and orders of channels have the numbers of OpenCL, as PTX says.
+/// An H200's compiler has no other question for what is in registers. A line has one row, and layers are the dimension
+/// behind the others.
 const QUESTIONS: &[(&str, Question)] = &[
     ("width", |it| it.grid.size[0] as u32),
-    ("height", |it| if it.grid.dimensions > 1 { it.grid.size[1] as u32 } else { 0 }),
-    ("depth", |it| if it.grid.dimensions > 2 { it.grid.size[2] as u32 } else { 0 }),
-    ("array_size", |it| if it.grid.is_layered { it.grid.layers() as u32 } else { 0 }),
-    ("num_mipmap_levels", |_| 1),
-    ("num_samples", |_| 1),
-    ("normalized_coords", |it| it.sampler.is_some_and(|sampler| sampler.is_normalized).into()),
-    ("channel_data_type", |it| match (it.channel, it.sampler.is_none_or(|sampler| sampler.as_integer)) {
-        (Channel::Signed(1), false) => 0x10d0,
-        (Channel::Signed(2), false) => 0x10d1,
-        (Channel::Unsigned(1), false) => 0x10d2,
-        (Channel::Unsigned(2), false) => 0x10d3,
-        (Channel::Signed(1), _) => 0x10d7,
-        (Channel::Signed(2), _) => 0x10d8,
-        (Channel::Signed(_), _) => 0x10d9,
-        (Channel::Unsigned(1), _) => 0x10da,
-        (Channel::Unsigned(2), _) => 0x10db,
-        (Channel::Unsigned(_), _) => 0x10dc,
-        (Channel::Half, _) => 0x10dd,
-        (Channel::Float, _) => 0x10de,
+    ("height", |it| match (it.grid.dimensions, it.grid.is_layered) {
+        (1, true) => it.grid.layers() as u32,
+        _ => it.grid.size[1] as u32,
     }),
-    ("channel_order", |it| match it.channels {
-        1 => 0x10b0,
-        2 => 0x10b2,
-        _ => 0x10b5,
+    ("depth", |it| match (it.grid.dimensions, it.grid.is_layered) {
+        (3, _) => it.grid.size[2] as u32,
+        (2, true) => it.grid.layers() as u32,
+        _ => 0,
     }),
 ];

@@ -1,7 +1,7 @@
 //! How the lanes of a warp reach textures and surfaces.
 
 use super::super::Space;
-use super::fault::{Fault, LAUNCH_FAILED};
+use super::fault::{Fault, ILLEGAL_ADDRESS, LAUNCH_FAILED};
 use super::lanes::Lanes;
 use crate::sim::texture::Bound;
 
@@ -19,6 +19,12 @@ impl<'a> Lanes<'a> {
         let thread = self.thread(lane);
         let (tid, ctaid) = (thread.tid, thread.ctaid);
         Fault::new(LAUNCH_FAILED, format!("thread {tid:?} of block {ctaid:?} {does}"))
+    }
+
+    /// The kernel ends, because a lane's access is beyond a surface.
+    #[cold]
+    pub(in super::super) fn is_beyond(&self, lane: usize, does: std::fmt::Arguments<'_>) -> Fault {
+        Fault { status: ILLEGAL_ADDRESS, ..self.fails(lane, does) }
     }
 
     /// Reads a channel of an element.

@@ -9,7 +9,7 @@ pub(super) use surface::{Beyond, outside_of, place};
 pub(super) use texel::store_converted;
 
 use crate::sim::texture::{Bound, Grid, Outside, Sampler};
-use texel::Texels;
+use texel::{Found, Texels, filterable, filtered};
 
 /// How an instruction sees a texture or a surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,25 +65,35 @@ struct Step {
 }
 
 /// Weights have 8 bits behind the point.
-const WHOLE: f64 = 256.0;
+const WHOLE: u32 = 256;
 
-/// Which elements a coordinate stands for.
-fn step(coordinate: f32, size: usize, sampler: &Sampler, filters: bool) -> Step {
-    let scale = if sampler.is_normalized { size as f64 } else { 1.0 };
-    let at = f64::from(coordinate) * scale;
+/// Which elements a coordinate stands for. What is repeated is so by what is behind the point.
+fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), filters: bool) -> Step {
+    let mut at = f64::from(coordinate);
+    let period = match outside {
+        Outside::Wrap => 1.0,
+        Outside::Mirror => 2.0,
+        Outside::Clamp | Outside::Border => 0.0,
+    };
+    if period > 0.0 {
+        at = if at.is_finite() { at - period * (at / period).floor() } else { 0.0 };
+    }
+    if sampler.is_normalized {
+        at *= size as f64;
+    }
     if !filters {
         return Step { first: at.floor() as i64, next: 0 };
     }
-    let fixed = (at * WHOLE).round_ties_even() as i64;
-    let fixed = fixed.saturating_sub(128);
+    let fixed = ((at * f64::from(WHOLE) + 0.5).floor() as i64).saturating_sub(128);
     Step { first: fixed >> 8, next: (fixed & 255) as u32 }
 }
 
-/// The element that is read for one of this number; `None` for the border.
+/// The element that is read for one of this number; `None` for none.
 fn within(at: i64, size: usize, outside: Outside) -> Option<usize> {
     let size = size as i64;
     let found = match outside {
         _ if (0..size).contains(&at) => at,
+        _ if size == 0 => return None,
         Outside::Wrap => at.rem_euclid(size),
         Outside::Mirror => {
             let at = at.rem_euclid(2 * size);
@@ -101,6 +111,8 @@ struct Footprint {
     axes: usize,
     outside: [Outside; 3],
     slice: usize,
+    /// What is beyond where nothing else is read.
+    beyond: Found,
 }
 
 fn footprint(
@@ -112,13 +124,20 @@ fn footprint(
 ) -> Footprint {
     let grid = &bound.grid;
     let layer = (layer as usize).min(grid.layers() - 1);
-    let mut found = Footprint { steps: [Step::default(); 3], axes: 0, outside: sampler.outside, slice: 0 };
+    let mut found = Footprint {
+        steps: [Step::default(); 3],
+        axes: geometry.coordinates(),
+        outside: sampler.outside,
+        slice: 0,
+        beyond: Found::Border,
+    };
     if geometry.is_layered() {
         found.slice = layer;
     }
     let place = match at {
         At::Integers(at) => {
-            found.axes = geometry.coordinates();
+            // Modes are of coordinates that are floats.
+            (found.outside, found.beyond) = ([Outside::Border; 3], Found::Nothing);
             found.steps = at.map(|at| Step { first: at.into(), next: 0 });
             return found;
         }
@@ -129,37 +148,48 @@ fn footprint(
             found.axes = 2;
             [s, t, 0.0]
         }
-        At::Floats(at) => {
-            found.axes = geometry.coordinates();
-            at
+        // A line is a plane with one row, and is filtered with what is above it.
+        At::Floats([x, ..]) if geometry == Geometry::One => {
+            found.axes = 2;
+            [x, 0.0, 0.0]
         }
+        At::Floats(at) => at,
     };
     for axis in 0..found.axes {
-        found.steps[axis] = step(place[axis], grid.size[axis], sampler, filters);
+        found.steps[axis] = step(place[axis], grid.size[axis], (sampler, found.outside[axis]), filters);
     }
     found
 }
 
 impl Footprint {
-    /// The element at a corner, whose bits say on which axes it is the next one.
-    fn corner(&self, grid: &Grid, corner: usize) -> Option<[usize; 3]> {
+    /// What is at a corner, whose bits say on which axes it is the next element.
+    fn corner(&self, grid: &Grid, corner: usize) -> Found {
         let mut found = [0, 0, self.slice];
         for axis in 0..self.axes {
             let at = self.steps[axis].first + (corner >> axis & 1) as i64;
-            // Linear memory has no modes.
-            let outside = if grid.is_linear { Outside::Border } else { self.outside[axis] };
-            found[axis] = within(at, grid.size[axis], outside)?;
+            match within(at, grid.size[axis], self.outside[axis]) {
+                Some(at) => found[axis] = at,
+                None => return self.beyond,
+            }
         }
-        Some(found)
+        Found::Element(found)
     }
 
-    /// How much of the corner's element is in the result.
-    fn weight(&self, corner: usize) -> f64 {
-        let on_axis = |axis: usize| {
-            let next = f64::from(self.steps[axis].next) / WHOLE;
-            if corner >> axis & 1 == 1 { next } else { 1.0 - next }
-        };
-        (0..self.axes).map(on_axis).product()
+    /// How much of each corner's element is in the result, in 256ths, as an H200 has them: what is on either side in the
+    /// third dimension is divided in the first one and then in the second, and rounded each time. Where two are as near,
+    /// the corners get more that are equal in both.
+    fn weights(&self) -> [u32; 8] {
+        let [x, y, z] = self.steps.map(|step| step.next);
+        let up = |product: u32| (product + WHOLE / 2) / WHOLE;
+        let down = |product: u32| (product + WHOLE / 2 - 1) / WHOLE;
+        let mut found = [0; 8];
+        for (side, all) in [WHOLE - z, z].into_iter().enumerate() {
+            let right = up(all * x);
+            let left = all - right;
+            let (both, below) = (up(right * y), down(left * y));
+            found[4 * side..][..4].copy_from_slice(&[left - below, right - both, below, both]);
+        }
+        found
     }
 }
 
@@ -172,25 +202,27 @@ pub(super) fn fetch<E>(
 ) -> Result<[u32; 4], E> {
     let Some(sampler) = &bound.sampler else { return Ok([0; 4]) };
     let mut texels = Texels { bound, sampler, load };
-    let filters =
-        sampler.is_linear && !sampler.as_integer && !bound.grid.is_linear && matches!(at.1, At::Floats(_));
-    let print = footprint(bound, sampler, geometry, at, filters);
-    if sampler.as_integer {
-        return texels.integers(print.corner(&bound.grid, 0));
+    // A line is read by integers in linear memory only, and by floats in arrays only; an H200 reads 0 otherwise.
+    if geometry == Geometry::One && bound.grid.is_linear == matches!(at.1, At::Floats(_)) {
+        return Ok([0; 4]);
     }
+    let filters = sampler.is_linear && matches!(at.1, At::Floats(_));
+    let print = footprint(bound, sampler, geometry, at, filters);
     if !filters {
-        return Ok(texels.floats(print.corner(&bound.grid, 0))?.map(f32::to_bits));
+        return texels.read(print.corner(&bound.grid, 0));
     }
     let mut sum = [0.0f64; 4];
-    for corner in 0..1 << print.axes {
-        let weight = print.weight(corner);
+    for (corner, weight) in print.weights().into_iter().enumerate() {
         // Infinity is not multiplied by nothing.
-        if weight > 0.0 {
-            let values = texels.floats(print.corner(&bound.grid, corner))?;
-            sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * f64::from(value));
+        if weight > 0 {
+            let raw = texels.raw(print.corner(&bound.grid, corner))?;
+            let weight = f64::from(weight) / f64::from(WHOLE);
+            sum.iter_mut().zip(raw).for_each(|(sum, raw)| *sum += weight * filterable(bound.channel, raw));
         }
     }
-    Ok(sum.map(|value| (value as f32).to_bits()))
+    let mut found = sum.map(|sum| filtered(bound.channel, sampler.as_integer, sum));
+    found[bound.channels..].fill(0);
+    Ok(found)
 }
 
 /// One channel of the four elements that would be filtered, counter-clockwise from the lower left.
@@ -205,11 +237,7 @@ pub(super) fn gather<E>(
     let print = footprint(bound, sampler, geometry, at, true);
     let mut found = [0; 4];
     for (to, corner) in found.iter_mut().zip([0b10, 0b11, 0b01, 0b00]) {
-        let place = print.corner(&bound.grid, corner);
-        *to = match sampler.as_integer {
-            true => texels.integers(place)?[channel],
-            false => texels.floats(place)?[channel].to_bits(),
-        };
+        *to = texels.read(print.corner(&bound.grid, corner))?[channel];
     }
     Ok(found)
 }
