@@ -385,6 +385,7 @@ impl ArrayObject {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuArrayDestroy")]
+    #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(array: ArrayObject) -> DropResult<ArrayObject> {
         let ArrayObject { handle, made } = array;
         handle.drop().map_err(|(error, handle)| (error, ArrayObject { handle, made }))

@@ -155,8 +155,8 @@ fn footprint(
         }
         At::Floats(at) => at,
     };
-    for axis in 0..found.axes {
-        found.steps[axis] = step(place[axis], grid.size[axis], (sampler, found.outside[axis]), filters);
+    for (axis, coordinate) in place.into_iter().enumerate().take(found.axes) {
+        found.steps[axis] = step(coordinate, grid.size[axis], (sampler, found.outside[axis]), filters);
     }
     found
 }
@@ -165,10 +165,10 @@ impl Footprint {
     /// What is at a corner, whose bits say on which axes it is the next element.
     fn corner(&self, grid: &Grid, corner: usize) -> Found {
         let mut found = [0, 0, self.slice];
-        for axis in 0..self.axes {
+        for (axis, to) in found.iter_mut().enumerate().take(self.axes) {
             let at = self.steps[axis].first + (corner >> axis & 1) as i64;
             match within(at, grid.size[axis], self.outside[axis]) {
-                Some(at) => found[axis] = at,
+                Some(at) => *to = at,
                 None => return self.beyond,
             }
         }
