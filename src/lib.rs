@@ -46,7 +46,7 @@
 //! | `future` | yes | [futures](future) that are ready when work is done, and that run in a context |
 //! | `graph` | yes | captures of streams, and [graphs](graph) |
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
-//! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, handles of the types of `cuda-driver-sys`, and arrays |
+//! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, and handles of the types of `cuda-driver-sys` |
 //! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
@@ -91,6 +91,7 @@ mod shadow_stack;
 pub mod context;
 
 pub mod stream;
+pub mod texture;
 
 pub mod event;
 

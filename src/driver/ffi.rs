@@ -9,10 +9,12 @@ mod graph;
 mod handles;
 mod library;
 mod memory;
+mod texture;
 
 pub use graph::*;
 pub use library::*;
 pub use memory::*;
+pub use texture::*;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 

@@ -52,6 +52,12 @@ impl<H: Copy> Held<'_, H> {
     pub(super) fn raw(self) -> H {
         self.raw
     }
+
+    /// The handle, for a struct that the driver gets while this value exists.
+    #[inline]
+    pub(crate) fn as_raw(self) -> H {
+        self.raw
+    }
 }
 
 impl<T> Held<'_, *mut T> {

@@ -153,6 +153,8 @@ macro_rules! for_each_function {
             3020 fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D);
             3020 fn cuMemcpy2DUnaligned_v2(copy: *const CUDA_MEMCPY2D);
             3020 fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream);
+            3020 fn cuMemcpy3D_v2(copy: *const CUDA_MEMCPY3D);
+            3020 fn cuMemcpy3DAsync_v2(copy: *const CUDA_MEMCPY3D, stream: CUstream);
             3020 fn cuMemsetD8_v2(to: CUdeviceptr, byte: u8, size: usize);
             3020 fn cuMemsetD16_v2(to: CUdeviceptr, value: u16, count: usize);
             3020 fn cuMemsetD32_v2(to: CUdeviceptr, value: c_uint, count: usize);
@@ -178,6 +180,16 @@ macro_rules! for_each_function {
             3020 fn cuArray3DCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR);
             3020 fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray);
             2000 fn cuArrayDestroy(array: CUarray);
+
+            // Textures and surfaces
+            5000 fn cuTexObjectCreate(texture: *mut CUtexObject, resource: *const CUDA_RESOURCE_DESC, descriptor: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC);
+            5000 fn cuTexObjectDestroy(texture: CUtexObject);
+            5000 fn cuTexObjectGetResourceDesc(resource: *mut CUDA_RESOURCE_DESC, texture: CUtexObject);
+            5000 fn cuTexObjectGetTextureDesc(descriptor: *mut CUDA_TEXTURE_DESC, texture: CUtexObject);
+            5000 fn cuTexObjectGetResourceViewDesc(view: *mut CUDA_RESOURCE_VIEW_DESC, texture: CUtexObject);
+            5000 fn cuSurfObjectCreate(surface: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC);
+            5000 fn cuSurfObjectDestroy(surface: CUsurfObject);
+            5000 fn cuSurfObjectGetResourceDesc(resource: *mut CUDA_RESOURCE_DESC, surface: CUsurfObject);
 
             // Modules and functions
             2000 fn cuModuleLoad(module: *mut CUmodule, file: *const c_char);

@@ -1,14 +1,32 @@
 //! Arrays: device memory in the order in which textures and surfaces read it.
+//!
+//! ```
+//! use custack::memory::array::{ArrayFormat, ArrayObject};
+//!
+//! let _context = custack::quick_init()?;
+//! let array = ArrayObject::new_2d([3, 2], ArrayFormat::Float, 1)?;
+//! array.copy_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+//! let mut back = [0.0f32; 6];
+//! array.copy_to(&mut back)?;
+//! assert_eq!(back, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+//! # Ok::<(), custack::error::CudaError>(())
+//! ```
 
 // Makes and destroys what it owns.
 #![allow(unsafe_code)]
+
+mod copies;
+#[cfg(feature = "rustacuda")]
+mod raw;
+mod texel;
+
+pub use texel::{Half, Texel};
 
 use crate::context::{Resource, UnownedContext, refuse_unsafe};
 use crate::driver::Driver;
 use crate::driver::ffi::{CUDA_ARRAY3D_DESCRIPTOR as Raw, CUarray};
 use crate::error::{CudaError, CudaResult, DropResult};
 use bitflags::bitflags;
-use cuda_driver_sys::{CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUarray_format_enum};
 use std::fmt;
 use std::os::raw::c_uint;
 
@@ -33,35 +51,36 @@ pub enum ArrayFormat {
     Float,
 }
 
-const FORMATS: [(ArrayFormat, CUarray_format); 8] = [
-    (ArrayFormat::UnsignedInt8, CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT8),
-    (ArrayFormat::UnsignedInt16, CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT16),
-    (ArrayFormat::UnsignedInt32, CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT32),
-    (ArrayFormat::SignedInt8, CUarray_format_enum::CU_AD_FORMAT_SIGNED_INT8),
-    (ArrayFormat::SignedInt16, CUarray_format_enum::CU_AD_FORMAT_SIGNED_INT16),
-    (ArrayFormat::SignedInt32, CUarray_format_enum::CU_AD_FORMAT_SIGNED_INT32),
-    (ArrayFormat::Half, CUarray_format_enum::CU_AD_FORMAT_HALF),
-    (ArrayFormat::Float, CUarray_format_enum::CU_AD_FORMAT_FLOAT),
+const FORMATS: [(ArrayFormat, u32); 8] = [
+    (ArrayFormat::UnsignedInt8, 0x01),
+    (ArrayFormat::UnsignedInt16, 0x02),
+    (ArrayFormat::UnsignedInt32, 0x03),
+    (ArrayFormat::SignedInt8, 0x08),
+    (ArrayFormat::SignedInt16, 0x09),
+    (ArrayFormat::SignedInt32, 0x0a),
+    (ArrayFormat::Half, 0x10),
+    (ArrayFormat::Float, 0x20),
 ];
 
 impl ArrayFormat {
-    /// The format for the C header's value.
-    pub fn from_raw(raw: CUarray_format) -> ArrayFormat {
-        let found = FORMATS.iter().find(|(_, known)| *known == raw);
-        found.map_or(ArrayFormat::UnsignedInt8, |(format, _)| *format)
+    /// The driver's number.
+    pub(crate) fn number(self) -> u32 {
+        FORMATS.iter().find(|(format, _)| *format == self).map_or(0, |(_, number)| *number)
     }
 
-    /// The C header's value.
-    pub fn to_raw(self) -> CUarray_format {
-        let found = FORMATS.iter().find(|(format, _)| *format == self);
-        found.map_or(CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT8, |(_, raw)| *raw)
-    }
-
-    fn from_number(number: u32) -> CudaResult<ArrayFormat> {
-        let found = FORMATS.iter().find(|(_, raw)| *raw as u32 == number);
-        let unexpected =
-            CudaError::UnexpectedValue { function: "cuArray3DGetDescriptor_v2", value: number.into() };
+    pub(crate) fn from_number(function: &'static str, number: u32) -> CudaResult<ArrayFormat> {
+        let found = FORMATS.iter().find(|(_, known)| *known == number);
+        let unexpected = CudaError::UnexpectedValue { function, value: number.into() };
         found.map(|(format, _)| *format).ok_or(unexpected)
+    }
+
+    /// Bytes of a channel.
+    pub fn channel_size(self) -> usize {
+        match self {
+            ArrayFormat::UnsignedInt8 | ArrayFormat::SignedInt8 => 1,
+            ArrayFormat::UnsignedInt16 | ArrayFormat::SignedInt16 | ArrayFormat::Half => 2,
+            ArrayFormat::UnsignedInt32 | ArrayFormat::SignedInt32 | ArrayFormat::Float => 4,
+        }
     }
 }
 
@@ -97,19 +116,6 @@ pub struct ArrayDescriptor {
 }
 
 impl ArrayDescriptor {
-    /// Converts a descriptor of the C header.
-    pub fn from_raw(desc: CUDA_ARRAY3D_DESCRIPTOR) -> ArrayDescriptor {
-        // SAFETY: any bits are valid; the driver may have newer flags.
-        let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(desc.Flags) };
-        let dims = [desc.Width, desc.Height, desc.Depth];
-        ArrayDescriptor {
-            dims,
-            format: ArrayFormat::from_raw(desc.Format),
-            num_channels: desc.NumChannels,
-            flags,
-        }
-    }
-
     /// A descriptor with this many elements in each dimension (0 for a dimension that the array does not have), and
     /// this many channels per element.
     pub fn new(
@@ -202,7 +208,7 @@ impl ArrayDescriptor {
             Width: width,
             Height: height,
             Depth: depth,
-            Format: self.format.to_raw() as u32,
+            Format: self.format.number(),
             NumChannels: self.num_channels,
             Flags: self.flags.bits(),
         }
@@ -230,7 +236,9 @@ impl ArrayDescriptor {
 /// It belongs to the context that was current when it was made, and works on any thread, whatever is current there.
 #[repr(C)]
 pub struct ArrayObject {
+    // At offset 0: existing programs read it there.
     handle: Resource<CUarray>,
+    made: ArrayDescriptor,
 }
 
 impl ArrayObject {
@@ -250,7 +258,7 @@ impl ArrayObject {
         refuse_unsafe("make an array")?;
         let raw = descriptor.to_driver();
         let handle = Resource::make(|driver: &Driver| driver.array_create(&raw), Driver::array_destroy)?;
-        Ok(ArrayObject { handle })
+        Ok(ArrayObject { handle, made: *descriptor })
     }
 
     fn plain(
@@ -353,7 +361,17 @@ impl ArrayObject {
         // SAFETY: any bits are valid; the driver may have newer flags.
         let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(raw.Flags) };
         let dims = [raw.Width, raw.Height, raw.Depth];
-        Ok(ArrayDescriptor::new(dims, ArrayFormat::from_number(raw.Format)?, raw.NumChannels, flags))
+        let format = ArrayFormat::from_number("cuArray3DGetDescriptor_v2", raw.Format)?;
+        Ok(ArrayDescriptor::new(dims, format, raw.NumChannels, flags))
+    }
+
+    /// What it was made as.
+    pub(crate) fn made(&self) -> &ArrayDescriptor {
+        &self.made
+    }
+
+    pub(crate) fn handle(&self) -> &Resource<CUarray> {
+        &self.handle
     }
 
     /// The array's context.
@@ -367,8 +385,10 @@ impl ArrayObject {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuArrayDestroy")]
+    #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(array: ArrayObject) -> DropResult<ArrayObject> {
-        array.handle.drop().map_err(|(error, handle)| (error, ArrayObject { handle }))
+        let ArrayObject { handle, made } = array;
+        handle.drop().map_err(|(error, handle)| (error, ArrayObject { handle, made }))
     }
 }
 

@@ -150,6 +150,13 @@ impl<T> DeviceSlice<T> {
         unsafe { part_mut(ptr::dangling_mut(), 0, 0) }
     }
 
+    /// The address for the device, and the context; a null handle if it is not known.
+    pub(crate) fn place(&self) -> CudaResult<(u64, UnownedContext)> {
+        let span = self.span();
+        span.usable()?;
+        Ok((span.address, span.context))
+    }
+
     pub(super) fn span(&self) -> DeviceSpan<T> {
         let number = (self.tagged().addr() >> ADDRESS_BITS) as u16;
         let (address, count) = (self.as_ptr().addr() as u64, self.len());

@@ -36,7 +36,6 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
-#[cfg(feature = "rustacuda")]
 pub mod array;
 
 mod allocation;

@@ -25,6 +25,9 @@
 //!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
 //!   on an H200. Pools of managed memory and of the host's have their own rules of access; fills and copies reach the
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
+//! * Arrays, textures and surfaces of them, and textures of memory: addressing modes, filters with weights of 8 bits,
+//!   normalised reads, borders, cubes, layers, gathers, and what each mode of a surface does beyond it. A handle of another
+//!   context, or of what is destroyed, ends the kernel, where a GPU reads something.
 //! * Streams, whose work a thread does in order while the program continues; the default streams, of a context and of
 //!   each thread, and how they wait for others; the synchronization policy and the priority as attributes; events with
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
@@ -70,7 +73,8 @@
 //!   its context, so that a test of such a kernel needs no process of its own.
 //! * Machine code: of a fatbin the PTX for the best target up to compute capability 9.0 runs, compressed or not; machine
 //!   code without PTX is refused (`NoBinaryForGpu`).
-//! * Arrays have a descriptor but no contents, and there are no textures and surfaces.
+//! * Mipmapped arrays, other views of an array, sRGB, and filters across the edges of a cube: refused. Filtered floats are
+//!   rounded once, where a GPU may be a unit in the last place away.
 //! * Approximate functions of kernels (`ex2.approx`, `sin.approx` and so on) give the nearest value, where a GPU's may be
 //!   some units in the last place away.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
@@ -108,6 +112,7 @@ mod library;
 mod memory;
 mod module;
 mod stream;
+mod texture;
 
 mod ptx;
 
@@ -127,6 +132,7 @@ mod functions {
     pub(super) use super::memory::abi::*;
     pub(super) use super::module::abi::*;
     pub(super) use super::stream::abi::*;
+    pub(super) use super::texture::abi::*;
 }
 
 use crate::driver::{Table, for_each_function};
@@ -212,7 +218,7 @@ pub fn allocations() -> usize {
     memory::lock().count()
 }
 
-/// How many streams, events, modules, arrays, memory pools, graphs, executable graphs and user objects are not
+/// How many streams, events, modules, arrays, textures, surfaces, memory pools, graphs, executable graphs and user objects are not
 /// destroyed yet, by themselves or with their contexts. A user object is there as long as anything keeps it.
 pub fn objects() -> usize {
     let mut machine = machine::lock();

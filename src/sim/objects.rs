@@ -1,4 +1,4 @@
-//! The objects that are made in contexts and have handles: streams, events, modules, functions, arrays.
+//! The objects that are made in contexts and have handles: streams, events, modules, functions, arrays, textures.
 
 use super::event::Event;
 use super::function::Function;
@@ -7,6 +7,7 @@ use super::machine::Handle;
 use super::memory::Array;
 use super::module::{Linker, Module};
 use super::stream::Stream;
+use super::texture::Texture;
 use std::collections::BTreeMap;
 
 /// Far from the handles of contexts.
@@ -22,6 +23,7 @@ pub(super) enum Object {
     Linker(Linker),
     Library(Library),
     Kernel(Kernel),
+    Texture(Box<Texture>),
 }
 
 /// Stands for the context of what is of none, and stays when contexts go.
@@ -38,6 +40,7 @@ impl Object {
             Object::Linker(linker) => &mut linker.context,
             Object::Library(library) => &mut library.context,
             Object::Kernel(kernel) => &mut kernel.context,
+            Object::Texture(texture) => &mut texture.context,
         }
     }
 }

@@ -23,6 +23,7 @@ mod nvrtc;
 mod report;
 mod sim;
 mod stream;
+mod texture;
 
 // Claims across the chapters, what real compilers write, and claims about the source itself.
 mod claims;

@@ -13,6 +13,7 @@ mod library;
 mod memory;
 mod module;
 mod stream;
+mod texture;
 
 pub(crate) use function::{More, Shape};
 #[cfg(feature = "graph")]

@@ -27,7 +27,7 @@ impl Machine {
         let empty = width == 0 || height == 0 || depth == 0;
         for side in [&copy.from, &copy.to] {
             let near = side.pitch != 0 && side.pitch < side.start[0].saturating_add(width);
-            if empty || !matches!(side.kind, 1 | 2 | 4) || near || side.base() == 0 {
+            if empty || !matches!(side.kind, 1..=4) || near || side.base() == 0 {
                 return self
                     .refuse(INVALID_VALUE, "a copy of nothing, from or to nowhere, or of rows too near");
             }

@@ -113,6 +113,11 @@ impl Side {
         self.kind == 1
     }
 
+    /// The address, the pitch and the height as the program knows them: an array has none.
+    pub(super) fn told(&self) -> (u64, usize, usize) {
+        if self.kind == 3 { (0, 0, 0) } else { (self.device, self.pitch, self.height) }
+    }
+
     /// The address that the rows are counted from.
     pub(super) fn base(&self) -> u64 {
         if self.is_host() { self.host.address() as u64 } else { self.device }
@@ -166,16 +171,18 @@ impl Copy {
         Copy { context, home: context, to, from, extent: [size, rows.len(), 1] }
     }
 
-    fn run(&self) -> Done {
+    /// Where each row goes, and where it is.
+    pub(in crate::sim) fn rows(&self) -> impl Iterator<Item = (End, End)> {
         let [width, height, depth] = self.extent;
-        for slice in 0..depth {
-            for row in 0..height {
-                let from = self.from.end(self.from.offset(width, row, slice), width);
-                let to = self.to.end(self.to.offset(width, row, slice), width);
-                memory::transfer(to, from, width)?;
-            }
-        }
-        Ok(())
+        let place = move |side: &Side, slice, row| side.end(side.offset(width, row, slice), width);
+        (0..depth).flat_map(move |slice| {
+            (0..height).map(move |row| (place(&self.to, slice, row), place(&self.from, slice, row)))
+        })
+    }
+
+    fn run(&self) -> Done {
+        let [width, ..] = self.extent;
+        self.rows().try_for_each(|(to, from)| memory::transfer(to, from, width))
     }
 
     /// In the context of the memory that it reads from, or if that is the host's, of what it writes to.

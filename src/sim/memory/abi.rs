@@ -3,11 +3,13 @@
 // C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
+mod copied;
+
 use super::copies::{self, End};
-use super::rows::{self, Side};
+use super::rows;
 use super::{HostMemory, Kind, lock};
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work};
+use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work, wait_for_work};
 use crate::sim::device::TOTAL_MEMORY;
 use crate::sim::machine::*;
 use crate::sim::stream::in_host_function;
@@ -90,65 +92,6 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
 
 /// Rows may be aligned to this.
 const PITCH: usize = 512;
-/// Most rows that are copied at once.
-const MOST_ROWS: usize = 1 << 24;
-
-/// One side of a copy of rows, which is an array if it is `None`.
-///
-/// # Safety
-///
-/// As `cuMemcpy2D`'s.
-unsafe fn side(
-    (kind, host, device): (c_uint, usize, u64),
-    (x, y, pitch): (usize, usize, usize),
-    (width, height): (usize, usize),
-) -> Option<Side> {
-    let pitch = if pitch == 0 { x + width } else { pitch };
-    let row = |row: usize| {
-        let at = y.wrapping_add(row).wrapping_mul(pitch).wrapping_add(x);
-        match kind {
-            // SAFETY: the caller vouches for each row.
-            1 if host == 0 => Some(End::Host(unsafe { HostMemory::new(0, width) })),
-            // SAFETY: the caller vouches for each row.
-            1 => Some(End::Host(unsafe { HostMemory::new(host.wrapping_add(at), width) })),
-            2 | 4 => Some(End::Device(device.wrapping_add(at as u64))),
-            _ => None,
-        }
-    };
-    let rows = (0..height).map(row).collect::<Option<_>>()?;
-    Some(Side { rows, pitch, x })
-}
-
-/// # Safety
-///
-/// As `cuMemcpy2D`'s.
-unsafe fn copy_rows(copy: *const CUDA_MEMCPY2D, stream: Option<usize>) -> CUresult {
-    if copy.is_null() {
-        return call(|m| m.refuse(INVALID_VALUE, "what to copy is needed, and got NULL"));
-    }
-    // SAFETY: not NULL, and the caller vouches for the rest.
-    let it = unsafe { copy.read() };
-    let size = (it.WidthInBytes, it.Height);
-    // SAFETY: the caller vouches for the rows.
-    let sides = unsafe {
-        let from = (it.srcMemoryType, it.srcHost.addr(), it.srcDevice);
-        let to = (it.dstMemoryType, it.dstHost.addr(), it.dstDevice);
-        let height = size.1.min(MOST_ROWS);
-        let from = side(from, (it.srcXInBytes, it.srcY, it.srcPitch), (size.0, height));
-        side(to, (it.dstXInBytes, it.dstY, it.dstPitch), (size.0, height)).zip(from)
-    };
-    match sides {
-        Some((to, from)) => rows::copy_rows(to, from, size.0, stream),
-        None => call(|m| {
-            m.healthy_current()?;
-            m.refuse(
-                INVALID_VALUE,
-                "rows are copied between the host and the device, and arrays have no contents",
-            )
-        }),
-    }
-}
-
 /// A switch of a pool has 4 bytes, and a number of bytes has 8.
 fn is_switch(attribute: c_uint) -> bool {
     (1..=3).contains(&attribute)
@@ -290,9 +233,15 @@ c_abi! {
     fn cuMemcpyPeerAsync(to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, size: usize, stream: CUstream) {
         copies::copy_peer((to, to_context.addr()), (from, from_context.addr()), size, Some(stream.addr()))
     }
-    fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) { copy_rows(copy, None) }
-    fn cuMemcpy2DUnaligned_v2(copy: *const CUDA_MEMCPY2D) { copy_rows(copy, None) }
-    fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream) { copy_rows(copy, Some(stream.addr())) }
+    fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) { copied::copy_rows(copy, None) }
+    fn cuMemcpy2DUnaligned_v2(copy: *const CUDA_MEMCPY2D) { copied::copy_rows(copy, None) }
+    fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream) {
+        copied::copy_rows(copy, Some(stream.addr()))
+    }
+    fn cuMemcpy3D_v2(copy: *const CUDA_MEMCPY3D) { copied::copy_slices(copy, None) }
+    fn cuMemcpy3DAsync_v2(copy: *const CUDA_MEMCPY3D, stream: CUstream) {
+        copied::copy_slices(copy, Some(stream.addr()))
+    }
     fn cuMemsetD8_v2(to: CUdeviceptr, byte: u8, size: usize) { copies::fill(to, &byte.to_ne_bytes(), size, None) }
     fn cuMemsetD8Async(to: CUdeviceptr, byte: u8, size: usize, stream: CUstream) {
         copies::fill(to, &byte.to_ne_bytes(), size, Some(stream.addr()))
@@ -396,5 +345,10 @@ c_abi! {
     fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray) {
         give_first(descriptor, |m| m.array(array.addr()).map(|array| array.descriptor))
     }
-    fn cuArrayDestroy(array: CUarray) { call(|m| m.destroy_array(array.addr())) }
+    fn cuArrayDestroy(array: CUarray) {
+        // As for memory, earlier work is done first.
+        let context = crate::sim::machine::lock().context_of_array(array.addr());
+        wait_for_work(context);
+        call(|m| m.destroy_array(array.addr()))
+    }
 }

@@ -19,6 +19,8 @@ pub(in crate::sim) enum Kind {
     Registered,
     /// What a pool has of the device's memory.
     Pool,
+    /// The contents of an array, at an address that no program is told.
+    Array,
 }
 
 impl Kind {

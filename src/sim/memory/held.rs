@@ -3,6 +3,8 @@
 use super::addresses::GRANULE;
 use super::allocation::{Allocation, Kind};
 use super::view::{Region, View};
+use crate::sim::machine::Handle;
+use crate::sim::texture::Bound;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,9 +14,14 @@ pub(super) struct Held {
     by_address: BTreeMap<u64, Allocation>,
     /// What is there of the memory of pools: where it begins, and its length.
     there: BTreeMap<u64, usize>,
+    /// Textures and surfaces, and their contexts.
+    bound: Arc<Bindings>,
     /// Made for the first launch after a change.
     view: Option<View>,
 }
+
+/// By handle.
+pub(super) type Bindings = BTreeMap<u64, (Handle, Bound)>;
 
 impl Deref for Held {
     type Target = BTreeMap<u64, Allocation>;
@@ -38,6 +45,24 @@ impl Held {
     pub(super) fn set_flags(&mut self, address: u64, flags: u32) {
         if let Some(found) = self.by_address.get_mut(&address) {
             found.flags = flags;
+        }
+    }
+
+    pub(super) fn bind(&mut self, handle: u64, context: Handle, bound: Bound) {
+        self.view = None;
+        Arc::make_mut(&mut self.bound).insert(handle, (context, bound));
+    }
+
+    pub(super) fn unbind(&mut self, handle: u64) {
+        self.view = None;
+        Arc::make_mut(&mut self.bound).remove(&handle);
+    }
+
+    /// Forgets those of the contexts for which this is true.
+    pub(super) fn unbind_if(&mut self, of: impl Fn(Handle) -> bool) {
+        if self.bound.values().any(|(context, _)| of(*context)) {
+            self.view = None;
+            Arc::make_mut(&mut self.bound).retain(|_, (context, _)| !of(*context));
         }
     }
 
@@ -83,7 +108,7 @@ impl Held {
             Some(Region::new(*at, *asked, start, Arc::clone(&chunk.storage)))
         });
         let extents = self.by_address.iter().map(|(start, found)| Extent::of(*start, found));
-        let view = View::new(own.chain(of_pools).collect(), extents.collect());
+        let view = View::new(own.chain(of_pools).collect(), extents.collect(), Arc::clone(&self.bound));
         self.view.insert(view).clone()
     }
 }

@@ -22,7 +22,7 @@ mod view;
 mod words;
 
 pub(super) use allocation::Kind;
-pub(super) use array::Array;
+pub(super) use array::{Array, channel_size};
 pub(super) use copies::{End, transfer, write};
 pub(super) use host::HostMemory;
 pub(super) use order::key;
@@ -32,6 +32,7 @@ pub(super) use view::{Region, View, view};
 pub(super) use words::Word;
 
 use super::machine::Handle;
+use super::texture::Bound;
 use addresses::Addresses;
 use allocation::Allocation;
 use held::Held;
@@ -130,7 +131,7 @@ impl Memory {
                 self.used -= gone.size;
             }
             // The other kinds have host addresses, which are returned to the host.
-            if matches!(gone.kind, Kind::Device | Kind::Variable) {
+            if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array) {
                 self.addresses.release(address, gone.size);
             }
         }
@@ -141,6 +142,16 @@ impl Memory {
         let of = |allocation: &Allocation| allocation.context == context;
         let gone: Vec<u64> = self.held.iter().filter(|(_, it)| of(it)).map(|(at, _)| *at).collect();
         gone.into_iter().for_each(|address| self.free(address));
+        self.held.unbind_if(|of| of == context);
+    }
+
+    /// Kernels that begin from now on find a texture or a surface of the context under this handle.
+    pub(super) fn bind(&mut self, handle: u64, context: Handle, bound: Bound) {
+        self.held.bind(handle, context, bound);
+    }
+
+    pub(super) fn unbind(&mut self, handle: u64) {
+        self.held.unbind(handle);
     }
 
     pub(super) fn used(&self) -> usize {
@@ -154,8 +165,9 @@ impl Memory {
 
     /// How many of the program's allocations are not freed.
     pub(super) fn count(&self) -> usize {
-        let own =
-            |found: &&Allocation| !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool);
+        let own = |found: &&Allocation| {
+            !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool | Kind::Array)
+        };
         self.held.values().filter(own).count() + self.count_pieces()
     }
 

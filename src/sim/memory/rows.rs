@@ -2,6 +2,7 @@
 
 use super::copies::{End, waiting};
 use crate::driver::ffi::CUresult;
+use crate::sim::graph::{Copy, Operation};
 use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
 
 /// One side of a copy of rows.
@@ -36,6 +37,25 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
         m.check_side(&to, width)?;
         m.check_side(&from, width)?;
         m.copy_parts(to.rows.into_iter().zip(from.rows).collect(), width, stream)
+    })
+}
+
+/// Copies rows of slices, of arrays or not; with no stream, before it returns.
+pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
+    waiting(|m| {
+        m.place_of(stream)?;
+        let found = m.stream_of(stream.unwrap_or(0))?;
+        let captured = stream.filter(|stream| m.member(*stream).is_some());
+        m.capturing(stream.unwrap_or(0))?;
+        if copy.extent.contains(&0) {
+            return Ok(None);
+        }
+        let copy = m.with_arrays(Copy { context: found.context, home: found.context, ..copy })?;
+        m.check_copy(&copy)?;
+        if let Some(stream) = captured {
+            return m.record(stream, Operation::Copy(copy)).map(|()| None);
+        }
+        m.copy_parts(copy.rows().collect(), copy.extent[0], stream)
     })
 }
 

@@ -1,9 +1,11 @@
 //! What kernels see of the memory: they read and write it on any number of threads, without the lock of what is allocated.
 
-use super::held::{Extent, check};
+use super::held::{Bindings, Extent, check};
 use super::lock;
 use super::storage::{ROW, Storage};
 use super::words::Word;
+use crate::sim::machine::Handle;
+use crate::sim::texture::Bound;
 use std::sync::Arc;
 
 /// What a launch sees of the memory: what is there when it begins. What is freed meanwhile stays as long as the view.
@@ -15,6 +17,7 @@ struct Seen {
     regions: Vec<Region>,
     /// All allocations, in the order of their addresses.
     extents: Vec<Extent>,
+    bound: Arc<Bindings>,
 }
 
 /// Contiguous addresses that a kernel may use: an allocation, or a piece of a pool that is there.
@@ -32,9 +35,14 @@ pub(in crate::sim) fn view() -> View {
 }
 
 impl View {
-    pub(super) fn new(mut regions: Vec<Region>, extents: Vec<Extent>) -> View {
+    pub(super) fn new(mut regions: Vec<Region>, extents: Vec<Extent>, bound: Arc<Bindings>) -> View {
         regions.sort_unstable_by_key(|region| region.start);
-        View(Arc::new(Seen { regions, extents }))
+        View(Arc::new(Seen { regions, extents, bound }))
+    }
+
+    /// The texture or surface of this context that has this handle.
+    pub(in crate::sim) fn bound(&self, handle: u64, context: Handle) -> Option<&Bound> {
+        self.0.bound.get(&handle).filter(|(of, _)| *of == context).map(|(_, bound)| bound)
     }
 
     /// The memory that contains all these bytes; else what is wrong.

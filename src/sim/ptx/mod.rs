@@ -16,6 +16,7 @@ mod link;
 mod read;
 mod reader;
 mod run;
+mod sample;
 mod scope;
 mod syntax;
 mod target;

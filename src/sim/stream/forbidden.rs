@@ -38,6 +38,10 @@ const MAY_WAIT: &[&str] = &[
     "cuMemPoolGetAccess",
     "cuArray3DCreate_v2",
     "cuArrayDestroy",
+    "cuTexObjectCreate",
+    "cuTexObjectDestroy",
+    "cuSurfObjectCreate",
+    "cuSurfObjectDestroy",
     "cuGraphExecDestroy",
 ];
 

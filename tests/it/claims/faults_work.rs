@@ -20,6 +20,7 @@ use custack::memory::DeviceBuffer;
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::sim;
 use custack::stream::{CaptureMode, Stream, StreamFlags, ThreadCaptureMode};
+use custack::texture::{Texture, TextureDescriptor};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -153,7 +154,7 @@ fn nothing_is_lost_in_graphs_where_the_driver_fails() {
 type Making = fn(&UnownedContext) -> CudaResult<()>;
 
 /// What can be made in a context that need not be current.
-const MADE: [(&str, Making); 12] = [
+const MADE: [(&str, Making); 13] = [
     ("a stream", |ctx| ctx.create_stream(StreamFlags::NON_BLOCKING, None).map(|_| ())),
     ("an event", |ctx| ctx.create_event(EventFlags::DEFAULT).map(|_| ())),
     ("a graph", |ctx| ctx.create_graph().map(|_| ())),
@@ -165,6 +166,10 @@ const MADE: [(&str, Making); 12] = [
     ("a unified box", |ctx| ctx.unified_box(1u8).map(|_| ())),
     ("a locked buffer", |ctx| ctx.locked_buffer(&1u8, 3).map(|_| ())),
     ("how much memory", |ctx| ctx.memory_info().map(|_| ())),
+    ("a texture", |ctx| {
+        let array = ctx.scoped(|_| ArrayObject::new_1d(4, ArrayFormat::Float, 1))?;
+        Texture::new(array, &TextureDescriptor::new()).map(|_| ())
+    }),
     ("an array", |ctx| ctx.scoped(|_| ArrayObject::new_1d(4, ArrayFormat::Float, 1).map(|_| ()))),
 ];
 

@@ -8,9 +8,11 @@ use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::graph::{Graph, InstantiateFlags};
 use custack::library::Library;
+use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject, ArrayObjectFlags};
 use custack::memory::{DeviceBuffer, LockedBuffer, MemoryPool, PoolProperties};
 use custack::module::{JitOptions, Module};
 use custack::stream::{Stream, StreamFlags};
+use custack::texture::{Surface, Texture, TextureDescriptor};
 use std::sync::Arc;
 
 #[test]
@@ -129,7 +131,7 @@ fn an_error_of_the_scope_is_not_hidden_by_one_of_the_restoring() {
 type Making = fn() -> Box<dyn std::any::Any>;
 
 /// What has a destructor that calls the driver, by the function that it calls.
-const DESTROYED: [(&str, Making); 9] = [
+const DESTROYED: [(&str, Making); 11] = [
     ("cuStreamDestroy_v2", || Box::new(Stream::new(StreamFlags::NON_BLOCKING, None).unwrap())),
     ("cuEventDestroy_v2", || Box::new(Event::new(EventFlags::DEFAULT).unwrap())),
     ("cuModuleUnload", || Box::new(Module::load_from_bytes(KERNELS.as_bytes()).unwrap())),
@@ -137,6 +139,15 @@ const DESTROYED: [(&str, Making); 9] = [
     ("cuMemFree_v2", || Box::new(DeviceBuffer::from_slice(&[1u8]).unwrap())),
     ("cuMemFreeHost", || Box::new(LockedBuffer::new(&1u8, 1).unwrap())),
     ("cuMemPoolDestroy", || Box::new(MemoryPool::new(device(), &PoolProperties::new()).unwrap())),
+    ("cuTexObjectDestroy", || {
+        let array = ArrayObject::new_1d(4, ArrayFormat::Float, 1).unwrap();
+        Box::new(Texture::new(array, &TextureDescriptor::new()).unwrap())
+    }),
+    ("cuSurfObjectDestroy", || {
+        let flags = ArrayObjectFlags::SURFACE_LDST;
+        let written = ArrayDescriptor::new([4, 0, 0], ArrayFormat::Float, 1, flags);
+        Box::new(Surface::new(ArrayObject::from_descriptor(&written).unwrap()).unwrap())
+    }),
     ("cuGraphDestroy", || Box::new(Graph::new(&CurrentContext::get_current().unwrap()).unwrap())),
     ("cuGraphExecDestroy", || {
         let mut graph = Graph::new(&CurrentContext::get_current().unwrap()).unwrap();

@@ -26,6 +26,7 @@ const FFI: &str = concat!(
     include_str!("../../../src/driver/ffi/graph.rs"),
     include_str!("../../../src/driver/ffi/library.rs"),
     include_str!("../../../src/driver/ffi/memory.rs"),
+    include_str!("../../../src/driver/ffi/texture.rs"),
 );
 const HEADER: &str = include_str!("abi/cuda.txt");
 
@@ -62,7 +63,7 @@ fn class(ty: &str) -> String {
     match ty {
         "c_uint" | "CUresult" => "u32",
         "c_int" | "CUdevice" => "i32",
-        "c_ulonglong" | "CUdeviceptr" => "u64",
+        "c_ulonglong" | "CUdeviceptr" | "CUtexObject" | "CUsurfObject" => "u64",
         "c_char" => "char",
         "c_void" => "void",
         other => other,
@@ -146,6 +147,8 @@ fn numbers_are_as_wide_as_the_header_has_them() {
     let same = [
         ("CUresult", TypeId::of::<ffi::CUresult>(), TypeId::of::<u32>()),
         ("CUdevice", TypeId::of::<ffi::CUdevice>(), TypeId::of::<i32>()),
+        ("CUtexObject", TypeId::of::<ffi::CUtexObject>(), TypeId::of::<u64>()),
+        ("CUsurfObject", TypeId::of::<ffi::CUsurfObject>(), TypeId::of::<u64>()),
         ("CUdeviceptr", TypeId::of::<ffi::CUdeviceptr>(), TypeId::of::<u64>()),
         ("c_uint", TypeId::of::<c_uint>(), TypeId::of::<u32>()),
         ("c_int", TypeId::of::<c_int>(), TypeId::of::<i32>()),
@@ -256,6 +259,22 @@ fn layouts() -> Vec<Layout> {
             dstXInBytes = "dstXInBytes", dstY = "dstY", dstMemoryType = "dstMemoryType", dstHost = "dstHost",
             dstDevice = "dstDevice", dstArray = "dstArray", dstPitch = "dstPitch",
             WidthInBytes = "WidthInBytes", Height = "Height",
+        }
+        CUDA_RESOURCE_DESC {
+            resType = "resType", devPtr = "res.pitch2D.devPtr", format = "res.pitch2D.format",
+            numChannels = "res.pitch2D.numChannels", width = "res.pitch2D.width", height = "res.pitch2D.height",
+            pitchInBytes = "res.pitch2D.pitchInBytes", reserved = "", flags = "flags",
+        }
+        CUDA_TEXTURE_DESC {
+            addressMode = "addressMode", filterMode = "filterMode", flags = "flags",
+            maxAnisotropy = "maxAnisotropy", mipmapFilterMode = "mipmapFilterMode",
+            mipmapLevelBias = "mipmapLevelBias", minMipmapLevelClamp = "minMipmapLevelClamp",
+            maxMipmapLevelClamp = "maxMipmapLevelClamp", borderColor = "borderColor", reserved = "reserved",
+        }
+        CUDA_RESOURCE_VIEW_DESC {
+            format = "format", width = "width", height = "height", depth = "depth",
+            firstMipmapLevel = "firstMipmapLevel", lastMipmapLevel = "lastMipmapLevel", firstLayer = "firstLayer",
+            lastLayer = "lastLayer", reserved = "reserved",
         }
         CUmemLocation { kind = "type", id = "id" }
         CUmemAccessDesc { location = "location", flags = "flags" }

@@ -64,6 +64,7 @@ pub(crate) fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> Stri
 fn in_a_process_of_its_own() {
     match std::env::var("CUSTACK_TEST_SCENARIO").as_deref() {
         Ok("misuse") => misuse(),
+        Ok("a trap beyond a surface") => crate::texture::surface::traps(),
         Ok("say why") => say_why(),
         Ok("which driver") => println!("driver: {}", driver::current().unwrap()),
         Ok("not initialised") => not_initialised(),

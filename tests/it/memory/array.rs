@@ -5,7 +5,8 @@
 
 use crate::harness::{pushed, run};
 use custack::error::CudaError;
-use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject, ArrayObjectFlags};
+use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject, ArrayObjectFlags, Half};
+use custack::stream::StreamFlags;
 
 #[test]
 fn arrays_are_what_was_asked_for() {
@@ -71,5 +72,61 @@ fn descriptors_that_are_none_are_refused_before_the_driver_is_asked() {
         for format in [ArrayFormat::UnsignedInt8, ArrayFormat::SignedInt32, ArrayFormat::Half] {
             assert_eq!(ArrayFormat::from_raw(format.to_raw()), format);
         }
+    });
+}
+
+#[test]
+fn arrays_keep_what_is_copied_to_them() {
+    run(|| {
+        let ctx = pushed();
+        let flat: Vec<u16> = (0..8 * 3).collect();
+        let array = ArrayObject::new_2d([8, 3], ArrayFormat::UnsignedInt16, 1).unwrap();
+        array.copy_from(&flat).unwrap();
+        let mut back = vec![0u16; 24];
+        array.copy_to(&mut back).unwrap();
+        assert_eq!(back, flat);
+        let solid: Vec<[f32; 2]> = (0..4 * 3 * 2).map(|at| [at as f32, -1.0]).collect();
+        for array in [
+            ArrayObject::new([4, 3, 2], ArrayFormat::Float, 2),
+            ArrayObject::new_layered([4, 3], 2, ArrayFormat::Float, 2),
+            ArrayObject::new_layered_1d(12, 2, ArrayFormat::Float, 2),
+            ArrayObject::new_1d(24, ArrayFormat::Float, 2),
+        ] {
+            let array = array.unwrap();
+            array.copy_from(&solid).unwrap();
+            let mut channels = vec![0.0f32; 48];
+            array.copy_to(&mut channels).unwrap();
+            assert_eq!(channels[..4], [0.0, -1.0, 1.0, -1.0], "{array:?}");
+            assert_eq!(channels[46..], [23.0, -1.0], "{array:?}");
+        }
+        let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let halves: Vec<[Half; 4]> = (0..16).map(|at| [Half::from_bits(at); 4]).collect();
+        let array = ArrayObject::new_1d(16, ArrayFormat::Half, 4).unwrap();
+        let mut back = vec![[Half::default(); 4]; 16];
+        unsafe {
+            array.async_copy_from(&halves, &stream).unwrap();
+            array.async_copy_to(&mut back, &stream).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert_eq!(back, halves);
+    });
+}
+
+#[test]
+fn a_copy_of_what_an_array_does_not_have_is_refused_before_the_driver_is_asked() {
+    use custack::driver::instrument::during;
+    run(|| {
+        let _ctx = pushed();
+        let array = ArrayObject::new_2d([2, 2], ArrayFormat::SignedInt8, 4).unwrap();
+        let (results, calls) = during(|| {
+            [array.copy_from(&[0u8; 16]), array.copy_from(&[[0i8; 2]; 8]), array.copy_to(&mut [0.0f32; 4])]
+        });
+        assert_eq!((results, calls.total()), ([Err(CudaError::InvalidValue); 3], 0));
+        let elsewhere = crate::harness::parked();
+        let stream = elsewhere.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let refused = unsafe { array.async_copy_from(&[[0i8; 4]; 4], &stream) };
+        assert_eq!(refused, Err(CudaError::InvalidHandle));
+        let panics = std::panic::catch_unwind(|| array.copy_from(&[[0i8; 4]; 3]));
+        assert!(panics.is_err());
     });
 }

@@ -4,8 +4,8 @@
 #![allow(unsafe_code)]
 
 use crate::driver::calls::{ask, made};
-use crate::driver::ffi::{CUDA_ARRAY3D_DESCRIPTOR, CUarray};
-use crate::driver::{Driver, Held};
+use crate::driver::ffi::{CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUarray};
+use crate::driver::{Driver, Held, Order};
 use crate::error::CudaResult;
 use std::ptr;
 
@@ -24,6 +24,17 @@ impl Driver {
         let mut descriptor = CUDA_ARRAY3D_DESCRIPTOR::default();
         ask!(self.cuArray3DGetDescriptor_v2(&mut descriptor, array.raw()))?;
         Ok(descriptor)
+    }
+
+    /// # Safety
+    ///
+    /// Both sides are valid for what is copied until the copy is done.
+    #[inline]
+    pub(crate) unsafe fn copy_slices(&self, copy: &CUDA_MEMCPY3D, order: Order<'_>) -> CudaResult<()> {
+        match order {
+            None => ask!(self.cuMemcpy3D_v2(copy)),
+            Some(stream) => ask!(self.cuMemcpy3DAsync_v2(copy, stream.raw())),
+        }
     }
 
     #[inline]

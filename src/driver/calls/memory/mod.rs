@@ -3,7 +3,6 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "rustacuda")]
 mod array;
 mod pool;
 

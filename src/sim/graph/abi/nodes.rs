@@ -112,6 +112,16 @@ pub(super) unsafe fn copy(
     // SAFETY: as the caller guarantees.
     let it = unsafe { given(m, params)? };
     let context = m.named_context(context.addr())?;
+    // SAFETY: as the caller guarantees.
+    let copy = m.with_arrays(unsafe { copy_of(&it, context) })?;
+    m.check_copy(&copy)?;
+    Ok(Operation::Copy(copy.at_home()))
+}
+
+/// # Safety
+///
+/// What CUDA requires of the pointers in the parameters.
+pub(in crate::sim) unsafe fn copy_of(it: &CUDA_MEMCPY3D, context: Handle) -> Copy {
     let extent = [it.WidthInBytes, it.Height, it.Depth];
     let side = |kind: u32,
                 host: usize,
@@ -149,9 +159,7 @@ pub(super) unsafe fn copy(
         it.dstPitch,
         it.dstHeight,
     );
-    let copy = Copy { context, home: 0, from, to, extent };
-    m.check_copy(&copy)?;
-    Ok(Operation::Copy(copy.at_home()))
+    Copy { context, home: 0, from, to, extent }
 }
 
 fn params_of(copy: &Copy) -> CUDA_MEMCPY3D {
@@ -163,22 +171,22 @@ fn params_of(copy: &Copy) -> CUDA_MEMCPY3D {
         srcLOD: from.level,
         srcMemoryType: from.kind,
         srcHost: from.host.address() as *const c_void,
-        srcDevice: from.device,
+        srcDevice: from.told().0,
         srcArray: from.array as CUarray,
         reserved0: null_mut(),
-        srcPitch: from.pitch,
-        srcHeight: from.height,
+        srcPitch: from.told().1,
+        srcHeight: from.told().2,
         dstXInBytes: to.start[0],
         dstY: to.start[1],
         dstZ: to.start[2],
         dstLOD: to.level,
         dstMemoryType: to.kind,
         dstHost: to.host.address() as *mut c_void,
-        dstDevice: to.device,
+        dstDevice: to.told().0,
         dstArray: to.array as CUarray,
         reserved1: null_mut(),
-        dstPitch: to.pitch,
-        dstHeight: to.height,
+        dstPitch: to.told().1,
+        dstHeight: to.told().2,
         WidthInBytes: extent[0],
         Height: extent[1],
         Depth: extent[2],

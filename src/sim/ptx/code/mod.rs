@@ -23,7 +23,9 @@ mod moves;
 mod opcode;
 mod operands;
 mod special;
+mod surface;
 mod table;
+mod texture;
 mod video;
 mod warp;
 

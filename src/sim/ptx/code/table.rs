@@ -13,15 +13,8 @@ const OTHERS: &[&str] = &[
     "multimem",
     "stackrestore",
     "stacksave",
-    "suld",
-    "suq",
-    "sured",
-    "sust",
     "tcgen05",
     "tensormap",
-    "tex",
-    "tld4",
-    "txq",
     "wgmma",
     "alloca",
 ];
@@ -72,4 +65,6 @@ opcodes! {
     "match" => match_lanes, "redux" => redux, "elect" => elect,
     "wmma" => wmma, "mma" => mma, "ldmatrix" => ldmatrix, "stmatrix" => stmatrix, "movmatrix" => turn_matrix,
     "mbarrier" => mbarrier, "griddepcontrol" | "setmaxnreg" => hint, "mapa" => mapa, "getctarank" => getctarank,
+    "tex" => texture, "tld4" => gather, "txq" | "suq" => query,
+    "suld" => surface_load, "sust" => surface_store, "sured" => surface_reduce,
 }

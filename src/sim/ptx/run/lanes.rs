@@ -5,6 +5,7 @@ use super::fault::{Access, Fault, Thread};
 use super::local::Local;
 use super::registers::{ALL, Reg, Registers, WARP, are_few, each};
 use super::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW, unfold};
+use crate::sim::machine::Handle;
 use crate::sim::memory::{Region, View, Word};
 
 pub(in super::super) struct Lanes<'a> {
@@ -17,6 +18,8 @@ pub(in super::super) struct Lanes<'a> {
     pub(in super::super) frame: usize,
     pub(super) parameters: &'a [u8],
     pub(super) view: &'a View,
+    /// Its textures and surfaces are found.
+    pub(super) context: Handle,
     /// What an access was last in.
     pub(super) region: Option<&'a Region>,
     /// The number of the first lane's thread in the block.
@@ -193,7 +196,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Replaces a value in global memory by another one, as one step.
-    pub(super) fn update_global<T: Word>(
+    pub(in super::super) fn update_global<T: Word>(
         &mut self,
         lane: usize,
         address: u64,

@@ -16,6 +16,7 @@ mod lanes;
 mod local;
 mod registers;
 mod split;
+mod texture;
 mod warp;
 
 pub(in crate::sim) use fault::Fault;

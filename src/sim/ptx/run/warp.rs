@@ -108,6 +108,7 @@ impl Warp {
             frame,
             parameters: env.parameters,
             view: env.view,
+            context: env.running.launch.context,
             region: None,
             first: self.number * WARP as u32,
             block: env.block,

@@ -4,8 +4,9 @@
 
 use super::{Operation, stream};
 use custack::device::Device;
-use custack::memory::array::{ArrayFormat, ArrayObject};
+use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject, ArrayObjectFlags};
 use custack::memory::*;
+use custack::texture::{Surface, Texture, TextureDescriptor};
 
 pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("a device buffer", || {
@@ -74,6 +75,30 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("a unified box", || UnifiedBox::new(7).map(|seven| assert_eq!(*seven, 7))),
     ("a locked buffer", || LockedBuffer::new(&1u8, 3).map(|buffer| assert_eq!(buffer.len(), 3))),
     ("an array", || ArrayObject::new_1d(4, ArrayFormat::Float, 1)?.descriptor().map(|_| ())),
+    ("contents of an array", || {
+        let array = ArrayObject::new_2d([2, 2], ArrayFormat::Float, 1)?;
+        array.copy_from(&[1.0f32; 4])?;
+        array.copy_to(&mut [0.0f32; 4])?;
+        let stream = stream()?;
+        unsafe { array.async_copy_from(&[2.0f32; 4], &stream) }?;
+        stream.synchronize()
+    }),
+    ("a texture of an array", || {
+        let array = ArrayObject::new_2d([2, 2], ArrayFormat::Float, 1)?;
+        let texture = Texture::new(&array, &TextureDescriptor::new())?;
+        texture.resource().and(texture.descriptor()).map(|_| ())
+    }),
+    ("textures of memory", || {
+        let buffer = Texture::of_buffer(DeviceBuffer::from_slice(&[1u32; 4])?, &TextureDescriptor::new())?;
+        let rows = PitchedBuffer::from_slice(&[1.0f32; 4], 2)?;
+        Texture::of_rows(&rows, &TextureDescriptor::new())?;
+        buffer.into_source().map(|_| ()).map_err(|(error, _)| error)
+    }),
+    ("a surface", || {
+        let flags = ArrayObjectFlags::SURFACE_LDST;
+        let written = ArrayDescriptor::new([4, 0, 0], ArrayFormat::Float, 1, flags);
+        Surface::new(ArrayObject::from_descriptor(&written)?)?.resource().map(|_| ())
+    }),
     ("memory that is freed in a stream", || {
         let (home, other) = (stream()?, stream()?);
         let buffer = unsafe { DeviceBuffer::<u32>::uninitialized_in(9, &home) }?;

@@ -1,0 +1,146 @@
+//! Elements as numbers.
+
+use super::super::arith::half::{F16, Short};
+use super::super::arith::round::Rounding;
+use crate::sim::texture::{Bound, Channel, Sampler};
+
+/// What is at a place.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found {
+    /// The element of this column, row and slice.
+    Element([usize; 3]),
+    Border,
+    Nothing,
+}
+
+/// Reads elements of a texture.
+pub(super) struct Texels<'a, F> {
+    pub(super) bound: &'a Bound,
+    pub(super) sampler: &'a Sampler,
+    pub(super) load: F,
+}
+
+impl<E, F: FnMut(u64, usize) -> Result<u32, E>> Texels<'_, F> {
+    /// The channels of an element as they are in memory. Those that it does not have are 0, and so is what is nowhere.
+    pub(super) fn raw(&mut self, at: Found) -> Result<[u32; 4], E> {
+        let mut found = [0; 4];
+        let Bound { grid, channel, channels, .. } = *self.bound;
+        let [x, y, slice] = match at {
+            Found::Element(at) => at,
+            Found::Border => {
+                let border = self.sampler.border;
+                let convert = |border: f32| as_element(channel, self.sampler.as_integer, border);
+                found.iter_mut().zip(border).take(channels).for_each(|(to, from)| *to = convert(from));
+                return Ok(found);
+            }
+            Found::Nothing => return Ok(found),
+        };
+        let offset = slice * grid.pitch[1] + y * grid.pitch[0] + x * self.bound.element();
+        let (address, size) = (grid.address.wrapping_add(offset as u64), channel.size());
+        for (at, to) in found.iter_mut().enumerate().take(channels) {
+            *to = (self.load)(address + (at * size) as u64, size)?;
+        }
+        Ok(found)
+    }
+
+    /// What an instruction gets of an element that is not filtered.
+    pub(super) fn read(&mut self, at: Found) -> Result<[u32; 4], E> {
+        let (channel, as_integer) = (self.bound.channel, self.sampler.as_integer);
+        let bits = |raw| if as_integer { integer(channel, raw) } else { float(channel, raw).to_bits() };
+        Ok(self.raw(at)?.map(bits))
+    }
+}
+
+/// The border as an element has it, cut off towards zero.
+fn as_element(channel: Channel, as_integer: bool, border: f32) -> u32 {
+    match channel {
+        Channel::Float => border.to_bits(),
+        Channel::Half => F16::round(border.into(), Rounding::Zero).into(),
+        Channel::Unsigned(size) if as_integer => border.to_bits() & (u32::MAX >> (32 - 8 * size)),
+        Channel::Signed(_) if as_integer => border.to_bits(),
+        Channel::Unsigned(size) => (border.clamp(0.0, 1.0) * most(size, false)) as u32,
+        Channel::Signed(size) => (border.clamp(-1.0, 1.0) * most(size, true)) as i32 as u32,
+    }
+}
+
+/// The integer that stands for 1.
+fn most(size: usize, signed: bool) -> f32 {
+    match (size, signed) {
+        (1, false) => 255.0,
+        (1, true) => 127.0,
+        (_, false) => 65535.0,
+        (_, true) => 32767.0,
+    }
+}
+
+/// A small integer is normalised.
+fn float(channel: Channel, raw: u32) -> f32 {
+    match channel {
+        Channel::Float => f32::from_bits(raw),
+        Channel::Half => F16::widen(raw as u16),
+        Channel::Unsigned(size) => raw as f32 / most(size, false),
+        Channel::Signed(size) => (integer(channel, raw) as i32 as f32 / most(size, true)).max(-1.0),
+    }
+}
+
+fn integer(channel: Channel, raw: u32) -> u32 {
+    match channel {
+        Channel::Signed(1) => raw as i8 as u32,
+        Channel::Signed(2) => raw as i16 as u32,
+        _ => raw,
+    }
+}
+
+/// An element's channel as the filter takes it: integers stay integers.
+pub(super) fn filterable(channel: Channel, raw: u32) -> f64 {
+    match channel {
+        Channel::Float | Channel::Half => float(channel, raw).into(),
+        Channel::Unsigned(_) => raw.into(),
+        Channel::Signed(_) => (integer(channel, raw) as i32).into(),
+    }
+}
+
+/// What an instruction gets of a filtered channel. Halves go up to the next of two that are as near, as all else does;
+/// normalised integers have 16 bits, and of those of 8 bits with a sign an H200 is just below the quotient.
+pub(super) fn filtered(channel: Channel, as_integer: bool, sum: f64) -> u32 {
+    const JUST_BELOW: f64 = 1.0 - 1e-7;
+    let nearest = |value: f64| (value + 0.5).floor();
+    let unsigned = |value: f64| (nearest(value) as f32 / 65535.0).to_bits();
+    let signed = |value: f64| (nearest(value).clamp(-32767.0, 32767.0) as f32 / 32767.0).to_bits();
+    match channel {
+        Channel::Unsigned(_) if as_integer => nearest(sum) as u32,
+        Channel::Signed(_) if as_integer => nearest(sum) as i32 as u32,
+        Channel::Unsigned(1) => unsigned(sum * 257.0),
+        Channel::Unsigned(_) => unsigned(sum),
+        Channel::Signed(1) => signed(sum * (32767.0 / 127.0) * JUST_BELOW),
+        Channel::Signed(_) => signed(sum),
+        Channel::Half => away(sum, 29 + 13).to_bits(),
+        Channel::Float => away(sum, 29).to_bits(),
+    }
+}
+
+/// Rounded by so many bits to the nearest, and away from zero if two are as near.
+fn away(value: f64, bits: u32) -> f32 {
+    if !value.is_finite() {
+        return value as f32;
+    }
+    let half = 1u64 << (bits - 1);
+    f64::from_bits((value.to_bits() + half) & !(2 * half - 1)) as f32
+}
+
+/// What a formatted store writes for a register: integers are clamped to what the channel holds, and floats rounded.
+pub(in super::super) fn store_converted(channel: Channel, value: u32) -> u32 {
+    const MOST_HALF: f64 = 65504.0;
+    let signed = |low: i32, high: i32| (value as i32).clamp(low, high) as u32;
+    match channel {
+        Channel::Float | Channel::Unsigned(4) | Channel::Signed(4) => value,
+        Channel::Half => {
+            let value = f64::from(f32::from_bits(value)).clamp(-MOST_HALF, MOST_HALF);
+            F16::round(value, Rounding::Nearest).into()
+        }
+        Channel::Unsigned(1) => value.min(0xff),
+        Channel::Unsigned(_) => value.min(0xffff),
+        Channel::Signed(1) => signed(-0x80, 0x7f),
+        Channel::Signed(_) => signed(-0x8000, 0x7fff),
+    }
+}
