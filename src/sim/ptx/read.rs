@@ -25,6 +25,8 @@ pub(in crate::sim) struct Program {
     pub(super) target: u32,
     /// For the oldest devices, which have no `.f64`: what is written with it is computed as `.f32` is.
     pub(super) maps_f64: bool,
+    /// Whether it is compiled for a debugger, and so as it is written.
+    pub(super) is_debugged: bool,
     pub(in crate::sim) entries: Vec<Entry>,
     /// The variables in global and constant memory.
     pub(in crate::sim) variables: Vec<Variable>,
@@ -122,7 +124,8 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                 program.target = target(reader.word()?)?.max(program.target);
                 while reader.takes(',') {
                     match reader.word()? {
-                        "debug" | "texmode_unified" | "texmode_independent" => {}
+                        "debug" => program.is_debugged = true,
+                        "texmode_unified" | "texmode_independent" => {}
                         "map_f64_to_f32" if program.target < 13 => program.maps_f64 = true,
                         word => drop(target(word)?),
                     }

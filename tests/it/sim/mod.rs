@@ -3,6 +3,7 @@
 mod arith;
 mod controls;
 mod facts;
+mod joined;
 mod matrices;
 mod mbarriers;
 mod memory;

@@ -75,6 +75,19 @@ pub(in crate::sim) fn div(full: bool, ftz: bool, a: f32, b: f32) -> f32 {
     through(ftz, a, |a| a / f64::from(b))
 }
 
+/// The numerator and the reciprocal whose product an approximate quotient is: that of `div.full` scales a great divisor down,
+/// and both scale one up that is not normal. A reciprocal
+/// that is not normal itself is zero.
+#[inline]
+pub(in crate::sim) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
+    let scale = match b.abs() {
+        b if full && b > f32::from_bits(253 << 23) => 0.25,
+        b if !ftz && b < f32::MIN_POSITIVE => 16_777_216.0,
+        _ => 1.0,
+    };
+    (a * scale, rcp(true, b * scale))
+}
+
 /// The upper half of an `f64`, rounded to 20 bits of fraction, over 32 zeros.
 #[inline]
 fn upper_half(value: f64) -> f64 {

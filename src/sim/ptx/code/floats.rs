@@ -21,6 +21,9 @@ pub(super) struct How {
     pub(super) rounding: Rounding,
     pub(super) ftz: bool,
     pub(super) sat: bool,
+    /// Of a sum with a product, as [`joined`](super::joined) makes it.
+    pub(super) minus_product: bool,
+    pub(super) minus_addend: bool,
 }
 
 impl How {
@@ -29,12 +32,24 @@ impl How {
             rounding: op.one_of(ROUNDINGS).unwrap_or(Rounding::Nearest),
             ftz: op.has("ftz"),
             sat: op.has("sat"),
+            minus_product: op.has("-product"),
+            minus_addend: op.has("-addend"),
         }
     }
 
     /// Whether it says nothing.
     fn is_plain(self) -> bool {
-        self.rounding == Rounding::Nearest && !self.ftz && !self.sat
+        self.rounding == Rounding::Nearest
+            && !self.ftz
+            && !self.sat
+            && !self.minus_product
+            && !self.minus_addend
+    }
+
+    /// A factor and the addend with their signs.
+    pub(super) fn signed<T>(self, factor: T, addend: T, negated: impl Fn(T) -> T) -> (T, T) {
+        let factor = if self.minus_product { negated(factor) } else { factor };
+        (factor, if self.minus_addend { negated(addend) } else { addend })
     }
 
     fn before<T: Float>(self, value: T) -> T {
@@ -126,6 +141,9 @@ impl Builder<'_> {
         op: &mut Opcode<'_>,
         operands: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
+        if op.has("-quotient") {
+            return self.fma_quotient(names, op, operands);
+        }
         let relu = op.has("relu");
         let ty = op.ty()?;
         if ty.size() == 2 || matches!(ty, Type::F16x2 | Type::Bf16x2) {
@@ -152,9 +170,27 @@ impl Builder<'_> {
             lanes3(to, from, <T as Float>::fma_rn)
         } else {
             lanes3(to, from, move |a: T, b: T, c: T| {
-                how.after(how.before(a).fma(how.before(b), how.before(c), how.rounding))
+                let (a, c) = how.signed(how.before(a), how.before(c), Float::negated);
+                how.after(a.fma(how.before(b), c, how.rounding))
             })
         })
+    }
+
+    /// An approximate quotient in a sum: a product with a reciprocal, which is not rounded before the sum is.
+    fn fma_quotient(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        let (full, how) = (op.has("full"), How::of(op));
+        let (to, from) = self.alike(names, operands, op.ty()?)?;
+        Ok(lanes3(to, from, move |a: f32, b: f32, c: f32| {
+            let [a, b, c] = [a, b, c].map(|value| how.before(value));
+            let (a, c) = how.signed(a, c, Float::negated);
+            let (a, reciprocal) = approx::quotient(full, how.ftz, a, b);
+            how.after(a.fma(reciprocal, c, how.rounding))
+        }))
     }
 
     pub(super) fn float_div(

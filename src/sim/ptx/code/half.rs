@@ -98,6 +98,7 @@ impl Builder<'_> {
         let (to, from) = self.alike(names, operands, ty)?;
         with_half!(ty, T, lanes3, packed3, to, from, |a, b, c| {
             let [a, b, c] = [a, b, c].map(|value| before::<T>(how.ftz, value));
+            let (a, c) = how.signed(a, c, T::negated);
             let value = after::<T>(how, T::fma(a, b, c));
             if relu { T::relu(value) } else { value }
         })

@@ -4,6 +4,7 @@ mod arguments;
 mod arithmetic;
 mod atomic;
 mod bits;
+mod blocks;
 mod body;
 mod call;
 mod carry;
@@ -15,6 +16,7 @@ mod floats;
 mod flow;
 mod fragments;
 mod half;
+mod joined;
 mod lanes;
 mod matrix;
 mod mbarrier;
@@ -40,6 +42,7 @@ use super::scope::{Named, Scopes, SharedLayout, Statement};
 use super::tokens::Token;
 use super::types::Class;
 use super::{Refusal, unknown, wrong};
+use joined::Joined;
 use opcode::Opcode;
 use std::collections::HashMap;
 
@@ -194,9 +197,14 @@ impl<'a> Builder<'a> {
         }
         let local = local.next_multiple_of(16);
         let mut starts = Vec::with_capacity(scopes.statements.len() + 1);
-        for statement in &scopes.statements {
+        let joined = if self.program.is_debugged { HashMap::new() } else { joined::joined(&scopes) };
+        for (at, statement) in scopes.statements.iter().enumerate() {
             starts.push(self.body.code.len() as u32);
-            let made = self.statement(&scopes, statement, local);
+            let made = match joined.get(&at) {
+                None => self.statement(&scopes, statement, local),
+                Some(Joined::Nothing) => Ok(()),
+                Some(Joined::Sum(sum)) => self.statement(&scopes, &sum.statement(statement), local),
+            };
             made.map_err(|refusal| refusal.at(statement.line))?;
         }
         starts.push(self.body.code.len() as u32);

@@ -57,9 +57,6 @@ fn counted() -> BTreeMap<String, Count> {
     counts
 }
 
-/// Instructions of textures and surfaces, of which the share is said apart.
-const OF_TEXTURES: [&str; 8] = ["istypep", "suld", "suq", "sured", "sust", "tex", "tld4", "txq"];
-
 /// How many forms there are, and how many of them run.
 fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> (usize, usize) {
     counts.fold((0, 0), |(all, run), it| (all + it.all, run + it.all - it.refused.len()))
@@ -69,15 +66,10 @@ fn percent((all, run): (usize, usize)) -> f64 {
     100.0 * run as f64 / all as f64
 }
 
-fn without_textures(counts: &BTreeMap<String, Count>) -> (usize, usize) {
-    sum(counts.iter().filter(|it| !OF_TEXTURES.contains(&&it.0[..])).map(|it| it.1))
-}
-
 /// The part of the page of instructions that says how many forms of each run, and which do not.
 fn page(counts: &BTreeMap<String, Count>) -> String {
-    let (all, others) = (sum(counts.values()), without_textures(counts));
-    let mut page = format!("Of {} forms, {} run: {:.1} %. ", all.0, all.1, percent(all));
-    let _ = writeln!(page, "Without textures and surfaces it is {:.1} % of {}.", percent(others), others.0);
+    let all = sum(counts.values());
+    let mut page = format!("Of {} forms, {} run: {:.1} %.\n", all.0, all.1, percent(all));
     page.push_str("\n| instruction | forms | that run | that do not run |\n|---|---|---|---|\n");
     for (name, count) in counts.iter().filter(|it| !it.1.refused.is_empty()) {
         let refused = example::summary(&count.refused, count.all);
@@ -122,7 +114,7 @@ fn the_page_says_which_forms_run() {
                 std::fs::write(path, format!("{head}{page}")).unwrap();
                 return;
             }
-            let (all, run) = without_textures(&counts);
+            let (all, run) = sum(counts.values());
             assert!(run * 100 >= all * 95, "{run} of {all} forms run");
             assert_eq!(generated(PAGE), page, "CUSTACK_WRITE_FORMS=src/sim/forms.md writes the page anew");
         });

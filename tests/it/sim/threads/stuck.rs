@@ -89,3 +89,27 @@ fn a_fault_in_one_of_many_blocks_ends_all() {
         }
     }
 }
+
+#[test]
+fn a_kernel_that_does_not_end_fails_after_the_instructions_that_a_program_allows() {
+    if !simulated("a_kernel_that_does_not_end_fails_after_the_instructions_that_a_program_allows") {
+        return;
+    }
+    // The limit is one of the process.
+    run_alone(|| {
+        let _ctx = pushed();
+        let turns = |count: u32| {
+            let lines = "AGAIN: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, ";
+            launched(&program("", &format!("mov.u32 %r1, 0; {lines}{count}; @%p1 bra AGAIN;")), 1, 32, &[0])
+        };
+        let before = custack::sim::limit_kernels(1_000_000);
+        assert_eq!(before, 1 << 33);
+        let few = turns(1000);
+        let many = turns(u32::MAX);
+        assert_eq!(custack::sim::limit_kernels(before), 1_000_000);
+        assert!(few.is_ok(), "{few:?}");
+        let error = many.unwrap_err();
+        assert_eq!(error, CudaError::LaunchTimeout);
+        assert!(error.to_string().contains("it does not end after 1000000 instructions"), "{error}");
+    });
+}
