@@ -114,7 +114,7 @@ const CASES: &[(&str, &str)] = &[
     ("mul.f32 %d, %a, %b; @%q exit; add.f32 %e, %d, %n;", "a"),
     ("mul.f32 %d, %a, %b; @%q ret; add.f32 %e, %d, %n;", "a"),
     ("mul.f32 %d, %a, %b; @%q bra L; st.global.u32 [%to+8], %zero; L: add.f32 %e, %d, %n;", "a"),
-    ("mul.f32 %d, %a, %b; add.f32 %e, %d, %n; @%q bra L; add.f32 %f, %d, %n; L:", "a"),
+    ("mul.f32 %d, %a, %b; add.f32 %e, %d, %n; @%q bra L; add.f32 %f, %d, %c; L:", "a"),
     ("mul.f32 %d, %a, %b; add.f32 %e, %d, %n; @%q bra L; st.global.u32 [%to+8], %zero; L:", "j"),
     ("mul.f32 %d, %a, %b; LX: add.f32 %e, %d, %n;", "j"),
     ("mul.f32 %d, %a, %b; bar.sync 0; add.f32 %e, %d, %n;", "j"),
@@ -129,19 +129,19 @@ const CASES: &[(&str, &str)] = &[
     ),
     // What is not a product in the text, and what is one. Subtracting the rounded value leaves zero, or what joining adds.
     (
-        "div.full.f32 %d, %a, %h; add.f32 %e, %d, %n; div.full.f32 %g, %a, %h; xor.b32 %i, %g, %zero; add.rn.f32 %g, %i, %n; sub.rn.f32 %e, %e, %g;",
+        "div.full.f32 %d, %a, %h; add.f32 %e, %d, %n; div.full.f32 %g, %a, %h; mov.b32 %i, %g; xor.b32 %i, %i, %zero; mov.b32 %g, %i; add.rn.f32 %g, %g, %n; sub.rn.f32 %e, %e, %g;",
         "j",
     ),
     (
-        "div.approx.ftz.f32 %d, %a, %h; add.ftz.f32 %e, %d, %n; div.approx.ftz.f32 %g, %a, %h; xor.b32 %i, %g, %zero; add.rn.f32 %g, %i, %n; sub.rn.f32 %e, %e, %g;",
+        "div.approx.ftz.f32 %d, %a, %h; add.ftz.f32 %e, %d, %n; div.approx.ftz.f32 %g, %a, %h; mov.b32 %i, %g; xor.b32 %i, %i, %zero; mov.b32 %g, %i; add.rn.f32 %g, %g, %n; sub.rn.f32 %e, %e, %g;",
         "j",
     ),
     (
-        "div.full.ftz.f32 %d, %a, %h; add.f32 %e, %d, %n; div.full.ftz.f32 %g, %a, %h; xor.b32 %i, %g, %zero; add.rn.f32 %g, %i, %n; sub.rn.f32 %e, %e, %g;",
+        "div.full.ftz.f32 %d, %a, %h; add.f32 %e, %d, %n; div.full.ftz.f32 %g, %a, %h; mov.b32 %i, %g; xor.b32 %i, %i, %zero; mov.b32 %g, %i; add.rn.f32 %g, %g, %n; sub.rn.f32 %e, %e, %g;",
         "a",
     ),
     (
-        "div.rn.f32 %d, %a, %h; add.f32 %e, %d, %n; div.rn.f32 %g, %a, %h; xor.b32 %i, %g, %zero; add.rn.f32 %g, %i, %n; sub.rn.f32 %e, %e, %g;",
+        "div.rn.f32 %d, %a, %h; add.f32 %e, %d, %n; div.rn.f32 %g, %a, %h; mov.b32 %i, %g; xor.b32 %i, %i, %zero; mov.b32 %g, %i; add.rn.f32 %g, %g, %n; sub.rn.f32 %e, %e, %g;",
         "a",
     ),
 ];
