@@ -89,6 +89,10 @@ macro_rules! errors {
         }
 
         const TABLE: &[(CudaError, u32, &str, &str)] = &[$((CudaError::$name, $code, $symbol, $text)),*];
+
+        /// The code of each error of the driver, its name behind `CUDA_ERROR_`, and what it means.
+        #[doc(hidden)]
+        pub const ERRORS: &[(u32, &str, &str)] = &[$(($code, $symbol, $text)),*];
     };
 }
 

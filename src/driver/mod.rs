@@ -38,6 +38,8 @@ pub(crate) use last_kernel::KernelName;
 pub(crate) use numbered::{Numbered, numbered};
 pub use select::{Choice, choose, current};
 pub(crate) use select::{driver, running};
+#[doc(hidden)]
+pub use table::ARGUMENTS;
 #[cfg(feature = "sim")]
 pub(crate) use table::for_each_function;
 pub use table::{FUNCTIONS, SINCE, Table};

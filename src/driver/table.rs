@@ -339,6 +339,11 @@ macro_rules! define {
         /// the minor.
         pub const SINCE: &[i32] = &[$($since),*];
 
+        /// The arguments of each function of the [`Table`], each with its name and its type, as the list has them: for
+        /// code that is generated from it.
+        #[doc(hidden)]
+        pub const ARGUMENTS: &[&[(&str, &str)]] = &[$(&[$((stringify!($arg), stringify!($ty))),*]),*];
+
         /// The stub for a function that the driver lacks, which returns the error that says so.
         #[allow(non_snake_case, clippy::missing_safety_doc)]
         pub(super) mod stub {

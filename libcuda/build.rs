@@ -1,0 +1,96 @@
+//! Generates the exported functions: those of custack's list, their variants, and all others of the driver's headers.
+
+use custack::driver::{ARGUMENTS, FUNCTIONS};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Functions that this library has beside custack's list.
+const OWN: &[&str] = &[
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetExportTable",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuLaunchKernelEx_ptsz",
+];
+
+/// Old functions whose arguments are those of a newer one, which does the same.
+const ALIKE: &[(&str, &str)] = &[
+    ("cuCtxCreate", "cuCtxCreate_v2"),
+    ("cuCtxDestroy", "cuCtxDestroy_v2"),
+    ("cuCtxPopCurrent", "cuCtxPopCurrent_v2"),
+    ("cuCtxPushCurrent", "cuCtxPushCurrent_v2"),
+    ("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2"),
+    ("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"),
+    ("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2"),
+    ("cuEventDestroy", "cuEventDestroy_v2"),
+    ("cuMemHostRegister", "cuMemHostRegister_v2"),
+    ("cuStreamDestroy", "cuStreamDestroy_v2"),
+];
+
+/// An exported function that passes its arguments on.
+fn export(code: &mut String, symbol: &str, function: &str, is_per_thread: bool) {
+    let at = FUNCTIONS.iter().position(|name| *name == function).expect("a function of the list");
+    let of_type: String = ARGUMENTS[at].iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect();
+    let pass = |name: &str| if is_per_thread { format!("per_thread({name}), ") } else { format!("{name}, ") };
+    let passed: String = ARGUMENTS[at].iter().map(|(name, _)| pass(name)).collect();
+    let _ = writeln!(
+        code,
+        "/// `{function}`.\n///\n/// # Safety\n///\n/// As CUDA's manual says.\n#[unsafe(no_mangle)]\n\
+         pub unsafe extern \"C\" fn {symbol}({of_type}) -> CUresult {{\n    \
+         // SAFETY: the arguments are the caller's own.\n    \
+         call(|table| unsafe {{ (table.{function})({passed}) }})\n}}\n"
+    );
+}
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=symbols.tsv");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");
+    let listed = std::fs::read_to_string("symbols.tsv").expect("symbols.tsv lies beside build.rs");
+    let lines = listed.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    // By symbol: the kind of its default stream.
+    let mut symbols: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut names = String::from("pub(crate) static NAMES: &[(&str, i32, bool, &str)] = &[\n");
+    for fields in lines {
+        let [symbol, name, since, ref kind @ ..] = fields[..] else { panic!("{fields:?}") };
+        symbols.insert(symbol, kind.first().copied().unwrap_or_default());
+        if !name.is_empty() {
+            let _ = writeln!(names, "    ({name:?}, {since}, {}, {symbol:?}),", !kind.is_empty());
+        }
+    }
+    let mut code = String::new();
+    let mut table = String::from("pub(crate) static SYMBOLS: &[(&str, Symbol)] = &[\n");
+    for function in FUNCTIONS {
+        symbols.entry(function).or_default();
+    }
+    for name in OWN {
+        symbols.entry(name).or_default();
+    }
+    let mut counts = [0, 0];
+    for (symbol, kind) in &symbols {
+        let base = symbol.strip_suffix(&format!("_{kind}")).filter(|_| !kind.is_empty()).unwrap_or(symbol);
+        let alike = ALIKE.iter().find(|(old, _)| *old == base).map_or(base, |(_, new)| new);
+        let is_modelled = FUNCTIONS.contains(&alike) || OWN.contains(symbol);
+        if OWN.contains(symbol) {
+        } else if is_modelled {
+            export(&mut code, symbol, alike, !kind.is_empty());
+        } else {
+            let _ = writeln!(
+                code,
+                "/// Not modelled.\n#[unsafe(no_mangle)]\npub extern \"C\" fn {symbol}() -> CUresult {{\n    \
+                 missing({symbol:?})\n}}\n"
+            );
+        }
+        counts[usize::from(!is_modelled)] += 1;
+        let _ = writeln!(table, "    ({symbol:?}, Symbol({symbol} as *const ())),");
+    }
+    names.push_str("];\n");
+    table.push_str("];\n");
+    let out = std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR");
+    std::fs::write(Path::new(&out).join("exports.rs"), format!("{code}{names}{table}"))
+        .expect("OUT_DIR can be written");
+    println!("cargo:rustc-env=MODELLED={}", counts[0]);
+    println!("cargo:rustc-env=NOT_MODELLED={}", counts[1]);
+}

@@ -1,0 +1,70 @@
+//! How an exported function reaches the simulated driver.
+
+use custack::driver::ffi::{CU_STREAM_PER_THREAD, CUfunction, CUlaunchConfig, CUresult, CUstream};
+use custack::driver::{self, Choice, Table};
+use std::any::TypeId;
+use std::collections::BTreeSet;
+use std::os::raw::c_void;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What a driver answers that cannot be started.
+const NOT_INITIALIZED: CUresult = 3;
+/// What a function answers that is not modelled.
+const NOT_SUPPORTED: CUresult = 801;
+
+fn table() -> Option<&'static Table> {
+    static TABLE: OnceLock<Option<&'static Table>> = OnceLock::new();
+    *TABLE.get_or_init(|| match driver::choose(Choice::Sim) {
+        Ok(driver) => Some(driver.table()),
+        Err(error) => {
+            eprintln!("custack: {error}");
+            None
+        }
+    })
+}
+
+/// Calls a function of the simulated driver's table.
+pub(crate) fn call(f: impl FnOnce(&Table) -> CUresult) -> CUresult {
+    table().map_or(NOT_INITIALIZED, f)
+}
+
+/// What a function answers that is not modelled; its name is said once.
+pub(crate) fn missing(function: &'static str) -> CUresult {
+    static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(function) {
+        eprintln!("custack: {function} was called, which the simulated driver does not model");
+    }
+    NOT_SUPPORTED
+}
+
+/// An argument of a function with a default stream for each thread: that stream, if it is the null stream.
+pub(crate) fn per_thread<T: Copy + 'static>(argument: T) -> T {
+    if TypeId::of::<T>() != TypeId::of::<CUstream>() {
+        return argument;
+    }
+    // SAFETY: both are the same type.
+    unsafe {
+        let stream: CUstream = std::mem::transmute_copy(&argument);
+        std::mem::transmute_copy(&if stream.is_null() { CU_STREAM_PER_THREAD } else { stream })
+    }
+}
+
+/// `cuLaunchKernelEx`, whose stream is in what its first argument points to.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernelEx_ptsz(
+    config: *const CUlaunchConfig,
+    function: CUfunction,
+    parameters: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    // SAFETY: a pointer that is not null points to a configuration, as the caller promises.
+    let own = unsafe { config.as_ref() }
+        .map(|config| CUlaunchConfig { hStream: per_thread(config.hStream), ..*config });
+    let config = own.as_ref().map_or(config, std::ptr::from_ref);
+    // SAFETY: the arguments are the caller's own, but for the stream.
+    call(|table| unsafe { (table.cuLaunchKernelEx)(config, function, parameters, extra) })
+}
