@@ -24,6 +24,7 @@
 #![allow(unsafe_code)]
 
 use super::ffi::*;
+use super::fork;
 use super::table::{FUNCTIONS, Table, for_each_function};
 use std::cell::Cell;
 use std::fmt;
@@ -267,6 +268,9 @@ fn count(index: usize) -> Option<(CUresult, When)> {
 }
 
 fn observe(index: usize, call: impl FnOnce() -> CUresult) -> CUresult {
+    if fork::is_child() {
+        return fork::NOT_INITIALIZED;
+    }
     let fault = count(index);
     if let Some((status, When::Before)) = fault {
         return status;

@@ -17,6 +17,7 @@
 
 mod calls;
 pub mod ffi;
+mod fork;
 mod handles;
 mod host_function;
 #[cfg(feature = "sim")]
@@ -32,6 +33,7 @@ mod version;
 #[cfg(feature = "graph")]
 pub(crate) use calls::{After, Edge};
 pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
+pub(crate) use fork::{is_child, refuse_in_child};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;
@@ -145,6 +147,9 @@ fn remember(function: &'static str, status: CUresult) {
 fn failed(function: &'static str, status: CUresult) -> CudaError {
     let error = CudaError::from_code(status).unwrap_or(CudaError::UnknownError);
     remember(function, status);
+    if fork::is_child() {
+        return error.note(format_args!("to call {function}: {}", fork::WHY));
+    }
     let explained = running().and_then(|driver| driver.explain?(status));
     if let Some(why) = explained.filter(|why| !error.text().contains(&**why)) {
         return error.note(format_args!("to call {function}: {why}"));

@@ -3,7 +3,7 @@
 use super::host_function::{in_host_function, refuse_in_host_function};
 #[cfg(feature = "sim")]
 use super::instrument;
-use super::{Driver, native};
+use super::{Driver, fork, native};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
 #[cfg(feature = "sim")]
@@ -113,6 +113,7 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
     };
     // Early, because registering is slow once the program has many threads.
     fence::register();
+    fork::notice();
     Ok(RUNNING.get_or_init(|| instrumented(chosen)))
 }
 
@@ -154,10 +155,10 @@ fn simulated_driver() -> Result<Driver, DriverError> {
     Err(DriverError::SimulatorNotBuilt)
 }
 
-/// The driver, if it is running already.
+/// The driver, if it is running already, and in this process.
 #[inline]
 pub(crate) fn running() -> Option<&'static Driver> {
-    RUNNING.get()
+    RUNNING.get().filter(|_| !fork::is_child())
 }
 
 /// The running driver, for the modules above; refused in a host function, where the driver refuses every call.
@@ -171,6 +172,7 @@ pub(crate) fn driver() -> CudaResult<&'static Driver> {
 
 #[cold]
 fn start_or_say_why() -> CudaResult<&'static Driver> {
+    fork::refuse_in_child()?;
     refuse_in_host_function()?;
     current().map_err(|reason| CudaError::NoDriver(kept(reason)))
 }

@@ -10,7 +10,7 @@ use super::record::{Handle, Origin, Record};
 use super::registry;
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Driver, Live, driver};
+use crate::driver::{Driver, Live, driver, is_child};
 use crate::error::{CudaError, CudaResult};
 use crate::fence;
 use crate::report;
@@ -34,6 +34,10 @@ impl Handle {
 }
 
 pub(super) fn claim(record: &'static Record, id: u64) -> Option<Claimed> {
+    // The threads whose uses it would wait for are the parent's, and the parent's driver has the context.
+    if is_child() {
+        return None;
+    }
     let at = record.address();
     let claimed =
         record.life.claim(id, fence::heavy, || PARTICIPANTS.wait_for_hazards(at), || PARTICIPANTS.leased(at));

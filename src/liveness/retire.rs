@@ -22,6 +22,10 @@ static QUEUE: Queue<Job> = Queue::of(Mutex::new(State::new()), Condvar::new());
 /// Queues the job; it runs soon after, on an ordinary thread.
 #[cold]
 pub(crate) fn retire(job: impl FnOnce() + Send + 'static) {
+    if driver::is_child() {
+        // No driver would take it, and the queue may be locked for ever.
+        return std::mem::forget(job);
+    }
     QUEUE.push(Box::new(job));
     if !start() {
         report::warn(format_args!(
@@ -63,6 +67,7 @@ fn run() {
 
 /// Waits until everything that was retired before is destroyed.
 pub(crate) fn wait() -> CudaResult<()> {
+    driver::refuse_in_child()?;
     driver::refuse_in_host_function()?;
     if IS_WORKER.get() {
         // A report runs the program's code on this thread, which would wait for the very job that the report is about.

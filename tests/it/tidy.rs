@@ -52,6 +52,7 @@ fn unsafe_code_is_only_where_it_may_be() {
     // caller; memory, and what kernels do to it.
     let allowed = [
         "src/driver/table.rs",
+        "src/driver/fork.rs",
         "src/driver/native.rs",
         "src/driver/handles.rs",
         "src/driver/instrument.rs",

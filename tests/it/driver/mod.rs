@@ -2,5 +2,6 @@
 
 mod abi;
 mod choice;
+mod fork;
 pub(crate) mod process;
 mod strange_driver;

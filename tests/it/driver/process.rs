@@ -72,6 +72,7 @@ fn in_a_process_of_its_own() {
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
+        Ok("fork") => crate::driver::fork::scenario(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
