@@ -1,1 +1,228 @@
-//! Calls of every exported function with values at random: none may end the process.
+//! Calls of every exported function with values at random: none may end the process, or hang.
+//!
+//! A process of its own makes them, and writes each into a file before it makes it, so that the last one is known.
+
+use super::folder;
+use custack::driver::{ARGUMENTS, FUNCTIONS};
+use libloading::Library;
+use std::collections::BTreeMap;
+use std::io::{Seek, Write};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A function with room for more arguments than any has: those that it does not have are not read.
+type Any = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u32;
+
+/// What the manual wants to be valid memory: it is large, aligned, and begins as zeros.
+const ROOM: usize = 1 << 16;
+const ROOMS: usize = 4;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ z >> 31) % end as u64) as usize
+    }
+
+    fn of(&mut self, values: &[u64]) -> u64 {
+        values[self.below(values.len())]
+    }
+}
+
+extern "C" fn function_of_the_program() {}
+
+/// Makes the arguments of calls, and remembers what earlier ones have made.
+struct Caller {
+    random: Random,
+    rooms: Vec<Vec<u64>>,
+    made: Vec<u64>,
+}
+
+impl Caller {
+    fn argument(&mut self, at: usize, name: &str, ty: &str) -> u64 {
+        let text = ty.replace(' ', "");
+        if text == "*constc_char" {
+            return self.random.of(&[0, c"k".as_ptr() as u64, c"0000:00:00.0".as_ptr() as u64]);
+        }
+        if text.starts_with('*') {
+            let room = self.rooms[at % ROOMS].as_ptr() as u64;
+            return if self.random.below(6) == 0 { 0 } else { room };
+        }
+        if text.contains("Fn") || text.to_lowercase().contains("callback") && !text.contains("Handle") {
+            return self.random.of(&[0, function_of_the_program as *const () as u64]);
+        }
+        match text.as_str() {
+            // As many elements as there is room for.
+            "usize" | "c_uint" | "c_int" if name.contains("count") || name.contains("num") => {
+                self.random.below(9) as u64
+            }
+            "usize" => self.random.of(&[0, 1, 4, 16, 64, 4096, u64::MAX, 1 << 62]),
+            "c_uint" | "c_int" | "c_ulonglong" | "u16" | "c_uchar" | "u8" | "c_ushort" => {
+                let all = u64::from(u32::MAX);
+                self.random.of(&[0, 0, 0, 1, 1, 2, 3, 4, 5, 8, 16, 32, 64, 255, 1024, all, 1 << 31])
+            }
+            "CUdevice" => self.random.of(&[0, 0, 0, 1, u64::from(u32::MAX)]),
+            // A handle, or an address of the device.
+            _ => match self.random.below(4) {
+                0 => self.random.of(&[0, 0, 1, 2, 3, 8, 0xdead_0000, 0x5349_4d00_0000, u64::MAX]),
+                _ if self.made.is_empty() => 0,
+                _ => self.made[self.random.below(self.made.len())],
+            },
+        }
+    }
+
+    /// Clears what pointers lead to. Some calls find structures of small numbers, and none finds wild pointers.
+    fn clear(&mut self) {
+        for room in &mut self.rooms {
+            room.fill(0);
+        }
+        if self.random.below(3) == 0 {
+            let (room, value) = (self.random.below(ROOMS), self.random.of(&[1, 2, 0x1_0000_0001]));
+            let first = self.random.below(4);
+            self.rooms[room][first] = value;
+        }
+    }
+
+    /// Remembers what a call has written first.
+    fn remember(&mut self) {
+        for at in 0..ROOMS {
+            let value = self.rooms[at][0];
+            if value > 0xffff && self.made.len() < 400 {
+                self.made.push(value);
+            } else if value > 0xffff {
+                let place = self.random.below(400);
+                self.made[place] = value;
+            }
+        }
+    }
+}
+
+/// What would wait for a value that nobody writes, end the process by its nature, or fill the disk; and page-locking, for
+/// which the memory must be there as for any copy.
+fn is_left_out(symbol: &str) -> bool {
+    ["WaitValue", "BatchMemOp", "cuMemHostRegister", "cuMemHostUnregister"]
+        .iter()
+        .any(|it| symbol.contains(it))
+}
+
+/// A pointer in a structure that the program fills: of these, only zeros are passed.
+fn has_pointers(symbol: &str) -> bool {
+    [
+        "LaunchKernel",
+        "KernelNode",
+        "cuGraphAddHostNode",
+        "HostNodeSetParams",
+        "Params",
+        "TexObject",
+        "SurfObject",
+    ]
+    .iter()
+    .any(|it| symbol.contains(it))
+}
+
+/// The calls of one process, which ends in good order.
+fn calls(seed: u64, count: usize, path: &str) {
+    // SAFETY: the library is custack's own.
+    let library = unsafe { Library::new(folder().join("libcuda.so.1")) }.unwrap();
+    let symbols: Vec<&str> =
+        super::symbols::listed_symbols().into_iter().filter(|it| !is_left_out(it)).collect();
+    let functions: Vec<Any> = symbols
+        .iter()
+        // SAFETY: every symbol is a function.
+        .map(|symbol| unsafe { *library.get::<Any>(symbol.as_bytes()).unwrap() })
+        .collect();
+    let known: BTreeMap<&str, usize> = FUNCTIONS.iter().zip(0..).map(|(name, at)| (*name, at)).collect();
+    let rooms = vec![vec![0; ROOM / 8]; ROOMS];
+    let mut caller = Caller { random: Random(seed), rooms, made: Vec::new() };
+    let mut file = std::fs::File::create(path).unwrap();
+    let call = |symbol: &str, arguments: [u64; 12]| {
+        let function = functions[symbols.iter().position(|it| *it == symbol).unwrap()];
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = arguments;
+        // SAFETY: pointers lead to room, and handles are the library's to check.
+        unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l) }
+    };
+    assert_eq!(call("cuInit", [0; 12]), 0);
+    for number in 0..count {
+        let symbol = symbols[caller.random.below(symbols.len())];
+        let base = symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+        caller.clear();
+        if has_pointers(symbol) {
+            caller.rooms.iter_mut().for_each(|room| room.fill(0));
+        }
+        let mut arguments = [0; 12];
+        if let Some(at) = known.get(base) {
+            for (number, (name, ty)) in ARGUMENTS[*at].iter().enumerate() {
+                arguments[number] = caller.argument(number, name, ty);
+            }
+        }
+        // The seldom is made often: without a context all else is refused.
+        let (symbol, arguments) = match number % 50 {
+            0 => ("cuCtxCreate_v2", [caller.rooms[0].as_ptr() as u64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            _ => (symbol, arguments),
+        };
+        file.rewind().unwrap();
+        write!(file, "{number}: {symbol} {arguments:x?}{:100}", "").unwrap();
+        if call(symbol, arguments) == 0 {
+            caller.remember();
+        }
+    }
+}
+
+/// Has a process make calls, and says how it ended if it ended in another way than by itself.
+fn outcome(seed: u64, count: usize) -> Result<(), String> {
+    let path = folder().join(format!("calls-{seed}"));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "calls::in_a_process_of_its_own"])
+        .env("CUSTACK_TEST_CALLS", format!("{seed} {count} {}", path.display()))
+        .current_dir(folder())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::fs::File::create(path.with_extension("err")).unwrap())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if begun.elapsed() > Duration::from_secs(60 + count as u64 / 500) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let last = std::fs::read_to_string(&path).unwrap_or_default();
+    match status {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("seed {seed}: {status} in call {}", last.trim())),
+        None => Err(format!("seed {seed}: it hangs in call {}", last.trim())),
+    }
+}
+
+#[test]
+#[ignore = "plays the process that other tests start"]
+fn in_a_process_of_its_own() {
+    let Ok(what) = std::env::var("CUSTACK_TEST_CALLS") else { return };
+    let [seed, count, path] = what.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{what}") };
+    calls(seed.parse().unwrap(), count.parse().unwrap(), path);
+}
+
+#[test]
+fn no_call_with_values_at_random_ends_or_stops_the_process() {
+    for seed in 1..=4 {
+        outcome(seed, 5000).unwrap();
+    }
+}
+
+/// `CUSTACK_CALLS=1000000 cargo test -p custack-libcuda --release -- --ignored million`
+#[test]
+#[ignore = "takes minutes"]
+fn no_call_of_a_million_ends_or_stops_the_process() {
+    let count: u64 = std::env::var("CUSTACK_CALLS").map_or(1_000_000, |it| it.parse().unwrap());
+    let wrong: Vec<String> = (0..count / 10_000).filter_map(|at| outcome(1000 + at, 10_000).err()).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), count / 10_000, wrong.join("\n"));
+}

@@ -26,6 +26,16 @@ fn listed(heading: &str) -> BTreeSet<String> {
 const MODELLED: &str = "Functions that are modelled";
 const OTHERS: &str = "Functions that answer 801";
 
+/// The symbols that the library was made of, the variants included.
+pub(crate) fn listed_symbols() -> Vec<&'static str> {
+    let mut symbols: Vec<&str> =
+        include_str!("../../symbols.tsv").lines().filter_map(|line| line.split('\t').next()).collect();
+    symbols.extend(custack::driver::FUNCTIONS);
+    symbols.sort_unstable();
+    symbols.dedup();
+    symbols
+}
+
 #[test]
 fn the_library_exports_what_the_readme_lists() {
     let Some(exported) = exported() else {
