@@ -1,7 +1,7 @@
 //! How an exported function reaches the simulated driver.
 
 use custack::driver::ffi::{CU_STREAM_PER_THREAD, CUfunction, CUlaunchConfig, CUresult, CUstream};
-use custack::driver::{self, Choice, Table};
+use custack::driver::{self, Choice, Table, instrument};
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::os::raw::c_void;
@@ -32,6 +32,7 @@ pub(crate) fn call(f: impl FnOnce(&Table) -> CUresult) -> CUresult {
 pub(crate) fn missing(function: &'static str) -> CUresult {
     static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(function) {
+        instrument::missing(function);
         eprintln!("custack: {function} was called, which the simulated driver does not model");
     }
     NOT_SUPPORTED

@@ -2,7 +2,7 @@
 
 use super::host_function::{in_host_function, refuse_in_host_function};
 #[cfg(feature = "sim")]
-use super::instrument;
+use super::instrument::{self, watch, watch::Simulator};
 use super::{Driver, fork, native};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
@@ -121,7 +121,12 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
 /// always calls the first table that it was given.
 #[cfg(feature = "sim")]
 fn instrumented(chosen: Driver) -> Driver {
-    let wanted = chosen.simulated || instrument::is_enabled();
+    let simulator = Simulator { why: sim::last_refusal, misuses: sim::misuses, stacks: sim::stacks_left };
+    let is_watched = watch::from_environment(chosen.simulated.then_some(simulator));
+    if is_watched {
+        sim::timeline::tell(sim::timeline::Timeline { name: watch::name_of_work, done: watch::work_done });
+    }
+    let wanted = chosen.simulated || is_watched || instrument::is_enabled();
     Driver { table: instrument::layered(chosen.table, wanted), ..chosen }
 }
 

@@ -62,6 +62,8 @@ pub(super) struct Machine {
     pub(super) captures: Captures,
     /// The work of destroyed streams, which continues.
     pub(super) leftovers: Vec<(Handle, Arc<Queue>)>,
+    /// Stacks of threads that have ended, the first ones.
+    left: Vec<Vec<Handle>>,
 }
 
 #[derive(Default)]
@@ -113,6 +115,7 @@ impl Machine {
             graphs: Graphs::default(),
             captures: Captures::default(),
             leftovers: Vec::new(),
+            left: Vec::new(),
         };
         if !asked.is_some_and(|count| machine.set_devices(count)) {
             machine.set_devices(1);
@@ -160,6 +163,9 @@ impl Machine {
 
     fn end_thread(&mut self, number: usize) {
         let thread = std::mem::take(&mut self.threads[number]);
+        if !thread.stack.is_empty() && self.left.len() < LOG_LENGTH {
+            self.left.push(thread.stack.clone());
+        }
         for handle in thread.stack {
             self.let_go(handle);
         }
@@ -182,6 +188,18 @@ impl Machine {
     pub(super) fn why_refused(&mut self, status: CUresult) -> Option<String> {
         let refusal = self.threads[NUMBER.get()?].refusal.take();
         refusal.filter(|(of, _)| *of == status).map(|(_, why)| why)
+    }
+
+    /// The same, not told.
+    pub(super) fn last_refusal(&self, status: CUresult) -> Option<String> {
+        let refusal = self.threads[NUMBER.get()?].refusal.as_ref();
+        refusal.filter(|(of, _)| *of == status).map(|(_, why)| why.clone())
+    }
+
+    /// The stacks that threads have left when they ended, and those that others have now.
+    pub(super) fn stacks_left(&self) -> Vec<Vec<Handle>> {
+        let now = self.threads.iter().map(|thread| thread.stack.clone());
+        self.left.iter().cloned().chain(now).filter(|stack| !stack.is_empty()).collect()
     }
 
     /// A new call of this thread begins.

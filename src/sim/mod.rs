@@ -254,6 +254,18 @@ pub(crate) fn why_refused(status: crate::driver::ffi::CUresult) -> Option<String
     machine::lock().why_refused(status)
 }
 
+/// The same, while it stays to be asked for.
+pub(crate) fn last_refusal(status: crate::driver::ffi::CUresult) -> Option<String> {
+    machine::lock().last_refusal(status)
+}
+
+/// The contexts that threads have or had on their stacks when they ended, from the bottom: one list for each of them.
+pub(crate) fn stacks_left() -> Vec<Vec<usize>> {
+    machine::lock().stacks_left()
+}
+
+pub(crate) use stream::timeline;
+
 /// The most recent messages about refused calls of this thread, the oldest first; 64 at most.
 ///
 /// ```

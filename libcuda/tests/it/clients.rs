@@ -1,19 +1,41 @@
 //! Programs in C, compiled by the system's compiler and linked as with NVIDIA's library.
 
 use super::{folder, skip};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 /// The program that a file of this folder becomes, unless there is no compiler.
 fn compiled(name: &str) -> Option<PathBuf> {
+    static ONE_AT_A_TIME: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut done = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
     let program = folder().join(name);
+    if done.contains(name) {
+        return Some(program);
+    }
     let mut compiler = Command::new("cc");
     compiler.arg("-Wall").arg("-Werror").arg("-g").arg("-rdynamic").arg(&source).arg("-o").arg(&program);
     compiler.arg("-L").arg(folder()).args(["-lcuda", "-lpthread"]);
     let status = compiler.status().ok()?;
     assert!(status.success(), "{name}.c does not compile");
+    done.insert(name.to_owned());
     Some(program)
+}
+
+/// `custack-run` with these arguments.
+fn custack_run(arguments: &[&str]) -> Output {
+    let library = folder().join("libcuda.so.1");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_custack-run"));
+    command.arg("--library").arg(library).args(arguments).current_dir(folder()).output().unwrap()
+}
+
+/// The parts of a report, each with its heading.
+fn part<'a>(report: &'a str, heading: &str) -> &'a str {
+    let begin = report.find(&format!("\n{heading}:")).unwrap_or_else(|| panic!("{heading}: {report}"));
+    let rest = &report[begin + heading.len() + 2..];
+    rest.split("\n\n").next().unwrap()
 }
 
 /// What a program does with the library.
@@ -44,4 +66,97 @@ fn a_c_program_that_misuses_the_driver_gets_a_status_and_a_sentence() {
     let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{why}");
     assert_eq!(said, "a freed context: 201\nbehind an allocation: 1\na freed pointer: 1\n");
+}
+
+#[test]
+fn a_report_says_what_was_called_refused_misused_and_left_and_where_it_was_made() {
+    let name = "a_report_says_what_was_called_refused_misused_and_left_and_where_it_was_made";
+    let Some(program) = compiled("misuse") else { return skip(name, "there is no C compiler") };
+    let output = custack_run(&["--report", "misuse.report", program.to_str().unwrap()]);
+    assert!(output.status.success());
+    let report = std::fs::read_to_string(folder().join("misuse.report")).unwrap();
+    assert!(part(&report, "Calls").contains("2 cuMemcpyDtoH_v2"), "{report}");
+    assert_eq!(part(&report, "Not modelled"), " none");
+    let refused = part(&report, "Refused");
+    assert!(refused.contains("1 cuCtxPushCurrent_v2, INVALID_CONTEXT (201): "), "{report}");
+    assert!(refused.contains("128 bytes at 0 of an allocation of 64 bytes"), "{report}");
+    let misused = part(&report, "Misused, which would have crashed the NVIDIA driver");
+    assert!(misused.contains("cuCtxPushCurrent_v2") && misused.contains("was freed"), "{report}");
+    let left = part(&report, "Left");
+    assert!(left.contains("made by cuCtxCreate_v2 in leaves_a_context"), "{report}");
+    assert!(left.contains("misuse.c:16") && left.contains("called by main"), "{report}");
+    assert_eq!(left.trim().lines().count(), 1, "{report}");
+    assert!(
+        part(&report, "Contexts left on the stacks of threads").contains("a thread ended with 0x"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_timeline_has_each_call_by_thread_and_what_the_streams_did() {
+    let name = "a_timeline_has_each_call_by_thread_and_what_the_streams_did";
+    let Some(program) = compiled("client") else { return skip(name, "there is no C compiler") };
+    let output =
+        custack_run(&["--trace=client.json", "--report=client.report", "--", program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = std::fs::read_to_string(folder().join("client.json")).unwrap();
+    assert!(trace.starts_with("[{") && trace.ends_with("}\n]\n"), "{trace}");
+    let events: Vec<&str> = trace.trim_matches(['[', ']', '\n']).split(",\n").collect();
+    assert!(events.iter().all(|it| it.starts_with('{') && it.ends_with('}')), "{trace}");
+    let of = |name: &str| events.iter().filter(|it| it.contains(&format!("\"name\":\"{name}\""))).count();
+    assert_eq!(
+        (of("cuLaunchKernel"), of("cuMemcpyHtoD_v2"), of("cuCtxPushCurrent_v2")),
+        (2, 4, 2),
+        "{trace}"
+    );
+    // The kernels, in a stream of each context.
+    assert_eq!(of("sum"), 2, "{trace}");
+    assert_eq!(trace.matches("\"kernel\":\"sum\"").count(), 2, "{trace}");
+    for row in ["thread 1", "thread 2", "thread 3", "stream 0", "stream 1"] {
+        assert_eq!(trace.matches(&format!("\"name\":\"{row}\"")).count(), 1, "{row}: {trace}");
+    }
+    let report = std::fs::read_to_string(folder().join("client.report")).unwrap();
+    assert_eq!((part(&report, "Left"), part(&report, "Refused")), (" none", " none"), "{report}");
+}
+
+#[test]
+fn a_call_that_is_to_fail_fails_and_the_program_ends_as_it_does() {
+    let name = "a_call_that_is_to_fail_fails_and_the_program_ends_as_it_does";
+    let Some(program) = compiled("client") else { return skip(name, "there is no C compiler") };
+    let program = program.to_str().unwrap();
+    let output = custack_run(&["--fail", "cuMemAlloc_v2:3:2", program]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0: 1000 sums are right\n");
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(why.contains("cuMemAlloc_v2(&a, sizeof x): CUDA_ERROR_OUT_OF_MEMORY"), "{why}");
+    for (wrong, says) in [
+        (["--fail", "cuNothing:1:2", program], "cuNothing is not a driver function"),
+        (["--fail", "cuInit:0:2", program], "is not a number from 1 on"),
+    ] {
+        let output = custack_run(&wrong);
+        assert!(String::from_utf8_lossy(&output.stderr).contains(says));
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn custack_run_ends_as_its_program_does_and_says_what_it_cannot_do() {
+    for (arguments, code, says) in [
+        (&["sh", "-c", "exit 7"][..], 7, ""),
+        (&["sh", "-c", "kill -9 $$"], 137, ""),
+        (&["--devices", "3", "sh", "-c", "test $CUSTACK_SIM_DEVICES = 3"], 0, ""),
+        (&["no-such-program"], 127, "no-such-program"),
+        (&["--nothing", "sh"], 127, "--nothing is no option"),
+        (&["--report"], 127, "--report needs a value"),
+        (&[], 127, "no program is named"),
+    ] {
+        let output = custack_run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+    let help = custack_run(&["--help"]);
+    assert!(
+        help.status.success() && String::from_utf8_lossy(&help.stdout).contains("custack-run [--devices N]")
+    );
 }

@@ -10,6 +10,7 @@ mod default;
 mod ending;
 mod forbidden;
 mod queue;
+pub(crate) mod timeline;
 
 pub(super) use attributes::Attributes;
 pub(super) use capture::{Captured, Captures, ILLEGAL_STATE};

@@ -1,5 +1,6 @@
 //! Work that runs in order, while the program continues: the queue of a stream, and the moments in it.
 
+use super::timeline;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -26,6 +27,10 @@ impl Queue {
 
     /// Adds work, and starts a thread for it unless one runs.
     pub(in crate::sim) fn push(self: &Arc<Queue>, item: Item) {
+        self.add(timeline::told(self, item));
+    }
+
+    fn add(self: &Arc<Queue>, item: Item) {
         let mut waiting = self.lock();
         waiting.items.push_back(item);
         if waiting.running {
@@ -80,7 +85,7 @@ impl Moment {
     pub(in crate::sim) fn behind(queue: &Arc<Queue>) -> Arc<Moment> {
         let moment = Arc::new(Moment::default());
         let comes = Arc::clone(&moment);
-        queue.push(Box::new(move || comes.comes()));
+        queue.add(Box::new(move || comes.comes()));
         moment
     }
 

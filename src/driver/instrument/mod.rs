@@ -23,6 +23,11 @@
 // The layer consists of C functions that call C functions.
 #![allow(unsafe_code)]
 
+mod made;
+mod report;
+mod trace;
+pub(super) mod watch;
+
 use super::ffi::*;
 use super::fork;
 use super::table::{FUNCTIONS, Table, for_each_function};
@@ -267,7 +272,25 @@ fn count(index: usize) -> Option<(CUresult, When)> {
     Some((fault.status, fault.when))
 }
 
-fn observe(index: usize, call: impl FnOnce() -> CUresult) -> CUresult {
+/// An argument as a number, if it is one, a handle or a pointer: 0 for a structure.
+fn word<T: Copy>(value: T) -> u64 {
+    let mut word = [0; 8];
+    if size_of::<T>() <= word.len() {
+        // SAFETY: the value's bytes are copied to an array that has room for them. No C type of these sizes has padding.
+        unsafe {
+            std::ptr::copy_nonoverlapping((&raw const value).cast(), word.as_mut_ptr(), size_of::<T>())
+        };
+    }
+    u64::from_ne_bytes(word)
+}
+
+/// A function was called that the driver does not model; the report lists it.
+#[doc(hidden)]
+pub fn missing(function: &'static str) {
+    watch::missing(function);
+}
+
+fn observe(index: usize, arguments: &[u64], call: impl FnOnce() -> CUresult) -> CUresult {
     if fork::is_child() {
         return fork::NOT_INITIALIZED;
     }
@@ -275,7 +298,7 @@ fn observe(index: usize, call: impl FnOnce() -> CUresult) -> CUresult {
     if let Some((status, When::Before)) = fault {
         return status;
     }
-    let status = call();
+    let status = watch::call(index, arguments, call);
     if status == CUDA_SUCCESS {
         shard().succeeded[index].fetch_add(1, Ordering::Release);
     }
@@ -292,7 +315,7 @@ macro_rules! layer {
             use super::*;
             $(
                 pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> CUresult {
-                    observe(Index::$name as usize, || match INNER.get() {
+                    observe(Index::$name as usize, &[$(word($arg)),*], || match INNER.get() {
                         // SAFETY: the arguments are the caller's own, passed on unchanged.
                         Some(inner) => unsafe { (inner.$name)($($arg),*) },
                         None => 3,

@@ -1,0 +1,177 @@
+//! What the environment asks for of every call of the process: a timeline, a report, and a fault.
+//!
+//! All three work on either driver, in any program that uses custack with the feature `sim`, and in any program at all with
+//! the library that exports the simulated driver.
+
+use super::report::Report;
+use super::trace::Trace;
+use super::{FUNCTIONS, INNER, Index};
+use crate::driver::ffi::{CUfunction, CUresult};
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// A call that fails, on whatever thread it is made.
+struct Fault {
+    function: usize,
+    calls_left: AtomicU64,
+    status: CUresult,
+}
+
+/// What only the simulated driver knows.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Simulator {
+    /// Why it has refused this thread's last call, if with this status.
+    pub(in crate::driver) why: fn(CUresult) -> Option<String>,
+    /// How many calls would have crashed the NVIDIA driver.
+    pub(in crate::driver) misuses: fn() -> u64,
+    /// The contexts that threads had on their stacks when they ended.
+    pub(in crate::driver) stacks: fn() -> Vec<Vec<usize>>,
+}
+
+struct Watch {
+    trace: Option<Trace>,
+    report: Option<Report>,
+    fault: Option<Fault>,
+}
+
+static WATCH: OnceLock<Watch> = OnceLock::new();
+
+thread_local! {
+    /// The call that this thread makes, and the kernel that it launches.
+    static PRESENT: RefCell<Option<(usize, Option<String>)>> = const { RefCell::new(None) };
+}
+
+/// Reads `CUSTACK_TRACE`, `CUSTACK_REPORT` and `CUSTACK_FAIL`; returns whether any of them asks for something.
+///
+/// What cannot be done is said on standard error, and the program goes on.
+pub(in crate::driver) fn from_environment(simulator: Option<Simulator>) -> bool {
+    let file = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let said = |name: &str, why: &dyn std::fmt::Display| eprintln!("custack: {name}: {why}");
+    let trace = file("CUSTACK_TRACE").and_then(|path| {
+        Trace::create(Path::new(&path)).inspect_err(|error| said("CUSTACK_TRACE", error)).ok()
+    });
+    let report = file("CUSTACK_REPORT").map(|path| Report::new(Path::new(&path), simulator));
+    let fault = file("CUSTACK_FAIL").and_then(|value| {
+        fault(&value.to_string_lossy()).inspect_err(|error| said("CUSTACK_FAIL", error)).ok()
+    });
+    if trace.is_none() && report.is_none() && fault.is_none() {
+        return false;
+    }
+    if WATCH.set(Watch { trace, report, fault }).is_ok() {
+        at_exit();
+    }
+    true
+}
+
+/// `FUNCTION:N:CODE`
+fn fault(text: &str) -> Result<Fault, String> {
+    let [function, nth, status] = text.split(':').collect::<Vec<_>>()[..] else {
+        return Err(format!("{text:?} is not FUNCTION:N:CODE, such as cuMemAlloc_v2:3:2"));
+    };
+    let at = FUNCTIONS.iter().position(|name| *name == function);
+    let function = at.ok_or_else(|| format!("{function} is not a driver function"))?;
+    let nth: u64 = nth
+        .parse()
+        .ok()
+        .filter(|nth| *nth > 0)
+        .ok_or_else(|| format!("{nth:?} is not a number from 1 on"))?;
+    let status = status.parse().map_err(|_| format!("{status:?} is not the number of an error"))?;
+    Ok(Fault { function, calls_left: AtomicU64::new(nth), status })
+}
+
+impl Fault {
+    /// The status with which a call of the function is to fail, if this is the one.
+    fn of(&self, function: usize) -> Option<CUresult> {
+        let is_it = function == self.function && self.calls_left.fetch_sub(1, Ordering::Relaxed) == 1;
+        is_it.then_some(self.status)
+    }
+}
+
+/// Makes a call, and tells of it.
+pub(super) fn call(index: usize, arguments: &[u64], make: impl FnOnce() -> CUresult) -> CUresult {
+    let Some(watch) = WATCH.get() else { return make() };
+    PRESENT.with_borrow_mut(|present| *present = Some((index, kernel(index, arguments))));
+    let begun = Instant::now();
+    let fault = watch.fault.as_ref().and_then(|fault| fault.of(index));
+    let status = fault.unwrap_or_else(make);
+    let ended = Instant::now();
+    let kernel = PRESENT.with_borrow_mut(Option::take).and_then(|present| present.1);
+    if let Some(trace) = &watch.trace {
+        trace.call(FUNCTIONS[index], kernel.as_deref(), status, begun, ended);
+    }
+    if let Some(report) = &watch.report {
+        report.call(index, arguments, status, fault.is_some());
+    }
+    status
+}
+
+/// A function was called that the driver does not model.
+pub(super) fn missing(function: &'static str) {
+    if let Some(report) = WATCH.get().and_then(|watch| watch.report.as_ref()) {
+        report.missing(function);
+    }
+}
+
+/// The name of the kernel that a call launches.
+fn kernel(index: usize, arguments: &[u64]) -> Option<String> {
+    let function = match index {
+        _ if index == Index::cuLaunchKernel as usize
+            || index == Index::cuLaunchCooperativeKernel as usize =>
+        {
+            arguments[0]
+        }
+        _ if index == Index::cuLaunchKernelEx as usize => arguments[1],
+        _ => return None,
+    };
+    let inner = INNER.get()?;
+    let mut name = std::ptr::null();
+    // SAFETY: the handle is the one that the program is about to launch; the name is the driver's as long as the module.
+    unsafe {
+        let status = (inner.cuFuncGetName)(
+            &mut name,
+            std::ptr::without_provenance_mut::<()>(function as usize) as CUfunction,
+        );
+        (status == 0 && !name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    }
+}
+
+/// What the work is called that the present call of this thread gives to a stream.
+pub(in crate::driver) fn name_of_work() -> Option<String> {
+    let name = |present: &(usize, Option<String>)| {
+        present.1.clone().unwrap_or_else(|| FUNCTIONS[present.0].to_owned())
+    };
+    PRESENT.with_borrow(|present| present.as_ref().map(name))
+}
+
+/// A stream of the simulated driver has done work.
+pub(in crate::driver) fn work_done(name: &str, queue: usize, begun: Instant, ended: Instant) {
+    if let Some(trace) = WATCH.get().and_then(|watch| watch.trace.as_ref()) {
+        trace.work(name, queue, begun, ended);
+    }
+}
+
+/// Has the files finished when the process ends.
+fn at_exit() {
+    unsafe extern "C" {
+        fn atexit(function: extern "C" fn()) -> std::os::raw::c_int;
+    }
+    extern "C" fn finish() {
+        if crate::driver::is_child() {
+            return;
+        }
+        if let Some(watch) = WATCH.get() {
+            if let Some(report) = &watch.report {
+                report.write();
+            }
+            if let Some(trace) = &watch.trace {
+                trace.finish();
+            }
+        }
+    }
+    // SAFETY: the function lives as long as the code that registers it, and takes only locks of this module.
+    unsafe { atexit(finish) };
+}
