@@ -225,6 +225,9 @@ fn layouts() -> Vec<Layout> {
             NumChannels = "NumChannels",
             Flags = "Flags",
         }
+        CUDA_ARRAY_DESCRIPTOR {
+            Width = "Width", Height = "Height", Format = "Format", NumChannels = "NumChannels",
+        }
         CUexecAffinityParam { kind = "type", sm_count = "param.smCount" }
         CUctxCreateParams {
             exec_affinity_params = "execAffinityParams",
