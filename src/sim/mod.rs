@@ -80,7 +80,7 @@
 //! * Approximate functions of kernels (`ex2.approx`, `sin.approx` and so on) give the nearest value, where a GPU's may be
 //!   some units in the last place away.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
-//!   are kept and shown, and the kernel waits for the end. Arguments of kernel nodes come one by one, not in one piece.
+//!   are kept and shown, and the kernel waits for the end.
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
 //!   32 MiB for each graph that has some; which chunks graphs share, and when the real driver gives them back, is not known.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
