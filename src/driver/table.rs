@@ -4,12 +4,6 @@
 //! native table (by looking each name up), the simulated one (from the functions of the same names), and the instrument
 //! layer. A function added only here does not compile: the simulated driver has to define it.
 
-// The stubs are C functions.
-#![allow(unsafe_code)]
-
-use super::ffi::*;
-use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
-
 /// Passes the whole list to the macro named in the parentheses.
 macro_rules! for_each_function {
     ($then:ident) => {
@@ -91,6 +85,10 @@ macro_rules! for_each_function {
             12040 fn cuCtxFromGreenCtx(context: *mut CUcontext, green: CUgreenCtx);
             12040 fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint);
 
+            // Profiling
+            4000 fn cuProfilerStart();
+            4000 fn cuProfilerStop();
+
             // Streams
             2000 fn cuStreamCreate(stream: *mut CUstream, flags: c_uint);
             5050 fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
@@ -127,6 +125,7 @@ macro_rules! for_each_function {
             4010 fn cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle);
             2000 fn cuEventQuery(event: CUevent);
             2000 fn cuEventSynchronize(event: CUevent);
+            12080 fn cuEventElapsedTime_v2(millis: *mut f32, start: CUevent, end: CUevent);
             2000 fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent);
 
             // Memory
@@ -177,6 +176,28 @@ macro_rules! for_each_function {
             11020 fn cuMemPoolTrimTo(pool: CUmemoryPool, bytes: usize);
             11020 fn cuMemPoolSetAccess(pool: CUmemoryPool, access: *const CUmemAccessDesc, count: usize);
             11020 fn cuMemPoolGetAccess(flags: *mut c_uint, pool: CUmemoryPool, location: *mut CUmemLocation);
+            4000 fn cuMemcpy(to: CUdeviceptr, from: CUdeviceptr, size: usize);
+            4000 fn cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, size: usize, stream: CUstream);
+            3020 fn cuMemcpyHtoA_v2(to: CUarray, at: usize, from: *const c_void, size: usize);
+            3020 fn cuMemcpyAtoH_v2(to: *mut c_void, from: CUarray, at: usize, size: usize);
+            3020 fn cuMemcpyDtoA_v2(to: CUarray, at: usize, from: CUdeviceptr, size: usize);
+            3020 fn cuMemcpyAtoD_v2(to: CUdeviceptr, from: CUarray, at: usize, size: usize);
+            3020 fn cuMemcpyAtoA_v2(to: CUarray, to_at: usize, from: CUarray, from_at: usize, size: usize);
+            3020 fn cuMemcpyHtoAAsync_v2(to: CUarray, at: usize, from: *const c_void, size: usize, stream: CUstream);
+            3020 fn cuMemcpyAtoHAsync_v2(to: *mut c_void, from: CUarray, at: usize, size: usize, stream: CUstream);
+            8000 fn cuMemPrefetchAsync(address: CUdeviceptr, size: usize, device: CUdevice, stream: CUstream);
+            12020 fn cuMemPrefetchAsync_v2(address: CUdeviceptr, size: usize, location: CUmemLocation, flags: c_uint, stream: CUstream);
+            8000 fn cuMemAdvise(address: CUdeviceptr, size: usize, advice: c_uint, device: CUdevice);
+            12020 fn cuMemAdvise_v2(address: CUdeviceptr, size: usize, advice: c_uint, location: CUmemLocation);
+            8000 fn cuMemRangeGetAttribute(data: *mut c_void, room: usize, attribute: c_uint, address: CUdeviceptr, size: usize);
+            8000 fn cuMemRangeGetAttributes(data: *mut *mut c_void, rooms: *mut usize, attributes: *mut c_uint, count: usize, address: CUdeviceptr, size: usize);
+            6000 fn cuStreamAttachMemAsync(stream: CUstream, address: CUdeviceptr, size: usize, flags: c_uint);
+            4000 fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, address: CUdeviceptr);
+            7000 fn cuPointerGetAttributes(count: c_uint, attributes: *mut c_uint, data: *mut *mut c_void, address: CUdeviceptr);
+            6000 fn cuPointerSetAttribute(value: *const c_void, attribute: c_uint, address: CUdeviceptr);
+            3020 fn cuMemGetAddressRange_v2(start: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr);
+            3020 fn cuArrayCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY_DESCRIPTOR);
+            3020 fn cuArrayGetDescriptor_v2(descriptor: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray);
             3020 fn cuArray3DCreate_v2(array: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR);
             3020 fn cuArray3DGetDescriptor_v2(descriptor: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray);
             2000 fn cuArrayDestroy(array: CUarray);
@@ -195,9 +216,12 @@ macro_rules! for_each_function {
             2000 fn cuModuleLoad(module: *mut CUmodule, file: *const c_char);
             2000 fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void);
             2010 fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+            2000 fn cuModuleLoadFatBinary(module: *mut CUmodule, image: *const c_void);
             2000 fn cuModuleUnload(module: CUmodule);
             2000 fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
             3020 fn cuModuleGetGlobal_v2(address: *mut CUdeviceptr, size: *mut usize, module: CUmodule, name: *const c_char);
+            2000 fn cuModuleGetTexRef(texture: *mut CUtexref, module: CUmodule, name: *const c_char);
+            3000 fn cuModuleGetSurfRef(surface: *mut CUsurfref, module: CUmodule, name: *const c_char);
             2020 fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
             9000 fn cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
             12040 fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize);
@@ -205,6 +229,9 @@ macro_rules! for_each_function {
             4020 fn cuFuncSetSharedMemConfig(function: CUfunction, config: c_uint);
             4000 fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void);
             6050 fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize);
+            7000 fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize, flags: c_uint);
+            6050 fn cuOccupancyMaxPotentialBlockSize(grid: *mut c_int, block: *mut c_int, function: CUfunction, size: CUoccupancyB2DSize, shared: usize, limit: c_int);
+            7000 fn cuOccupancyMaxPotentialBlockSizeWithFlags(grid: *mut c_int, block: *mut c_int, function: CUfunction, size: CUoccupancyB2DSize, shared: usize, limit: c_int, flags: c_uint);
             9000 fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void);
             11060 fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void);
             12030 fn cuFuncGetName(name: *mut *const c_char, function: CUfunction);
@@ -235,6 +262,7 @@ macro_rules! for_each_function {
             12000 fn cuLibraryGetModule(module: *mut CUmodule, library: CUlibrary);
             12000 fn cuLibraryGetGlobal(address: *mut CUdeviceptr, size: *mut usize, library: CUlibrary, name: *const c_char);
             12000 fn cuLibraryGetManaged(address: *mut CUdeviceptr, size: *mut usize, library: CUlibrary, name: *const c_char);
+            12000 fn cuLibraryGetUnifiedFunction(function: *mut *mut c_void, library: CUlibrary, name: *const c_char);
             12000 fn cuKernelGetFunction(function: *mut CUfunction, kernel: CUkernel);
             12050 fn cuKernelGetLibrary(library: *mut CUlibrary, kernel: CUkernel);
             12000 fn cuKernelGetAttribute(value: *mut c_int, attribute: c_uint, kernel: CUkernel, device: CUdevice);
@@ -314,49 +342,7 @@ macro_rules! for_each_function {
 }
 pub(crate) use for_each_function;
 
-macro_rules! define {
-    ($($since:literal fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// The driver's functions, one field for each, named after the C symbol.
-        ///
-        /// Calling one is calling C: what the CUDA manual asks of the caller is the caller's duty, and a context
-        /// handle that the driver has freed ends the process. The safe modules of this crate stand on this table;
-        /// a program reaches it with [`Driver::table`](super::Driver::table) for what they do not cover.
-        #[allow(non_snake_case)]
-        #[derive(Clone, Copy)]
-        #[repr(C)]
-        #[non_exhaustive]
-        pub struct Table {
-            $(
-                #[doc = concat!("`", stringify!($name), "`, since CUDA ", stringify!($since), " (1000 times the major version, 10 times the minor).")]
-                pub $name: unsafe extern "C" fn($($ty),*) -> CUresult,
-            )*
-        }
+mod define;
 
-        /// The name of each function of the [`Table`], in its order.
-        pub const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
-
-        /// The CUDA version that introduced each function of the [`Table`]: 1000 times the major version plus 10 times
-        /// the minor.
-        pub const SINCE: &[i32] = &[$($since),*];
-
-        /// The arguments of each function of the [`Table`], each with its name and its type, as the list has them: for
-        /// code that is generated from it.
-        #[doc(hidden)]
-        pub const ARGUMENTS: &[&[(&str, &str)]] = &[$(&[$((stringify!($arg), stringify!($ty))),*]),*];
-
-        /// The stub for a function that the driver lacks, which returns the error that says so.
-        #[allow(non_snake_case, clippy::missing_safety_doc)]
-        pub(super) mod stub {
-            use super::*;
-            $(
-                pub(crate) unsafe extern "C" fn $name($(_: $ty),*) -> CUresult {
-                    CALL_REQUIRES_NEWER_DRIVER
-                }
-            )*
-        }
-    };
-}
-for_each_function!(define);
-
-/// The status for a function that the driver is too old for.
-const CALL_REQUIRES_NEWER_DRIVER: CUresult = 36;
+pub(super) use define::stub;
+pub use define::{ARGUMENTS, FUNCTIONS, SINCE, Table};

@@ -25,6 +25,8 @@
 //!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
 //!   on an H200. Pools of managed memory and of the host's have their own rules of access; fills and copies reach the
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
+//! * What the driver knows of an address; copies that find out where their ends are; advice about managed memory, which is
+//!   kept page by page and told, and changes nothing, as the host's memory and the device's are one here.
 //! * Arrays, textures and surfaces of them, and textures of memory: addressing modes, filters with weights of 8 bits,
 //!   normalised reads, borders, cubes, layers, gathers, and what each mode of a surface does beyond it. A handle of another
 //!   context, or of what is destroyed, ends the kernel, where a GPU reads something.
@@ -78,7 +80,7 @@
 //! * Approximate functions of kernels (`ex2.approx`, `sin.approx` and so on) give the nearest value, where a GPU's may be
 //!   some units in the last place away.
 //! * Graphs: launches from the device, priorities of nodes, and edges that let a kernel begin before another ends: they
-//!   are kept and shown, and the kernel waits for the end. Arguments of kernel nodes come one by one, not in one piece.
+//!   are kept and shown, and the kernel waits for the end.
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
 //!   32 MiB for each graph that has some; which chunks graphs share, and when the real driver gives them back, is not known.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.

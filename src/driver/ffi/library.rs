@@ -10,6 +10,11 @@ pub type CUkernel = *mut c_void;
 /// A linking that is under way.
 pub type CUlinkState = *mut c_void;
 
+/// A texture that device code has by a name, of which there are none any more.
+pub type CUtexref = *mut c_void;
+/// A surface that device code has by a name, of which there are none any more.
+pub type CUsurfref = *mut c_void;
+
 /// The launch attribute that has all blocks run at once.
 pub const CU_LAUNCH_ATTRIBUTE_COOPERATIVE: c_uint = 2;
 /// The launch attribute that is the size of a cluster, in blocks.

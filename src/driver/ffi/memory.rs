@@ -1,4 +1,4 @@
-//! The C types of copies between rows.
+//! The C types of copies between rows, and of arrays.
 
 use super::{CUarray, CUdeviceptr};
 use std::os::raw::{c_uint, c_void};
@@ -40,4 +40,19 @@ pub struct CUDA_MEMCPY2D {
     pub WidthInBytes: usize,
     /// Rows that are copied.
     pub Height: usize,
+}
+
+/// The properties of an array of rows, with its format as a number.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(non_snake_case)]
+pub struct CUDA_ARRAY_DESCRIPTOR {
+    /// Elements in a row.
+    pub Width: usize,
+    /// Rows, or 0.
+    pub Height: usize,
+    /// The number of the format.
+    pub Format: c_uint,
+    /// Channels of an element: 1, 2 or 4.
+    pub NumChannels: c_uint,
 }

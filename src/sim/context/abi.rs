@@ -134,4 +134,7 @@ c_abi! {
             m.living(handle(context)).map(|_| resource)
         })
     }
+    // What a profiler records while a program runs is up to the profiler, and there is none.
+    fn cuProfilerStart() { call(|m| m.healthy_current().map(|_| ())) }
+    fn cuProfilerStop() { call(|m| m.healthy_current().map(|_| ())) }
 }

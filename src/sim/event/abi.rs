@@ -33,6 +33,7 @@ c_abi! {
     fn cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle) {
         give(event, |m| m.open_ipc_event(handle.reserved).map(|handle| handle as CUevent))
     }
+    fn cuEventElapsedTime_v2(millis: *mut f32, start: CUevent, end: CUevent) { cuEventElapsedTime(millis, start, end) }
     fn cuEventElapsedTime(millis: *mut f32, start: CUevent, end: CUevent) {
         if millis.is_null() {
             return call(|m| m.refuse(INVALID_HANDLE, "the pointer for the time is NULL"));

@@ -3,35 +3,18 @@
 // C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
+mod occupancy;
+mod parameters;
+
+pub(in crate::sim) use occupancy::*;
+pub(in crate::sim) use parameters::gather;
+
 use super::launch::Asked;
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put};
-use crate::sim::graph::Parameters;
 use crate::sim::machine::*;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
-
-/// The values of a kernel's parameters, at their offsets.
-///
-/// # Safety
-///
-/// `parameters` has a pointer for each parameter, valid for reads of the parameter's size.
-pub(in crate::sim) unsafe fn gather(
-    machine: &mut Machine,
-    function: usize,
-    parameters: *mut *mut c_void,
-) -> Answer<Parameters> {
-    let layout = machine.parameters(function)?;
-    let mut values = vec![0; layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0)];
-    if !layout.is_empty() && parameters.is_null() {
-        return machine.refuse(INVALID_VALUE, "the kernel's parameters are missing");
-    }
-    for (at, (offset, size)) in layout.iter().copied().enumerate() {
-        // SAFETY: the caller guarantees the pointers.
-        let value = unsafe { std::slice::from_raw_parts((*parameters.add(at)).cast::<u8>(), size) };
-        values[offset..offset + size].copy_from_slice(value);
-    }
-    Ok(Parameters::new(values, &layout.iter().map(|(offset, _)| *offset).collect::<Vec<_>>()))
-}
+use std::ptr::null_mut;
 
 c_abi! {
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction) {
@@ -57,24 +40,10 @@ c_abi! {
             Ok(())
         })
     }
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared: usize) {
-        call(|m| {
-            m.healthy_current()?;
-            if blocks.is_null() {
-                return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
-            }
-            let function = m.of_kernel(function.addr())?;
-            blocks.write(m.blocks_at_once(function, block_size, shared)?);
-            Ok(())
-        })
-    }
     fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
         call(|m| {
-            if !extra.is_null() {
-                return m.refuse(NOT_SUPPORTED, "the simulated driver does not support parameters in one buffer");
-            }
             let function = m.function_to_launch(function.addr(), stream.addr())?;
-            let parameters = gather(m, function, parameters)?;
+            let parameters = gather(m, function, parameters, extra)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
             m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None }, stream, parameters)
@@ -83,7 +52,7 @@ c_abi! {
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
         call(|m| {
             let function = m.function_to_launch(function.addr(), stream.addr())?;
-            let parameters = gather(m, function, parameters)?;
+            let parameters = gather(m, function, parameters, null_mut())?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
             m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None }, stream, parameters)
@@ -92,12 +61,9 @@ c_abi! {
     fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
         call(|m| {
             let mut asked = asked(m, function, config)?;
-            if !extra.is_null() {
-                return m.refuse(NOT_SUPPORTED, "the simulated driver does not support parameters in one buffer");
-            }
             let stream = (*config).hStream.addr();
             asked.function = m.function_to_launch(asked.function, stream)?;
-            let parameters = gather(m, asked.function, parameters)?;
+            let parameters = gather(m, asked.function, parameters, extra)?;
             m.launch(&asked, stream, parameters)
         })
     }

@@ -40,7 +40,22 @@ pub(super) struct Function {
     pub(super) name: Arc<CString>,
 }
 
+/// The largest block that a launch may have, and how many threads a multiprocessor has at once.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) threads: i32,
+    pub(super) per_processor: i32,
+}
+
 impl Machine {
+    /// The largest block of a kernel, with no more threads than this, unless it is 0.
+    pub(super) fn largest_block(&mut self, function: usize, limit: i32) -> Answer<Block> {
+        let (program, _, entry) = self.program_of(function)?;
+        let most = Settings::most_threads(&program.entries[entry]) as i32;
+        let threads = if limit == 0 { most } else { most.min(limit) };
+        Ok(Block { threads, per_processor: THREADS_PER_PROCESSOR as i32 })
+    }
+
     pub(super) fn function_named(&mut self, module: usize, name: &str) -> Answer<usize> {
         let found = self.module(module)?;
         let context = found.context;

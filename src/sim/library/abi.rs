@@ -126,6 +126,15 @@ c_abi! {
             Ok(())
         })
     }
+    fn cuLibraryGetUnifiedFunction(function: *mut *mut c_void, library: CUlibrary, wanted: *const c_char) {
+        call(|m| {
+            if function.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the function is NULL");
+            }
+            let wanted = name(m, wanted)?;
+            m.unified_function(library.addr(), &wanted)
+        })
+    }
     fn cuKernelGetFunction(function: *mut CUfunction, kernel: CUkernel) {
         give_first(function, |m| m.function_of_kernel(kernel.addr()).map(|handle| handle as CUfunction))
     }

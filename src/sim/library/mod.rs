@@ -163,6 +163,12 @@ impl Machine {
         Ok(program.entries.iter().map(|entry| entry.name.clone()).collect())
     }
 
+    /// An H200 shares no function's address with the host.
+    pub(super) fn unified_function(&mut self, library: usize, name: &str) -> Answer<()> {
+        self.library(library)?;
+        self.refuse(NOT_FOUND, format_args!("the host and the device have no function {name} in common"))
+    }
+
     pub(super) fn kernel_named(&mut self, library: usize, name: &str) -> Answer<usize> {
         let program = self.program_of_library(library)?;
         let Some(entry) = program.entries.iter().position(|entry| entry.name == name) else {

@@ -4,6 +4,13 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 mod copied;
+mod managed;
+mod pointer;
+mod unified;
+
+pub(in crate::sim) use managed::*;
+pub(in crate::sim) use pointer::*;
+pub(in crate::sim) use unified::*;
 
 use super::copies::{self, End};
 use super::rows;

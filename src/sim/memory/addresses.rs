@@ -26,6 +26,11 @@ impl Addresses {
         Addresses { next: FIRST, again: false, free: BTreeMap::new() }
     }
 
+    /// Whether this was ever an address of the device's.
+    pub(super) fn has(&self, address: u64) -> bool {
+        (FIRST..self.next).contains(&address)
+    }
+
     /// Whether addresses that are freed from now on are reused.
     pub(in crate::sim) fn reuse(&mut self, again: bool) {
         self.again = again;

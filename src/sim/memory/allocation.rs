@@ -3,6 +3,7 @@
 use super::storage::Storage;
 use crate::sim::machine::Handle;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sim) enum Kind {
@@ -30,12 +31,20 @@ impl Kind {
     }
 }
 
+/// The number of the next allocation, or of the next piece of a pool.
+pub(super) fn next_number() -> u64 {
+    static MADE: AtomicU64 = AtomicU64::new(1);
+    MADE.fetch_add(1, Ordering::Relaxed)
+}
+
 pub(super) struct Allocation {
     pub(super) kind: Kind,
     pub(super) context: Handle,
     pub(super) size: usize,
     /// Those that page-locked memory was asked for with.
     pub(super) flags: u32,
+    /// No other allocation of the process has it.
+    pub(super) number: u64,
     /// Views and copies keep it when the allocation is freed.
     pub(super) storage: Arc<Storage>,
 }
@@ -43,13 +52,13 @@ pub(super) struct Allocation {
 impl Allocation {
     pub(super) fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
         let storage = Arc::new(Storage::new(size, kind.is_hosts())?);
-        Some(Allocation { kind, context, size, flags: 0, storage })
+        Some(Allocation { kind, context, size, flags: 0, number: next_number(), storage })
     }
 
     /// The program's own memory, which it keeps as long as it is registered, as CUDA asks.
     pub(super) fn registered(context: Handle, start: usize, size: usize, flags: u32) -> Allocation {
         let storage = Arc::new(Storage::of_program(start, size));
-        Allocation { kind: Kind::Registered, context, size, flags, storage }
+        Allocation { kind: Kind::Registered, context, size, flags, number: next_number(), storage }
     }
 
     /// Where it begins, if that is an address of the host's.

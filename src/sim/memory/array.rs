@@ -87,6 +87,13 @@ impl Machine {
         Ok(array)
     }
 
+    pub(super) fn array_descriptor(&self, handle: usize) -> Option<CUDA_ARRAY3D_DESCRIPTOR> {
+        match self.objects.get(handle) {
+            Some(Object::Array(array)) => Some(array.descriptor),
+            _ => None,
+        }
+    }
+
     /// 0 for what is no array.
     pub(in crate::sim) fn context_of_array(&self, handle: usize) -> Handle {
         match self.objects.get(handle) {

@@ -12,8 +12,10 @@ mod calls;
 mod copies;
 mod held;
 mod host;
+mod managed;
 mod of_graph;
 mod order;
+mod pointer;
 mod pool;
 mod pools;
 mod rows;
@@ -37,9 +39,11 @@ use addresses::Addresses;
 use allocation::Allocation;
 use held::Held;
 use lazy_static::lazy_static;
+use managed::Managed;
 use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Storage;
 
@@ -53,6 +57,9 @@ pub(super) struct Memory {
     of_graphs: OfGraphs,
     pools: Pools,
     pub(super) order: Order,
+    /// The numbers of the allocations on which synchronous work was asked to synchronize.
+    synchronizing: BTreeSet<u64>,
+    managed: Managed,
 }
 
 lazy_static! {
@@ -63,6 +70,8 @@ lazy_static! {
         of_graphs: OfGraphs::new(),
         pools: Pools::default(),
         order: Order::default(),
+        synchronizing: BTreeSet::new(),
+        managed: Managed::default(),
     });
 }
 
@@ -127,6 +136,8 @@ impl Memory {
     pub(super) fn free(&mut self, address: u64) {
         self.free_of_graph(address);
         if let Some(gone) = self.held.remove(address) {
+            self.synchronizing.remove(&gone.number);
+            self.managed.forget(gone.number);
             if gone.kind != Kind::Registered {
                 self.used -= gone.size;
             }
@@ -196,6 +207,12 @@ impl Memory {
         let (storage, at) = self.storage_of(address, bytes.len())?;
         storage.write(at, bytes);
         Ok(())
+    }
+
+    /// Whether a copy that may be between any addresses takes this one for the device's: what the driver has allocated,
+    /// and what it had, or may allocate.
+    pub(in crate::sim) fn is_devices(&self, address: u64) -> bool {
+        self.addresses.has(address) || self.held.at(address).is_some()
     }
 
     /// Whether host memory at this address is page-locked or managed, so that the device can access it by itself.

@@ -4,6 +4,7 @@
 //! stream reaches it. So a piece is *used* from the call that allocates it to the call that frees it, and *there* from
 //! when its stream reaches the allocation to when it reaches the free.
 
+use super::allocation::next_number;
 use super::order::Freed;
 use crate::sim::machine::Handle;
 use crate::sim::stream::Moment;
@@ -22,6 +23,7 @@ pub(super) enum State {
     Used {
         asked: usize,
         context: Handle,
+        number: u64,
     },
     /// Free, once all these frees are done.
     Free(Vec<Freed>),
@@ -138,7 +140,7 @@ impl Pool {
             let rest = Piece { size: piece.size - size, state: State::Free(freed) };
             self.pieces.insert(at + size, rest);
         }
-        self.pieces.insert(at, Piece { size, state: State::Used { asked, context } });
+        self.pieces.insert(at, Piece { size, state: State::Used { asked, context, number: next_number() } });
         self.used += asked as u64;
         self.used_high = self.used_high.max(self.used);
     }

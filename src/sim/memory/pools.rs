@@ -205,13 +205,22 @@ impl Memory {
         pieces.filter(|piece| matches!(piece.state, State::Used { .. })).count()
     }
 
+    fn piece_of(&self, address: u64) -> Option<(u64, &Piece, usize, &Pool)> {
+        self.pools.by_handle.iter().find_map(|(handle, pool)| {
+            let (at, piece) = pool.pieces.range(..=address).next_back()?;
+            (address - at < piece.size).then_some((*at, piece, *handle, pool))
+        })
+    }
+
+    /// The piece of a pool that has this address, where it begins, and the pool and what it was made as.
+    pub(super) fn piece_at(&self, address: u64) -> Option<(u64, &Piece, usize, Made)> {
+        self.piece_of(address).map(|(at, piece, handle, pool)| (at, piece, handle, pool.made))
+    }
+
     /// Whether a call may name these bytes of a pool's chunk.
     pub(super) fn check_used(&self, address: u64, size: usize) -> Result<(), String> {
-        let found = self.pools.by_handle.values().find_map(|pool| {
-            let (at, piece) = pool.pieces.range(..=address).next_back()?;
-            (address - at < piece.size).then_some((*at, piece, pool))
-        });
-        match found {
+        let found = self.piece_of(address);
+        match found.map(|(at, piece, _, pool)| (at, piece, pool)) {
             Some((at, _, pool)) if !pool.is_reached() => Err(format!(
                 "{size} bytes at {address:#x} of a pool at {at:#x}, to which no device has access"
             )),

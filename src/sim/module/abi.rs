@@ -10,6 +10,7 @@ use crate::sim::abi::{
     c_abi, call, forbidden_to_unload, give, give_first, name, put, put_text, wait_for_current_work,
 };
 use crate::sim::machine::*;
+use crate::sim::module::NOT_FOUND;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_uint, c_void};
 use std::ptr;
@@ -118,6 +119,23 @@ pub(in crate::sim) unsafe fn with_options<T>(
     answer
 }
 
+/// Textures and surfaces are made by calls now: no module has one by a name.
+///
+/// # Safety
+///
+/// `wanted` is NULL or a C string.
+unsafe fn reference(no_out: bool, module: CUmodule, wanted: *const c_char) -> CUresult {
+    call(|m| {
+        m.module(module.addr())?;
+        if no_out {
+            return m.refuse(INVALID_VALUE, "the pointer for the reference is NULL");
+        }
+        // SAFETY: as the caller guarantees.
+        let wanted = unsafe { name(m, wanted)? };
+        m.refuse(NOT_FOUND, format_args!("the module has no texture or surface {wanted}"))
+    })
+}
+
 /// Whether an image begins with these bytes.
 ///
 /// # Safety
@@ -202,6 +220,13 @@ c_abi! {
             let options = Options::new(count, options, values);
             with_options(m, options, |m| m.load_module(image)).map(|handle| handle as CUmodule)
         })
+    }
+    fn cuModuleLoadFatBinary(module: *mut CUmodule, image: *const c_void) { cuModuleLoadData(module, image) }
+    fn cuModuleGetTexRef(texture: *mut CUtexref, module: CUmodule, wanted: *const c_char) {
+        reference(texture.is_null(), module, wanted)
+    }
+    fn cuModuleGetSurfRef(surface: *mut CUsurfref, module: CUmodule, wanted: *const c_char) {
+        reference(surface.is_null(), module, wanted)
     }
     fn cuModuleUnload(module: CUmodule) {
         let status = forbidden_to_unload(module.addr());

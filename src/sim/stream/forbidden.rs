@@ -36,6 +36,7 @@ const MAY_WAIT: &[&str] = &[
     "cuMemPoolGetAttribute",
     "cuMemPoolSetAccess",
     "cuMemPoolGetAccess",
+    "cuArrayCreate_v2",
     "cuArray3DCreate_v2",
     "cuArrayDestroy",
     "cuTexObjectCreate",

@@ -119,6 +119,8 @@ fn every_function_of_the_table_is_as_the_header_declares_it() {
     for (name, ours) in &table {
         match header.get(name) {
             Some(line) => wrong.extend(differences(name, ours, line)),
+            // `cudaProfiler.h` declares two more, which take nothing.
+            None if name.starts_with("cuProfiler") && ours.is_empty() => {}
             None => wrong.push(format!("{name} is in no header that was recorded")),
         }
     }
@@ -224,6 +226,9 @@ fn layouts() -> Vec<Layout> {
             Format = "Format",
             NumChannels = "NumChannels",
             Flags = "Flags",
+        }
+        CUDA_ARRAY_DESCRIPTOR {
+            Width = "Width", Height = "Height", Format = "Format", NumChannels = "NumChannels",
         }
         CUexecAffinityParam { kind = "type", sm_count = "param.smCount" }
         CUctxCreateParams {

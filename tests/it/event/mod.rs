@@ -219,3 +219,26 @@ fn events_are_made_in_contexts_that_are_not_current() {
         assert_eq!((refused.unwrap_err(), calls.total()), (CudaError::ContextIsDestroyed, 0));
     });
 }
+
+#[test]
+fn a_program_asks_for_elapsed_time_and_a_profiler_by_any_name() {
+    run(|| {
+        let table = crate::harness::table();
+        #[allow(unsafe_code)]
+        // SAFETY: the pointers are of locals, and the events live.
+        unsafe {
+            assert_eq!(((table.cuProfilerStart)(), (table.cuProfilerStop)()), (201, 201));
+            let _ctx = pushed();
+            assert_eq!(((table.cuProfilerStart)(), (table.cuProfilerStop)()), (0, 0));
+            let (stream, begun, ended) = (stream(), event(), event());
+            begun.record(&stream).unwrap();
+            ended.record(&stream).unwrap();
+            stream.synchronize().unwrap();
+            let mut millis = -1.0;
+            assert_eq!((table.cuEventElapsedTime_v2)(&mut millis, begun.as_raw(), ended.as_raw()), 0);
+            assert!(millis >= 0.0, "{millis}");
+            let never = event();
+            assert_eq!((table.cuEventElapsedTime_v2)(&mut millis, begun.as_raw(), never.as_raw()), 400);
+        }
+    });
+}

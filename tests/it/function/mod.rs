@@ -6,6 +6,7 @@
 mod config;
 pub(crate) mod launch;
 mod occupancy;
+mod raw;
 mod results;
 
 use crate::harness::{pushed, run};

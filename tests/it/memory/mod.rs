@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod allocation;
+mod any_address;
 mod array;
 mod beside_captures;
 mod captured;
@@ -11,7 +12,9 @@ mod copies;
 mod device_buffer;
 mod fill;
 mod malloc;
+mod managed;
 mod pitched;
+mod pointers;
 mod pool;
 mod registered;
 mod stream_ordered;
@@ -64,4 +67,9 @@ fn what_owns_or_borrows_something_has_no_copy_on_the_device() {
     static_assertions::assert_not_impl_any!(String: DeviceCopy);
     static_assertions::assert_not_impl_any!(&'static u32: DeviceCopy);
     static_assertions::assert_not_impl_any!(std::sync::Arc<u32>: DeviceCopy);
+}
+
+/// The result of a call of the table, for closures that return one.
+fn done(status: u32) -> custack::error::CudaResult<()> {
+    if status == 0 { Ok(()) } else { Err(custack::error::CudaError::UnknownError) }
 }

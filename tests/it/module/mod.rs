@@ -7,6 +7,7 @@ mod image;
 mod images;
 mod jit;
 mod linker;
+mod raw;
 
 use crate::harness::{is_simulated, pushed, run};
 use custack::error::CudaError;

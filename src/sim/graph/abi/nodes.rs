@@ -80,14 +80,8 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
         true => m.function_of_kernel_in(params.kern.addr(), context)?,
         false => params.func.addr(),
     };
-    if !params.extra.is_null() {
-        return m.refuse(
-            if params.kernelParams.is_null() { NOT_SUPPORTED } else { INVALID_VALUE },
-            "the simulated driver takes parameters one by one",
-        );
-    }
     // SAFETY: as the caller guarantees.
-    let parameters: Parameters = unsafe { gather(m, function, params.kernelParams)? };
+    let parameters: Parameters = unsafe { gather(m, function, params.kernelParams, params.extra)? };
     let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
     let block = [params.blockDimX, params.blockDimY, params.blockDimZ];
     let asked = Asked {

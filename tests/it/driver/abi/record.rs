@@ -219,10 +219,10 @@ fn functions(tokens: &[&str]) -> Vec<(String, Vec<Argument>)> {
 
 /// `typedef void (*NAME)(...)`.
 fn callbacks(tokens: &[&str]) -> Vec<(String, Vec<Argument>)> {
-    let starts = tokens
-        .windows(7)
-        .enumerate()
-        .filter(|(_, window)| window[..4] == ["typedef", "void", "(", "*"] && window[5..] == [")", "("]);
+    let starts = tokens.windows(7).enumerate().filter(|(_, window)| {
+        let returns = ["void", "size_t"].contains(&window[1]);
+        returns && [window[0], window[2], window[3]] == ["typedef", "(", "*"] && window[5..] == [")", "("]
+    });
     starts.map(|(at, window)| (window[4].to_owned(), arguments(&tokens[at + 7..]))).collect()
 }
 

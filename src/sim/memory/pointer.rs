@@ -1,0 +1,214 @@
+//! What the driver knows of an address.
+
+use super::allocation::Kind;
+use super::pool::{Made, NO_ACCESS, Place, READ_WRITE, State};
+use super::{Memory, lock};
+use crate::sim::machine::*;
+use crate::sim::module::NOT_FOUND;
+
+const SYNC_MEMOPS: u32 = 6;
+const P2P_TOKENS: u32 = 5;
+const DEVICE_POINTER: u32 = 3;
+const LAST_ATTRIBUTE: u32 = 21;
+/// The types of memory.
+const HOST: u32 = 1;
+const DEVICE: u32 = 2;
+/// Devices that are none: the processor's, and nothing's.
+const OF_HOST: i32 = -1;
+const NONE: i32 = -2;
+
+/// Memory that the driver knows, by an address in it.
+#[derive(Clone, Copy)]
+pub(in crate::sim) struct Pointed {
+    pub(super) start: u64,
+    pub(super) size: usize,
+    pub(super) kind: Kind,
+    /// 0 for what is of none.
+    pub(super) context: Handle,
+    pub(super) number: u64,
+    /// The pool that has it.
+    pool: Option<(usize, Made)>,
+    /// What was allocated of the device at once: where it begins, its length and number.
+    block: (u64, usize, u64),
+    synchronizes: bool,
+}
+
+impl Pointed {
+    pub(super) fn is_managed(&self) -> bool {
+        let of_pool = self.pool.is_some_and(|(_, made)| made.managed);
+        of_pool || matches!(self.kind, Kind::Managed | Kind::ManagedVariable)
+    }
+
+    /// Whether the memory itself is the host's.
+    fn is_hosts(&self) -> bool {
+        let of_pool = self.pool.is_some_and(|(_, made)| made.place == Place::Host);
+        of_pool || matches!(self.kind, Kind::Locked | Kind::Registered)
+    }
+}
+
+/// The value of an attribute, as wide as the driver writes it.
+#[derive(Clone, Copy)]
+pub(super) enum Value {
+    Word(u32),
+    Wide(u64),
+}
+
+impl Memory {
+    /// What has this address, if it is in use, and the program can know the address.
+    pub(in crate::sim) fn pointed(&self, address: u64) -> Option<Pointed> {
+        let (start, found) = self.held.at(address).filter(|(_, it)| it.kind != Kind::Array)?;
+        let block = (start, found.size, found.number);
+        let context = if found.kind == Kind::Graph { 0 } else { found.context };
+        let (size, number, kind) = (found.size, found.number, found.kind);
+        let whole = Pointed { start, size, kind, context, number, pool: None, block, synchronizes: false };
+        if kind != Kind::Pool {
+            return Some(Pointed { synchronizes: self.synchronizing.contains(&number), ..whole });
+        }
+        let (start, piece, pool, made) = self.piece_at(address)?;
+        match piece.state {
+            State::Used { asked, number, .. } if address - start < asked as u64 => {
+                Some(Pointed { start, size: asked, number, pool: Some((pool, made)), ..whole })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Machine {
+    /// One attribute of an address. What is at no known address has none.
+    pub(super) fn pointer_attribute(&mut self, address: u64, attribute: u32) -> Answer<Value> {
+        self.ready()?;
+        self.known_attribute(attribute)?;
+        if attribute == P2P_TOKENS {
+            return self.refuse(NOT_SUPPORTED, "tokens of memory for other devices of the host");
+        }
+        let found = lock().pointed(address);
+        let Some(found) = found else {
+            return self.refuse(INVALID_VALUE, format_args!("{address:#x} is in no memory of the driver's"));
+        };
+        if attribute == DEVICE_POINTER {
+            self.current_handle()?;
+        }
+        match self.value_of(&found, address, attribute) {
+            Some(value) => Ok(value),
+            None => self.refuse(INVALID_VALUE, format_args!("{address:#x} has no attribute {attribute}")),
+        }
+    }
+
+    /// Several attributes, each of which is nothing for an address that is not known.
+    pub(super) fn pointer_attributes(&mut self, address: u64, attributes: &[u32]) -> Answer<Vec<Value>> {
+        self.ready()?;
+        for attribute in attributes {
+            self.known_attribute(*attribute)?;
+            if *attribute == P2P_TOKENS {
+                return self.refuse(INVALID_VALUE, "tokens are not asked for together with others");
+            }
+        }
+        let found = lock().pointed(address);
+        let value = |attribute: &u32| {
+            let known = found.and_then(|found| self.value_of(&found, address, *attribute));
+            known.unwrap_or_else(|| nothing(*attribute))
+        };
+        Ok(attributes.iter().map(value).collect())
+    }
+
+    fn known_attribute(&mut self, attribute: u32) -> Answer<()> {
+        if (1..=LAST_ATTRIBUTE).contains(&attribute) {
+            return Ok(());
+        }
+        self.refuse(INVALID_VALUE, format_args!("{attribute} is no attribute of a pointer"))
+    }
+
+    /// `None` for an address that the host or the device has not.
+    fn value_of(&mut self, found: &Pointed, address: u64, attribute: u32) -> Option<Value> {
+        use Value::{Wide, Word};
+        let of_host = found.is_hosts();
+        let hosts = found.kind.is_hosts() || of_host || found.is_managed();
+        Some(match attribute {
+            1 => Wide(found.context as u64),
+            2 => Word(if of_host { HOST } else { DEVICE }),
+            DEVICE_POINTER => Wide(address),
+            4 if hosts => Wide(address),
+            4 => return None,
+            SYNC_MEMOPS => Word(u32::from(found.synchronizes)),
+            7 => Wide(found.number),
+            8 => Word(u32::from(found.is_managed())),
+            9 => Word(self.device_of(found) as u32),
+            10 => Word(u32::from(matches!(found.kind, Kind::Device | Kind::Variable))),
+            11 => Wide(found.start),
+            12 => Wide(found.size as u64),
+            13 => Word(1),
+            14 => Wide(u64::from(found.pool.is_some_and(|(_, made)| made.shared))),
+            15 => Word(u32::from(found.kind == Kind::Device)),
+            16 => Word(self.access_to(found)),
+            17 => Wide(found.pool.map_or(0, |(pool, _)| pool as u64)),
+            18 => Wide(found.block.1 as u64),
+            19 => Wide(found.block.0),
+            20 => Wide(found.block.2),
+            _ => Word(0),
+        })
+    }
+
+    fn device_of(&self, found: &Pointed) -> i32 {
+        match found.pool {
+            Some((_, Made { place: Place::Device(device), .. })) => device as i32,
+            Some(_) => OF_HOST,
+            None => self.peek(found.context).map_or(0, |context| context.device as i32),
+        }
+    }
+
+    /// The access that the device of the current context has.
+    fn access_to(&mut self, found: &Pointed) -> u32 {
+        let current = self.stack().last().copied().unwrap_or(0);
+        let Some(device) = self.peek(current).map(|context| context.device) else { return NO_ACCESS };
+        let own = self.device_of(found) == device as i32;
+        match found.pool {
+            Some((pool, _)) => {
+                lock().pool(pool).map_or(NO_ACCESS, |pool| pool.access_of(Place::Device(device)))
+            }
+            None if own || found.kind.is_hosts() => READ_WRITE,
+            None => NO_ACCESS,
+        }
+    }
+
+    /// Only whether synchronous work on memory always synchronizes is set, and here it always does.
+    pub(super) fn set_pointer_attribute(&mut self, address: u64, attribute: u32, value: u32) -> Answer<()> {
+        self.ready()?;
+        if attribute != SYNC_MEMOPS {
+            return self.refuse(INVALID_VALUE, format_args!("attribute {attribute} of a pointer is not set"));
+        }
+        let found = lock().pointed(address);
+        let Some(found) = found else {
+            return self.refuse(INVALID_VALUE, format_args!("{address:#x} is in no memory of the driver's"));
+        };
+        if found.pool.is_some() || found.kind == Kind::Graph {
+            return self.refuse(NOT_SUPPORTED, "memory of a pool or a graph does not synchronize by itself");
+        }
+        let mut memory = lock();
+        if value == 0 {
+            memory.synchronizing.remove(&found.number);
+        } else {
+            memory.synchronizing.insert(found.number);
+        }
+        Ok(())
+    }
+
+    /// Where the allocation begins that has this address, and how long it is.
+    pub(super) fn address_range(&mut self, address: u64) -> Answer<(u64, usize)> {
+        self.healthy_current()?;
+        let found = lock().pointed(address);
+        match found {
+            Some(found) => Ok((found.start, found.size)),
+            None => self.refuse(NOT_FOUND, format_args!("{address:#x} is in no memory of the driver's")),
+        }
+    }
+}
+
+/// What is written for an attribute that an address has not.
+fn nothing(attribute: u32) -> Value {
+    match attribute {
+        9 => Value::Word(NONE as u32),
+        2 | SYNC_MEMOPS | 8 | 10 | 13 | 15 | 16 | 21 => Value::Word(0),
+        _ => Value::Wide(0),
+    }
+}
