@@ -18,7 +18,7 @@ Runs PROGRAM with custack's simulated CUDA driver as its libcuda.so.1, and exits
   --report FILE           when the program ends: what it called, what was refused and why, what it left behind
   --trace FILE            a timeline of all calls and of the streams' work, for https://ui.perfetto.dev
   --fail FUNCTION:N:CODE  the N-th call of FUNCTION fails with the error CODE, such as cuMemAlloc_v2:3:2
-  --library FILE          the library, if it does not lie beside this program as libcuda.so";
+  --library FILE          the library, if it does not lie beside this program as libcustack_libcuda.so";
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl Drop for Folder {
 }
 
 fn run(asked: &Asked) -> Result<ExitStatus, String> {
-    let beside = || Some(env::current_exe().ok()?.parent()?.join("libcuda.so"));
+    let beside = || Some(env::current_exe().ok()?.parent()?.join("libcustack_libcuda.so"));
     let library = asked.library.clone().or_else(beside).filter(|library| library.exists());
     let library = library.ok_or(
         "the library is not there; `cargo build -p custack-libcuda` makes it, and --library names it",

@@ -101,12 +101,19 @@ impl Caller {
     }
 }
 
-/// What would wait for a value that nobody writes, end the process by its nature, or fill the disk; and page-locking, for
-/// which the memory must be there as for any copy.
+/// What would wait for a value that nobody writes; and page-locking, and copies from and to whatever address, for which
+/// the host's memory must be there.
 fn is_left_out(symbol: &str) -> bool {
-    ["WaitValue", "BatchMemOp", "cuMemHostRegister", "cuMemHostUnregister"]
-        .iter()
-        .any(|it| symbol.contains(it))
+    let any_address = ["cuMemcpy", "cuMemcpyAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync"];
+    any_address.contains(&base(symbol))
+        || ["WaitValue", "BatchMemOp", "cuMemHostRegister", "cuMemHostUnregister"]
+            .iter()
+            .any(|it| symbol.contains(it))
+}
+
+/// The name without what says that there is a default stream for each thread.
+fn base(symbol: &str) -> &str {
+    symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds")
 }
 
 /// A pointer in a structure that the program fills: of these, only zeros are passed.
@@ -148,13 +155,12 @@ fn calls(seed: u64, count: usize, path: &str) {
     assert_eq!(call("cuInit", [0; 12]), 0);
     for number in 0..count {
         let symbol = symbols[caller.random.below(symbols.len())];
-        let base = symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
         caller.clear();
         if has_pointers(symbol) {
             caller.rooms.iter_mut().for_each(|room| room.fill(0));
         }
         let mut arguments = [0; 12];
-        if let Some(at) = known.get(base) {
+        if let Some(at) = known.get(base(symbol)) {
             for (number, (name, ty)) in ARGUMENTS[*at].iter().enumerate() {
                 arguments[number] = caller.argument(number, name, ty);
             }

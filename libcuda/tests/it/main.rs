@@ -27,7 +27,7 @@ fn folder() -> &'static Path {
         std::fs::create_dir_all(&folder).unwrap();
         let library = folder.join("libcuda.so.1");
         let _ = std::fs::remove_file(&library);
-        std::fs::copy(profile.join("libcuda.so"), &library).unwrap();
+        std::fs::copy(profile.join("libcustack_libcuda.so"), &library).unwrap();
         let _ = std::fs::remove_file(folder.join("libcuda.so"));
         std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).unwrap();
         folder
