@@ -116,6 +116,12 @@ macro_rules! for_each_function {
             12030 fn cuStreamUpdateCaptureDependencies_v2(stream: CUstream, after: *mut CUgraphNode, edges: *const CUgraphEdgeData, count: usize, flags: c_uint);
             10010 fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint);
 
+            11070 fn cuStreamWaitValue32_v2(stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint);
+            11070 fn cuStreamWaitValue64_v2(stream: CUstream, address: CUdeviceptr, value: c_ulonglong, flags: c_uint);
+            11070 fn cuStreamWriteValue32_v2(stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint);
+            11070 fn cuStreamWriteValue64_v2(stream: CUstream, address: CUdeviceptr, value: c_ulonglong, flags: c_uint);
+            11070 fn cuStreamBatchMemOp_v2(stream: CUstream, count: c_uint, operations: *mut c_void, flags: c_uint);
+
             // Events
             2000 fn cuEventCreate(event: *mut CUevent, flags: c_uint);
             4000 fn cuEventDestroy_v2(event: CUevent);

@@ -35,7 +35,8 @@
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
 //! * Captures of streams in all three modes: which calls break a capture, on its own thread and on others, how it
 //!   spreads by events and is joined, captures into a graph that exists, and the errors with which a capture ends.
-//! * Graphs of all kinds of nodes but semaphores, batches of memory operations and conditions: their order, clones and
+//! * Streams that write a value of memory or wait for one, alone and in batches, in captures too.
+//! * Graphs of all kinds of nodes but semaphores and conditions: their order, clones and
 //!   child graphs, user objects, executable graphs, whose branches run side by side, updates and their reasons, memory
 //!   that a graph allocates, and graphs as DOT files.
 //! * Modules from PTX, and kernels, as compilers write them. The threads of a warp execute one instruction together, part

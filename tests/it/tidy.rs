@@ -94,6 +94,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/sim/memory/words.rs",
         "src/sim/module/abi.rs",
         "src/sim/stream/abi.rs",
+        "src/sim/stream/abi/values.rs",
         "src/sim/texture/abi.rs",
         "src/fence.rs",
         "src/liveness/record.rs",

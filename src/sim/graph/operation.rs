@@ -4,7 +4,7 @@ use super::memory::Allocation;
 use crate::driver::ffi::{CUhostFn, CUresult};
 use crate::sim::abi::call_host_function;
 use crate::sim::machine::Handle;
-use crate::sim::memory::{self, End, HostMemory};
+use crate::sim::memory::{self, Batch, End, HostMemory};
 use crate::sim::ptx::{Launch, Program};
 use crate::sim::stream::as_host_function;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub(in crate::sim) enum Operation {
     Wait(usize),
     Allocate(Allocation),
     Free(u64),
+    Batch(Batch),
 }
 
 #[derive(Clone)]
@@ -262,6 +263,7 @@ impl Operation {
             Operation::Record(_) => 7,
             Operation::Allocate(_) => 10,
             Operation::Free(_) => 11,
+            Operation::Batch(_) => 12,
         }
     }
 
@@ -286,6 +288,7 @@ impl Operation {
             Operation::Kernel(kernel) => kernel.context,
             Operation::Copy(copy) => copy.context,
             Operation::Fill(fill) => fill.context,
+            Operation::Batch(batch) => batch.context,
             _ => 0,
         }
     }
@@ -305,6 +308,7 @@ impl Operation {
             Operation::Kernel(kernel) => kernel.run(),
             Operation::Copy(copy) => copy.run(),
             Operation::Fill(fill) => fill.run(),
+            Operation::Batch(batch) => batch.run(),
             Operation::Host(host) => {
                 host.run();
                 Ok(())

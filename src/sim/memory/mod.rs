@@ -8,6 +8,7 @@ pub(super) mod abi;
 mod addresses;
 mod allocation;
 mod array;
+mod batch;
 mod calls;
 mod copies;
 mod held;
@@ -25,6 +26,7 @@ mod words;
 
 pub(super) use allocation::Kind;
 pub(super) use array::{Array, channel_size};
+pub(super) use batch::{Batch, Step};
 pub(super) use copies::{End, transfer, write};
 pub(super) use host::HostMemory;
 pub(super) use order::key;
