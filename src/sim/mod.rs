@@ -27,6 +27,8 @@
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
 //! * What the driver knows of an address; copies that find out where their ends are; advice about managed memory, which is
 //!   kept page by page and told, and changes nothing, as the host's memory and the device's are one here.
+//! * Memory that the program maps by itself, in granules of 2 MiB: what is mapped twice is the same memory, what lies side by
+//!   side is used as one, and nothing is used where access was not granted.
 //! * Arrays, textures and surfaces of them, and textures of memory: addressing modes, filters with weights of 8 bits,
 //!   normalised reads, borders, cubes, layers, gathers, and what each mode of a surface does beyond it. A handle of another
 //!   context, or of what is destroyed, ends the kernel, where a GPU reads something.
@@ -85,6 +87,8 @@
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
 //!   32 MiB for each graph that has some; which chunks graphs share, and when the real driver gives them back, is not known.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
+//! * Of memory that the program maps: the host's, access only to read, handles for other processes, and which of several
+//!   devices has access, for what one may use all may.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
 //!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.

@@ -87,6 +87,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/sim/memory/abi.rs",
         "src/sim/memory/abi/copied.rs",
         "src/sim/memory/abi/managed.rs",
+        "src/sim/memory/abi/mapping.rs",
         "src/sim/memory/abi/pointer.rs",
         "src/sim/memory/abi/unified.rs",
         "src/sim/memory/host.rs",

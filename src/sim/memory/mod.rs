@@ -14,6 +14,8 @@ mod copies;
 mod held;
 mod host;
 mod managed;
+mod mapped;
+mod mapping;
 mod of_graph;
 mod order;
 mod pointer;
@@ -42,6 +44,7 @@ use allocation::Allocation;
 use held::Held;
 use lazy_static::lazy_static;
 use managed::Managed;
+use mapped::Mapped;
 use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
@@ -62,6 +65,7 @@ pub(super) struct Memory {
     /// The numbers of the allocations on which synchronous work was asked to synchronize.
     synchronizing: BTreeSet<u64>,
     managed: Managed,
+    mapped: Mapped,
 }
 
 lazy_static! {
@@ -74,6 +78,7 @@ lazy_static! {
         order: Order::default(),
         synchronizing: BTreeSet::new(),
         managed: Managed::default(),
+        mapped: Mapped::default(),
     });
 }
 
@@ -179,9 +184,10 @@ impl Memory {
     /// How many of the program's allocations are not freed.
     pub(super) fn count(&self) -> usize {
         let own = |found: &&Allocation| {
-            !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool | Kind::Array)
+            let apart = Kind::Variable == found.kind || found.kind == Kind::ManagedVariable;
+            !apart && !matches!(found.kind, Kind::Pool | Kind::Array | Kind::Mapped)
         };
-        self.held.values().filter(own).count() + self.count_pieces()
+        self.held.values().filter(own).count() + self.count_pieces() + self.mapped.count()
     }
 
     /// The context of the memory that has this address; 0 for what is of none, as that of a pool.

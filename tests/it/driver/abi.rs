@@ -281,6 +281,12 @@ fn layouts() -> Vec<Layout> {
             firstMipmapLevel = "firstMipmapLevel", lastMipmapLevel = "lastMipmapLevel", firstLayer = "firstLayer",
             lastLayer = "lastLayer", reserved = "reserved",
         }
+        CUmemAllocationProp {
+            kind = "type", requestedHandleTypes = "requestedHandleTypes", location = "location",
+            win32HandleMetaData = "win32HandleMetaData", compressionType = "allocFlags.compressionType",
+            gpuDirectRDMACapable = "allocFlags.gpuDirectRDMACapable", usage = "allocFlags.usage",
+            reserved = "allocFlags.reserved",
+        }
         CUmemLocation { kind = "type", id = "id" }
         CUmemAccessDesc { location = "location", flags = "flags" }
         CUmemPoolProps {
