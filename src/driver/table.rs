@@ -313,6 +313,12 @@ macro_rules! for_each_function {
             12000 fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS);
             12000 fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS);
             12000 fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS);
+            11000 fn cuGraphKernelNodeCopyAttributes(to: CUgraphNode, from: CUgraphNode);
+            11000 fn cuGraphKernelNodeGetAttribute(node: CUgraphNode, attribute: c_uint, value: *mut c_void);
+            11000 fn cuGraphKernelNodeSetAttribute(node: CUgraphNode, attribute: c_uint, value: *const c_void);
+            12030 fn cuGraphAddNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize, params: *mut CUgraphNodeParams);
+            12020 fn cuGraphNodeSetParams(node: CUgraphNode, params: *mut CUgraphNodeParams);
+            12020 fn cuGraphExecNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams);
             10000 fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext);
             10000 fn cuGraphMemcpyNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEMCPY3D);
             10000 fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMCPY3D);

@@ -86,6 +86,8 @@
 //!   are kept and shown, and the kernel waits for the end.
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
 //!   32 MiB for each graph that has some; which chunks graphs share, and when the real driver gives them back, is not known.
+//! * Attributes of kernel nodes that are windows of the cache, maps of domains or updates from the device; child graphs that
+//!   are moved and not copied.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Of memory that the program maps: the host's, access only to read, handles for other processes, and which of several
 //!   devices has access, for what one may use all may.

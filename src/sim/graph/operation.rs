@@ -1,5 +1,6 @@
 //! The operations of nodes.
 
+use super::attributes::KernelAttributes;
 use super::memory::Allocation;
 use crate::driver::ffi::{CUhostFn, CUresult};
 use crate::sim::abi::call_host_function;
@@ -40,6 +41,7 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) block: [u32; 3],
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) parameters: Arc<Parameters>,
+    pub(in crate::sim) attributes: KernelAttributes,
 }
 
 /// The values of a kernel's parameters, and the offset of each; the program may query their addresses.

@@ -143,12 +143,21 @@ impl Machine {
     pub(in crate::sim) fn batch(&mut self, stream: usize, steps: Vec<Step>, flags: u32) -> Answer<()> {
         let found = self.stream_of(stream)?;
         self.capturing(stream)?;
+        let batch = self.checked_batch(found.context, steps, flags)?;
+        self.record_or_enqueue(stream, &found, batch)
+    }
+
+    pub(in crate::sim) fn checked_batch(
+        &mut self,
+        context: Handle,
+        steps: Vec<Step>,
+        flags: u32,
+    ) -> Answer<Operation> {
         if flags != 0 || steps.is_empty() || steps.len() >= TOO_MANY {
             let why = format!("{} operations of a stream, with flags {flags:#x}", steps.len());
             return self.refuse(INVALID_VALUE, why);
         }
         steps.iter().try_for_each(|step| self.check_step(step))?;
-        let batch = Batch { context: found.context, steps: Arc::new(steps) };
-        self.record_or_enqueue(stream, &found, Operation::Batch(batch))
+        Ok(Operation::Batch(Batch { context, steps: Arc::new(steps) }))
     }
 }

@@ -299,6 +299,9 @@ fn layouts() -> Vec<Layout> {
             bytesize = "bytesize", dptr = "dptr",
         }
         CUgraphEdgeData { from_port = "from_port", to_port = "to_port", kind = "type", reserved = "reserved" }
+        CUgraphNodeParams {
+            kind = "type", reserved0 = "reserved0", data = "reserved1", reserved2 = "reserved2",
+        }
         CUgraphExecUpdateResultInfo {
             result = "result", errorNode = "errorNode", errorFromNode = "errorFromNode",
         }

@@ -21,6 +21,17 @@ fn step([kind, address, value, flags, ..]: Described) -> Step {
     Step { kind: number, address, value, flags }
 }
 
+/// The operations of a batch.
+///
+/// # Safety
+///
+/// There are so many.
+pub(in crate::sim) unsafe fn steps_at(operations: *mut c_void, count: c_uint) -> Vec<Step> {
+    let described = operations.cast::<Described>();
+    // SAFETY: the caller guarantees as many.
+    (0..count as usize).map(|at| step(unsafe { described.add(at).read() })).collect()
+}
+
 c_abi! {
     fn cuStreamWaitValue32_v2(stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint) {
         call(|m| m.batch(stream.addr(), vec![Step::wait(false, address, value.into(), flags)], 0))
@@ -40,9 +51,7 @@ c_abi! {
             if operations.is_null() {
                 return m.refuse(INVALID_VALUE, "operations of a stream are needed, and got NULL");
             }
-            let described = operations.cast::<Described>();
-            let steps = (0..count as usize).map(|at| step(described.add(at).read())).collect();
-            m.batch(stream.addr(), steps, flags)
+            m.batch(stream.addr(), steps_at(operations, count), flags)
         })
     }
 }
