@@ -116,6 +116,12 @@ macro_rules! for_each_function {
             12030 fn cuStreamUpdateCaptureDependencies_v2(stream: CUstream, after: *mut CUgraphNode, edges: *const CUgraphEdgeData, count: usize, flags: c_uint);
             10010 fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint);
 
+            11070 fn cuStreamWaitValue32_v2(stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint);
+            11070 fn cuStreamWaitValue64_v2(stream: CUstream, address: CUdeviceptr, value: c_ulonglong, flags: c_uint);
+            11070 fn cuStreamWriteValue32_v2(stream: CUstream, address: CUdeviceptr, value: c_uint, flags: c_uint);
+            11070 fn cuStreamWriteValue64_v2(stream: CUstream, address: CUdeviceptr, value: c_ulonglong, flags: c_uint);
+            11070 fn cuStreamBatchMemOp_v2(stream: CUstream, count: c_uint, operations: *mut c_void, flags: c_uint);
+
             // Events
             2000 fn cuEventCreate(event: *mut CUevent, flags: c_uint);
             4000 fn cuEventDestroy_v2(event: CUevent);
@@ -192,6 +198,19 @@ macro_rules! for_each_function {
             8000 fn cuMemRangeGetAttribute(data: *mut c_void, room: usize, attribute: c_uint, address: CUdeviceptr, size: usize);
             8000 fn cuMemRangeGetAttributes(data: *mut *mut c_void, rooms: *mut usize, attributes: *mut c_uint, count: usize, address: CUdeviceptr, size: usize);
             6000 fn cuStreamAttachMemAsync(stream: CUstream, address: CUdeviceptr, size: usize, flags: c_uint);
+            10020 fn cuMemAddressReserve(address: *mut CUdeviceptr, size: usize, alignment: usize, hint: CUdeviceptr, flags: c_ulonglong);
+            10020 fn cuMemAddressFree(address: CUdeviceptr, size: usize);
+            10020 fn cuMemCreate(handle: *mut c_ulonglong, size: usize, properties: *const CUmemAllocationProp, flags: c_ulonglong);
+            10020 fn cuMemRelease(handle: c_ulonglong);
+            10020 fn cuMemMap(address: CUdeviceptr, size: usize, offset: usize, handle: c_ulonglong, flags: c_ulonglong);
+            10020 fn cuMemUnmap(address: CUdeviceptr, size: usize);
+            10020 fn cuMemSetAccess(address: CUdeviceptr, size: usize, access: *const CUmemAccessDesc, count: usize);
+            10020 fn cuMemGetAccess(flags: *mut c_ulonglong, location: *const CUmemLocation, address: CUdeviceptr);
+            10020 fn cuMemGetAllocationGranularity(size: *mut usize, properties: *const CUmemAllocationProp, option: c_uint);
+            10020 fn cuMemGetAllocationPropertiesFromHandle(properties: *mut CUmemAllocationProp, handle: c_ulonglong);
+            11000 fn cuMemRetainAllocationHandle(handle: *mut c_ulonglong, address: *mut c_void);
+            10020 fn cuMemExportToShareableHandle(shared: *mut c_void, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong);
+            10020 fn cuMemImportFromShareableHandle(handle: *mut c_ulonglong, shared: *mut c_void, kind: c_uint);
             4000 fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, address: CUdeviceptr);
             7000 fn cuPointerGetAttributes(count: c_uint, attributes: *mut c_uint, data: *mut *mut c_void, address: CUdeviceptr);
             6000 fn cuPointerSetAttribute(value: *const c_void, attribute: c_uint, address: CUdeviceptr);
@@ -294,6 +313,12 @@ macro_rules! for_each_function {
             12000 fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS);
             12000 fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS);
             12000 fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS);
+            11000 fn cuGraphKernelNodeCopyAttributes(to: CUgraphNode, from: CUgraphNode);
+            11000 fn cuGraphKernelNodeGetAttribute(node: CUgraphNode, attribute: c_uint, value: *mut c_void);
+            11000 fn cuGraphKernelNodeSetAttribute(node: CUgraphNode, attribute: c_uint, value: *const c_void);
+            12030 fn cuGraphAddNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, edges: *const CUgraphEdgeData, count: usize, params: *mut CUgraphNodeParams);
+            12020 fn cuGraphNodeSetParams(node: CUgraphNode, params: *mut CUgraphNodeParams);
+            12020 fn cuGraphExecNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams);
             10000 fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext);
             10000 fn cuGraphMemcpyNodeGetParams(node: CUgraphNode, params: *mut CUDA_MEMCPY3D);
             10000 fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, params: *const CUDA_MEMCPY3D);

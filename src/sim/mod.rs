@@ -27,6 +27,8 @@
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
 //! * What the driver knows of an address; copies that find out where their ends are; advice about managed memory, which is
 //!   kept page by page and told, and changes nothing, as the host's memory and the device's are one here.
+//! * Memory that the program maps by itself, in granules of 2 MiB: what is mapped twice is the same memory, what lies side by
+//!   side is used as one, and nothing is used where access was not granted.
 //! * Arrays, textures and surfaces of them, and textures of memory: addressing modes, filters with weights of 8 bits,
 //!   normalised reads, borders, cubes, layers, gathers, and what each mode of a surface does beyond it. A handle of another
 //!   context, or of what is destroyed, ends the kernel, where a GPU reads something.
@@ -35,7 +37,8 @@
 //!   times, and their handles for other processes; callbacks and host functions, in which every driver call is refused.
 //! * Captures of streams in all three modes: which calls break a capture, on its own thread and on others, how it
 //!   spreads by events and is joined, captures into a graph that exists, and the errors with which a capture ends.
-//! * Graphs of all kinds of nodes but semaphores, batches of memory operations and conditions: their order, clones and
+//! * Streams that write a value of memory or wait for one, alone and in batches, in captures too.
+//! * Graphs of all kinds of nodes but semaphores and conditions: their order, clones and
 //!   child graphs, user objects, executable graphs, whose branches run side by side, updates and their reasons, memory
 //!   that a graph allocates, and graphs as DOT files.
 //! * Modules from PTX, and kernels, as compilers write them. The threads of a warp execute one instruction together, part
@@ -83,7 +86,11 @@
 //!   are kept and shown, and the kernel waits for the end.
 //!   A DOT file shows handles where it is asked for more, and no parameters. Memory of graphs is counted in chunks of
 //!   32 MiB for each graph that has some; which chunks graphs share, and when the real driver gives them back, is not known.
+//! * Attributes of kernel nodes that are windows of the cache, maps of domains or updates from the device; child graphs that
+//!   are moved and not copied.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
+//! * Of memory that the program maps: the host's, access only to read, handles for other processes, and which of several
+//!   devices has access, for what one may use all may.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
 //!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.

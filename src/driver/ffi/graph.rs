@@ -236,3 +236,18 @@ pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
     /// 0 if it was made, else why not: the driver writes it.
     pub result_out: c_uint,
 }
+
+/// The parameters of a node of any type.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+#[allow(non_snake_case)]
+pub struct CUgraphNodeParams {
+    /// The type of the node.
+    pub kind: c_uint,
+    /// Zeros.
+    pub reserved0: [c_int; 3],
+    /// The parameters of a node of this type, from the beginning.
+    pub data: [u64; 29],
+    /// Zero.
+    pub reserved2: i64,
+}

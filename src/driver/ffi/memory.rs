@@ -1,7 +1,7 @@
-//! The C types of copies between rows, and of arrays.
+//! The C types of copies between rows, of arrays, and of memory that the program maps.
 
-use super::{CUarray, CUdeviceptr};
-use std::os::raw::{c_uint, c_void};
+use super::{CUarray, CUdeviceptr, CUmemLocation};
+use std::os::raw::{c_uint, c_ushort, c_void};
 
 /// A copy of rows, each side with its own distance from row to row.
 #[repr(C)]
@@ -55,4 +55,27 @@ pub struct CUDA_ARRAY_DESCRIPTOR {
     pub Format: c_uint,
     /// Channels of an element: 1, 2 or 4.
     pub NumChannels: c_uint,
+}
+
+/// What memory is like that the program maps by itself.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+#[allow(non_snake_case)]
+pub struct CUmemAllocationProp {
+    /// The type of allocation; 1 is pinned.
+    pub kind: c_uint,
+    /// The handles under which it can be shared.
+    pub requestedHandleTypes: c_uint,
+    /// Where it is.
+    pub location: CUmemLocation,
+    /// The security attributes on Windows.
+    pub win32HandleMetaData: *mut c_void,
+    /// Whether it may be compressed.
+    pub compressionType: u8,
+    /// Whether other devices than GPUs reach it directly.
+    pub gpuDirectRDMACapable: u8,
+    /// What it is used for.
+    pub usage: c_ushort,
+    /// Zeros.
+    pub reserved: [u8; 4],
 }

@@ -8,6 +8,7 @@ use crate::sim::graph::{Kernel, Operation, Parameters};
 use crate::sim::machine::*;
 use crate::sim::ptx::Entry;
 use crate::sim::stream::Stream;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
@@ -42,6 +43,14 @@ impl Asked {
             _ => return WITHOUT_EFFECT.contains(&id),
         }
         true
+    }
+}
+
+impl Asked {
+    /// What a kernel node tells of it.
+    fn attributes(&self) -> BTreeMap<u32, [u32; 3]> {
+        let cooperative = self.cooperative.then_some((COOPERATIVE, [1, 0, 0]));
+        cooperative.into_iter().chain(self.cluster.map(|cluster| (CLUSTER_DIMENSION, cluster))).collect()
     }
 }
 
@@ -89,6 +98,7 @@ impl Machine {
             block: asked.block,
             shared: asked.shared,
             parameters: Arc::new(parameters),
+            attributes: asked.attributes(),
         })
     }
 

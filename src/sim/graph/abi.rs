@@ -4,9 +4,11 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 mod executable;
+mod generic;
 mod nodes;
 
 pub(in crate::sim) use executable::*;
+pub(in crate::sim) use generic::*;
 pub(in crate::sim) use nodes::*;
 
 use super::edges::Data;

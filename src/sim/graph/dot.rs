@@ -82,6 +82,7 @@ impl Node {
             Operation::Record(_) => (plain, "EVENT_RECORD".to_owned(), String::new()),
             Operation::Allocate(_) => (plain, "MEM_ALLOC".to_owned(), String::new()),
             Operation::Free(_) => (plain, "MEM_FREE".to_owned(), String::new()),
+            Operation::Batch(_) => (plain, "BATCH_MEM_OP".to_owned(), String::new()),
         };
         let handle = match handles {
             true => format!("node handle: {:#018X}\n", self.handle),

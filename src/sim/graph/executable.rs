@@ -189,8 +189,9 @@ impl Machine {
         if self.part(executable, node)?.operation.number() != number {
             return self.refuse(INVALID_VALUE, "parameters of another type than the node's");
         }
-        let operation = operation(self)?;
+        let mut operation = operation(self)?;
         let before = self.part(executable, node)?.operation.clone();
+        operation.keep_attributes(&before);
         if self.why_not(&before, &operation)? != 0 {
             return self.refuse(INVALID_VALUE, "the node of the executable cannot be changed to this");
         }

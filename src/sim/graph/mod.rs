@@ -4,6 +4,7 @@
 //! executable graph, and a launch is one piece of work of a stream, in which the branches run side by side.
 
 pub(super) mod abi;
+mod attributes;
 mod clone;
 mod dot;
 mod edges;

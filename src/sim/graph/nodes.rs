@@ -101,8 +101,10 @@ impl Machine {
         if self.operation(node)?.number() != number {
             return self.refuse(INVALID_VALUE, "parameters of another type than the node's");
         }
-        let operation = operation(self)?;
-        *self.operation(node)? = operation;
+        let mut operation = operation(self)?;
+        let place = self.operation(node)?;
+        operation.keep_attributes(place);
+        *place = operation;
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! The operations of nodes.
 
+use super::attributes::KernelAttributes;
 use super::memory::Allocation;
 use crate::driver::ffi::{CUhostFn, CUresult};
 use crate::sim::abi::call_host_function;
 use crate::sim::machine::Handle;
-use crate::sim::memory::{self, End, HostMemory};
+use crate::sim::memory::{self, Batch, End, HostMemory};
 use crate::sim::ptx::{Launch, Program};
 use crate::sim::stream::as_host_function;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub(in crate::sim) enum Operation {
     Wait(usize),
     Allocate(Allocation),
     Free(u64),
+    Batch(Batch),
 }
 
 #[derive(Clone)]
@@ -39,6 +41,7 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) block: [u32; 3],
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) parameters: Arc<Parameters>,
+    pub(in crate::sim) attributes: KernelAttributes,
 }
 
 /// The values of a kernel's parameters, and the offset of each; the program may query their addresses.
@@ -262,6 +265,7 @@ impl Operation {
             Operation::Record(_) => 7,
             Operation::Allocate(_) => 10,
             Operation::Free(_) => 11,
+            Operation::Batch(_) => 12,
         }
     }
 
@@ -286,6 +290,7 @@ impl Operation {
             Operation::Kernel(kernel) => kernel.context,
             Operation::Copy(copy) => copy.context,
             Operation::Fill(fill) => fill.context,
+            Operation::Batch(batch) => batch.context,
             _ => 0,
         }
     }
@@ -305,6 +310,7 @@ impl Operation {
             Operation::Kernel(kernel) => kernel.run(),
             Operation::Copy(copy) => copy.run(),
             Operation::Fill(fill) => fill.run(),
+            Operation::Batch(batch) => batch.run(),
             Operation::Host(host) => {
                 host.run();
                 Ok(())

@@ -5,10 +5,12 @@
 
 mod copied;
 mod managed;
+mod mapping;
 mod pointer;
 mod unified;
 
 pub(in crate::sim) use managed::*;
+pub(in crate::sim) use mapping::*;
 pub(in crate::sim) use pointer::*;
 pub(in crate::sim) use unified::*;
 

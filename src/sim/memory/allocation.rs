@@ -22,6 +22,8 @@ pub(in crate::sim) enum Kind {
     Pool,
     /// The contents of an array, at an address that no program is told.
     Array,
+    /// What the program has mapped, and a device may use.
+    Mapped,
 }
 
 impl Kind {
@@ -59,6 +61,12 @@ impl Allocation {
     pub(super) fn registered(context: Handle, start: usize, size: usize, flags: u32) -> Allocation {
         let storage = Arc::new(Storage::of_program(start, size));
         Allocation { kind: Kind::Registered, context, size, flags, number: next_number(), storage }
+    }
+
+    /// Memory that the program has mapped, which is of no context.
+    pub(super) fn mapped(storage: Arc<Storage>) -> Allocation {
+        let size = storage.size();
+        Allocation { kind: Kind::Mapped, context: 0, size, flags: 0, number: next_number(), storage }
     }
 
     /// Where it begins, if that is an address of the host's.

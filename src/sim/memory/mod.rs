@@ -8,11 +8,14 @@ pub(super) mod abi;
 mod addresses;
 mod allocation;
 mod array;
+mod batch;
 mod calls;
 mod copies;
 mod held;
 mod host;
 mod managed;
+mod mapped;
+mod mapping;
 mod of_graph;
 mod order;
 mod pointer;
@@ -25,6 +28,7 @@ mod words;
 
 pub(super) use allocation::Kind;
 pub(super) use array::{Array, channel_size};
+pub(super) use batch::{Batch, Step};
 pub(super) use copies::{End, transfer, write};
 pub(super) use host::HostMemory;
 pub(super) use order::key;
@@ -40,6 +44,7 @@ use allocation::Allocation;
 use held::Held;
 use lazy_static::lazy_static;
 use managed::Managed;
+use mapped::Mapped;
 use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
@@ -60,6 +65,7 @@ pub(super) struct Memory {
     /// The numbers of the allocations on which synchronous work was asked to synchronize.
     synchronizing: BTreeSet<u64>,
     managed: Managed,
+    mapped: Mapped,
 }
 
 lazy_static! {
@@ -72,6 +78,7 @@ lazy_static! {
         order: Order::default(),
         synchronizing: BTreeSet::new(),
         managed: Managed::default(),
+        mapped: Mapped::default(),
     });
 }
 
@@ -177,9 +184,10 @@ impl Memory {
     /// How many of the program's allocations are not freed.
     pub(super) fn count(&self) -> usize {
         let own = |found: &&Allocation| {
-            !matches!(found.kind, Kind::Variable | Kind::ManagedVariable | Kind::Pool | Kind::Array)
+            let apart = Kind::Variable == found.kind || found.kind == Kind::ManagedVariable;
+            !apart && !matches!(found.kind, Kind::Pool | Kind::Array | Kind::Mapped)
         };
-        self.held.values().filter(own).count() + self.count_pieces()
+        self.held.values().filter(own).count() + self.count_pieces() + self.mapped.count()
     }
 
     /// The context of the memory that has this address; 0 for what is of none, as that of a pool.

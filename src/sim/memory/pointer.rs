@@ -1,7 +1,8 @@
 //! What the driver knows of an address.
 
 use super::allocation::Kind;
-use super::pool::{Made, NO_ACCESS, Place, READ_WRITE, State};
+use super::mapped::{Place, Properties};
+use super::pool::{self, Made, NO_ACCESS, READ_WRITE, State};
 use super::{Memory, lock};
 use crate::sim::machine::*;
 use crate::sim::module::NOT_FOUND;
@@ -31,6 +32,8 @@ pub(in crate::sim) struct Pointed {
     /// What was allocated of the device at once: where it begins, its length and number.
     block: (u64, usize, u64),
     synchronizes: bool,
+    /// What the program has reserved there, and the properties of what it has mapped.
+    mapped: Option<(Place, Properties)>,
 }
 
 impl Pointed {
@@ -41,7 +44,7 @@ impl Pointed {
 
     /// Whether the memory itself is the host's.
     fn is_hosts(&self) -> bool {
-        let of_pool = self.pool.is_some_and(|(_, made)| made.place == Place::Host);
+        let of_pool = self.pool.is_some_and(|(_, made)| made.place == pool::Place::Host);
         of_pool || matches!(self.kind, Kind::Locked | Kind::Registered)
     }
 }
@@ -56,11 +59,24 @@ pub(super) enum Value {
 impl Memory {
     /// What has this address, if it is in use, and the program can know the address.
     pub(in crate::sim) fn pointed(&self, address: u64) -> Option<Pointed> {
+        if let Some(place) = self.mapped.place(address) {
+            return self.pointed_in(&place);
+        }
         let (start, found) = self.held.at(address).filter(|(_, it)| it.kind != Kind::Array)?;
         let block = (start, found.size, found.number);
         let context = if found.kind == Kind::Graph { 0 } else { found.context };
         let (size, number, kind) = (found.size, found.number, found.kind);
-        let whole = Pointed { start, size, kind, context, number, pool: None, block, synchronizes: false };
+        let whole = Pointed {
+            start,
+            size,
+            kind,
+            context,
+            number,
+            pool: None,
+            block,
+            synchronizes: false,
+            mapped: None,
+        };
         if kind != Kind::Pool {
             return Some(Pointed { synchronizes: self.synchronizing.contains(&number), ..whole });
         }
@@ -74,6 +90,24 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// What the program has mapped at a place that it has reserved.
+    fn pointed_in(&self, place: &Place) -> Option<Pointed> {
+        let ((start, size, _), (made, number)) = place.mapping.zip(self.mapped_at(place))?;
+        Some(Pointed {
+            start,
+            size,
+            kind: Kind::Mapped,
+            context: 0,
+            number,
+            pool: None,
+            block: (start, size, number),
+            synchronizes: false,
+            mapped: Some((*place, made)),
+        })
+    }
+}
+
 impl Machine {
     /// One attribute of an address. What is at no known address has none.
     pub(super) fn pointer_attribute(&mut self, address: u64, attribute: u32) -> Answer<Value> {
@@ -84,7 +118,12 @@ impl Machine {
         }
         let found = lock().pointed(address);
         let Some(found) = found else {
-            return self.refuse(INVALID_VALUE, format_args!("{address:#x} is in no memory of the driver's"));
+            return match self.reserved_attribute(address, attribute) {
+                Some(value) => Ok(value),
+                None => {
+                    self.refuse(INVALID_VALUE, format_args!("{address:#x} is in no memory of the driver's"))
+                }
+            };
         };
         if attribute == DEVICE_POINTER {
             self.current_handle()?;
@@ -107,9 +146,22 @@ impl Machine {
         let found = lock().pointed(address);
         let value = |attribute: &u32| {
             let known = found.and_then(|found| self.value_of(&found, address, *attribute));
-            known.unwrap_or_else(|| nothing(*attribute))
+            known
+                .or_else(|| self.reserved_attribute(address, *attribute))
+                .unwrap_or_else(|| nothing(*attribute))
         };
         Ok(attributes.iter().map(value).collect())
+    }
+
+    /// What is told of addresses that are reserved, and have no memory.
+    fn reserved_attribute(&self, address: u64, attribute: u32) -> Option<Value> {
+        let place = lock().mapped.place(address)?;
+        Some(match attribute {
+            11 => Value::Wide(place.start),
+            12 => Value::Wide(place.size as u64),
+            13 => Value::Word(0),
+            _ => return None,
+        })
     }
 
     fn known_attribute(&mut self, attribute: u32) -> Answer<()> {
@@ -135,9 +187,10 @@ impl Machine {
             8 => Word(u32::from(found.is_managed())),
             9 => Word(self.device_of(found) as u32),
             10 => Word(u32::from(matches!(found.kind, Kind::Device | Kind::Variable))),
-            11 => Wide(found.start),
-            12 => Wide(found.size as u64),
+            11 => Wide(found.mapped.map_or(found.start, |(place, _)| place.start)),
+            12 => Wide(found.mapped.map_or(found.size, |(place, _)| place.size) as u64),
             13 => Word(1),
+            14 if found.kind.is_mapped() => Wide(found.mapped.map_or(0, |(_, made)| made.handles).into()),
             14 => Wide(u64::from(found.pool.is_some_and(|(_, made)| made.shared))),
             15 => Word(u32::from(found.kind == Kind::Device)),
             16 => Word(self.access_to(found)),
@@ -151,8 +204,9 @@ impl Machine {
 
     fn device_of(&self, found: &Pointed) -> i32 {
         match found.pool {
-            Some((_, Made { place: Place::Device(device), .. })) => device as i32,
+            Some((_, Made { place: pool::Place::Device(device), .. })) => device as i32,
             Some(_) => OF_HOST,
+            None if found.kind.is_mapped() => found.mapped.map_or(NONE, |(_, made)| made.location.id),
             None => self.peek(found.context).map_or(0, |context| context.device as i32),
         }
     }
@@ -164,7 +218,11 @@ impl Machine {
         let own = self.device_of(found) == device as i32;
         match found.pool {
             Some((pool, _)) => {
-                lock().pool(pool).map_or(NO_ACCESS, |pool| pool.access_of(Place::Device(device)))
+                lock().pool(pool).map_or(NO_ACCESS, |pool| pool.access_of(pool::Place::Device(device)))
+            }
+            None if found.kind.is_mapped() => {
+                let may = lock().mapped.may_use(found.start, device as i32);
+                if may == Some(true) { READ_WRITE } else { NO_ACCESS }
             }
             None if own || found.kind.is_hosts() => READ_WRITE,
             None => NO_ACCESS,
@@ -181,8 +239,8 @@ impl Machine {
         let Some(found) = found else {
             return self.refuse(INVALID_VALUE, format_args!("{address:#x} is in no memory of the driver's"));
         };
-        if found.pool.is_some() || found.kind == Kind::Graph {
-            return self.refuse(NOT_SUPPORTED, "memory of a pool or a graph does not synchronize by itself");
+        if found.pool.is_some() || matches!(found.kind, Kind::Graph | Kind::Mapped) {
+            return self.refuse(NOT_SUPPORTED, "only memory that was allocated by itself synchronizes");
         }
         let mut memory = lock();
         if value == 0 {

@@ -7,7 +7,7 @@ use super::addresses::GRANULE;
 use super::words::{self, Word};
 use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// So many words are read or written at once by the threads of a warp.
 pub(in crate::sim) const ROW: usize = 32;
@@ -29,6 +29,26 @@ enum Bytes {
     Programs(usize),
     /// In pages, allocated when written: a program may allocate more than a laptop has.
     Pages(Box<[OnceLock<Group>]>),
+    /// Beginnings of others, one after the other.
+    Parts(Vec<Part>),
+}
+
+/// The beginning of a storage as a part of another one.
+pub(super) struct Part {
+    at: usize,
+    size: usize,
+    storage: Arc<Storage>,
+}
+
+impl Part {
+    pub(super) fn new(at: usize, size: usize, storage: Arc<Storage>) -> Part {
+        Part { at, size, storage }
+    }
+}
+
+/// The part that has this byte, or else the last one.
+fn part_of(parts: &[Part], at: usize) -> &Part {
+    &parts[parts.partition_point(|part| part.at <= at) - 1]
 }
 
 type Group = Box<[OnceLock<Block>]>;
@@ -95,11 +115,20 @@ impl Storage {
         Storage { size, bytes: Bytes::Programs(start) }
     }
 
+    /// Parts that begin where the one before ends; the first one at 0. Each is aligned for any word.
+    pub(super) fn of_parts(parts: Vec<Part>) -> Storage {
+        Storage { size: parts.iter().map(|part| part.size).sum(), bytes: Bytes::Parts(parts) }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
     /// The address of the first byte on the host, if they are all in one place.
     pub(super) fn start(&self) -> Option<usize> {
         match &self.bytes {
             Bytes::Whole(Block { start, .. }) | Bytes::Programs(start) => Some(*start),
-            Bytes::Pages(_) => None,
+            Bytes::Pages(_) | Bytes::Parts(_) => None,
         }
     }
 
@@ -117,6 +146,10 @@ impl Storage {
                 let (page, within) = (at / PAGE, at % PAGE);
                 let page = groups[page / GROUP].get()?[page % GROUP].get()?;
                 Some(page.start + within)
+            }
+            Bytes::Parts(parts) => {
+                let part = part_of(parts, at);
+                part.storage.find(at - part.at)
             }
         }
     }
@@ -139,6 +172,10 @@ impl Storage {
                 let group = groups[page / GROUP].get_or_init(|| unmade(GROUP));
                 group[page % GROUP].get_or_init(Block::page).start + within
             }
+            Bytes::Parts(parts) => {
+                let part = part_of(parts, at);
+                part.storage.make(at - part.at)
+            }
         }
     }
 
@@ -146,6 +183,11 @@ impl Storage {
     fn contiguous(&self, at: usize) -> usize {
         match &self.bytes {
             Bytes::Pages(_) => rest_of_page(at).min(self.size - at),
+            Bytes::Parts(parts) => {
+                let part = part_of(parts, at);
+                let within = at - part.at;
+                part.storage.contiguous(within).min(part.size.saturating_sub(within))
+            }
             _ => self.size - at,
         }
     }
@@ -192,6 +234,13 @@ impl Storage {
             Bytes::Whole(_) => at % T::SIZE == 0,
             Bytes::Programs(start) => (start + at) % T::SIZE == 0,
             Bytes::Pages(_) => at % T::SIZE == 0 && rest_of_page(at) >= ROW * T::SIZE,
+            Bytes::Parts(parts) => {
+                self.has(at, ROW * T::SIZE) && {
+                    let part = part_of(parts, at);
+                    let within = at - part.at;
+                    part.size - within >= ROW * T::SIZE && part.storage.has_row::<T>(within)
+                }
+            }
         };
         aligned && self.has(at, ROW * T::SIZE)
     }

@@ -3,6 +3,10 @@
 // C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
+mod values;
+
+pub(in crate::sim) use values::*;
+
 use super::as_host_function;
 use super::ending::begin_to_end;
 use crate::driver::ffi::*;

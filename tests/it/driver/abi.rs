@@ -281,6 +281,12 @@ fn layouts() -> Vec<Layout> {
             firstMipmapLevel = "firstMipmapLevel", lastMipmapLevel = "lastMipmapLevel", firstLayer = "firstLayer",
             lastLayer = "lastLayer", reserved = "reserved",
         }
+        CUmemAllocationProp {
+            kind = "type", requestedHandleTypes = "requestedHandleTypes", location = "location",
+            win32HandleMetaData = "win32HandleMetaData", compressionType = "allocFlags.compressionType",
+            gpuDirectRDMACapable = "allocFlags.gpuDirectRDMACapable", usage = "allocFlags.usage",
+            reserved = "allocFlags.reserved",
+        }
         CUmemLocation { kind = "type", id = "id" }
         CUmemAccessDesc { location = "location", flags = "flags" }
         CUmemPoolProps {
@@ -293,6 +299,9 @@ fn layouts() -> Vec<Layout> {
             bytesize = "bytesize", dptr = "dptr",
         }
         CUgraphEdgeData { from_port = "from_port", to_port = "to_port", kind = "type", reserved = "reserved" }
+        CUgraphNodeParams {
+            kind = "type", reserved0 = "reserved0", data = "reserved1", reserved2 = "reserved2",
+        }
         CUgraphExecUpdateResultInfo {
             result = "result", errorNode = "errorNode", errorFromNode = "errorFromNode",
         }

@@ -8,6 +8,7 @@ mod in_flight;
 mod kept;
 mod later;
 mod lifetimes;
+mod raw;
 mod update;
 
 use crate::harness::{current, device, owned_by, parked, pushed, run, run_alone};

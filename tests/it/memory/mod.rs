@@ -13,6 +13,7 @@ mod device_buffer;
 mod fill;
 mod malloc;
 mod managed;
+mod mapping;
 mod pitched;
 mod pointers;
 mod pool;

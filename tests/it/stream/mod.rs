@@ -7,6 +7,7 @@ mod default;
 pub(crate) mod host_function;
 mod mark;
 pub(crate) mod scope;
+mod values;
 
 use crate::harness::{current, drain, is_simulated, parked, pushed, run, run_alone};
 use custack::context::{Context, ContextStack};

@@ -218,7 +218,7 @@ pub(super) unsafe fn host(m: &mut Machine, params: *const CUDA_HOST_NODE_PARAMS)
 }
 
 /// Changes of parameters stay in the context that the node has.
-fn context_of(m: &mut Machine, node: CUgraphNode) -> Answer<CUcontext> {
+pub(super) fn context_of(m: &mut Machine, node: CUgraphNode) -> Answer<CUcontext> {
     m.node_context(node.addr()).map(|context| context as CUcontext)
 }
 

@@ -1,0 +1,163 @@
+//! Streams that write a value of memory, or wait for one.
+
+use super::lock;
+use crate::sim::graph::Operation;
+use crate::sim::machine::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Kinds of these operations.
+const WAIT_32: u32 = 1;
+const WRITE_32: u32 = 2;
+const FLUSH: u32 = 3;
+const WAIT_64: u32 = 4;
+const WRITE_64: u32 = 5;
+const BARRIER: u32 = 6;
+/// What a wait may be for.
+const AT_LEAST: u32 = 0;
+const EQUAL: u32 = 1;
+const ANY_BIT: u32 = 2;
+const NO_BIT: u32 = 3;
+/// After a wait, writes of other devices are flushed.
+const THEN_FLUSH: u32 = 1 << 30;
+/// A batch is shorter.
+const TOO_MANY: usize = 256;
+/// A stream that waits looks so often.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// One operation, as the program describes it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct Step {
+    pub(in crate::sim) kind: u32,
+    pub(in crate::sim) address: u64,
+    pub(in crate::sim) value: u64,
+    pub(in crate::sim) flags: u32,
+}
+
+/// Operations that a stream does one after the other.
+#[derive(Clone)]
+pub(in crate::sim) struct Batch {
+    pub(in crate::sim) context: Handle,
+    steps: Arc<Vec<Step>>,
+}
+
+impl Step {
+    pub(in crate::sim) fn wait(wide: bool, address: u64, value: u64, flags: u32) -> Step {
+        Step { kind: if wide { WAIT_64 } else { WAIT_32 }, address, value, flags }
+    }
+
+    pub(in crate::sim) fn write(wide: bool, address: u64, value: u64, flags: u32) -> Step {
+        Step { kind: if wide { WRITE_64 } else { WRITE_32 }, address, value, flags }
+    }
+
+    fn is_wide(&self) -> bool {
+        matches!(self.kind, WAIT_64 | WRITE_64)
+    }
+
+    fn is_wait(&self) -> bool {
+        matches!(self.kind, WAIT_32 | WAIT_64)
+    }
+
+    fn size(&self) -> usize {
+        if self.is_wide() { 8 } else { 4 }
+    }
+
+    /// Whether a wait for the value ends when this is there.
+    fn is_met(&self, now: u64) -> bool {
+        let value = if self.is_wide() { self.value } else { self.value & u64::from(u32::MAX) };
+        match self.flags & !THEN_FLUSH {
+            AT_LEAST if self.is_wide() => now.wrapping_sub(value) as i64 >= 0,
+            AT_LEAST => (now as u32).wrapping_sub(value as u32) as i32 >= 0,
+            EQUAL => now == value,
+            ANY_BIT => now & value != 0,
+            _ if self.is_wide() => !(now | value) != 0,
+            _ => !((now | value) as u32) != 0,
+        }
+    }
+
+    fn load(&self) -> Result<u64, String> {
+        let (storage, at) = lock().storage_of(self.address, self.size())?;
+        Ok(if self.is_wide() { storage.load::<u64>(at) } else { storage.load::<u32>(at).into() })
+    }
+
+    fn store(&self) -> Result<(), String> {
+        let (storage, at) = lock().storage_of(self.address, self.size())?;
+        match self.is_wide() {
+            true => storage.store::<u64>(at, self.value),
+            false => storage.store::<u32>(at, self.value as u32),
+        }
+        Ok(())
+    }
+}
+
+impl Batch {
+    /// Does all of it. A wait ends also when the context is in error, which other work may have put it in.
+    pub(in crate::sim) fn run(&self) -> Result<(), (u32, String)> {
+        let lost = |why| (700, why);
+        for step in self.steps.iter() {
+            if step.is_wait() {
+                while !step.is_met(step.load().map_err(lost)?) {
+                    if crate::sim::machine::lock().error_of(self.context) != 0 {
+                        return Ok(());
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            } else if matches!(step.kind, WRITE_32 | WRITE_64) {
+                step.store().map_err(lost)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Machine {
+    fn check_step(&mut self, step: &Step) -> Answer<()> {
+        let flush = step.kind == FLUSH || step.is_wait() && step.flags & THEN_FLUSH != 0;
+        if flush {
+            return self
+                .refuse(NOT_SUPPORTED, "the device flushes no writes of others in the order of a stream");
+        }
+        let known = match step.kind {
+            WAIT_32 | WAIT_64 => step.flags <= NO_BIT,
+            WRITE_32 | WRITE_64 | BARRIER => step.flags <= 1,
+            _ => false,
+        };
+        if !known {
+            let Step { kind, flags, .. } = step;
+            return self
+                .refuse(INVALID_VALUE, format_args!("operation {kind} of a stream, with flags {flags:#x}"));
+        }
+        if step.kind == BARRIER {
+            return Ok(());
+        }
+        let (address, size) = (step.address, step.size());
+        let managed = lock().pointed(address).is_some_and(|found| found.is_managed());
+        if address % size as u64 != 0 || managed {
+            return self
+                .refuse(INVALID_VALUE, format_args!("{address:#x} is managed, or no multiple of {size}"));
+        }
+        self.check_span(address, Some(size))
+    }
+
+    /// In the order of a stream, or as a node of the graph that it is captured into.
+    pub(in crate::sim) fn batch(&mut self, stream: usize, steps: Vec<Step>, flags: u32) -> Answer<()> {
+        let found = self.stream_of(stream)?;
+        self.capturing(stream)?;
+        let batch = self.checked_batch(found.context, steps, flags)?;
+        self.record_or_enqueue(stream, &found, batch)
+    }
+
+    pub(in crate::sim) fn checked_batch(
+        &mut self,
+        context: Handle,
+        steps: Vec<Step>,
+        flags: u32,
+    ) -> Answer<Operation> {
+        if flags != 0 || steps.is_empty() || steps.len() >= TOO_MANY {
+            let why = format!("{} operations of a stream, with flags {flags:#x}", steps.len());
+            return self.refuse(INVALID_VALUE, why);
+        }
+        steps.iter().try_for_each(|step| self.check_step(step))?;
+        Ok(Operation::Batch(Batch { context, steps: Arc::new(steps) }))
+    }
+}
