@@ -101,7 +101,7 @@ impl Mapped {
     }
 
     fn inside(&self, address: u64, size: usize) -> Vec<u64> {
-        self.mappings.range(address..address + size as u64).map(|(at, _)| *at).collect()
+        self.mappings.range(address..address.saturating_add(size as u64)).map(|(at, _)| *at).collect()
     }
 
     pub(super) fn has_mappings(&self, address: u64, size: usize) -> bool {
@@ -118,7 +118,7 @@ impl Mapped {
             }
             next += self.mappings[&at].size as u64;
         }
-        size > 0 && next == address + size as u64
+        size > 0 && address.checked_add(size as u64) == Some(next)
     }
 
     pub(super) fn may_use(&self, address: u64, device: i32) -> Option<bool> {
@@ -198,7 +198,7 @@ impl Memory {
     }
 
     pub(super) fn grant(&mut self, address: u64, size: usize, device: i32, granted: bool) {
-        for (_, mapping) in self.mapped.mappings.range_mut(address..address + size as u64) {
+        for (_, mapping) in self.mapped.mappings.range_mut(address..address.saturating_add(size as u64)) {
             if granted {
                 mapping.access.insert(device);
             } else {

@@ -260,6 +260,24 @@ fn addresses_memory_and_mappings_that_cannot_be_are_refused() {
     });
 }
 
+/// Sizes behind which there are no more addresses, on addresses that are reserved and on others.
+#[test]
+fn sizes_beyond_all_addresses_are_refused() {
+    run(|| {
+        let _ctx = pushed();
+        let (size, most) = (granule(), usize::MAX & !(granule() - 1));
+        let at = reserve(size);
+        for start in [1, size as u64, at, u64::MAX & !(size as u64 - 1)] {
+            for count in [most, usize::MAX, usize::MAX >> 1] {
+                assert_ne!(unreserve(start, count), 0, "{start:#x} {count:#x}");
+                assert_ne!(unmap(start, count), 0, "{start:#x} {count:#x}");
+                assert_ne!(grant(start, count, READ_WRITE), 0, "{start:#x} {count:#x}");
+            }
+        }
+        assert_eq!(unreserve(at, size), 0);
+    });
+}
+
 #[test]
 fn the_handle_of_what_is_mapped_can_be_had_again() {
     run(|| {
