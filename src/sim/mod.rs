@@ -222,7 +222,7 @@ pub fn primary_retains(device: usize) -> u32 {
 }
 
 /// How many allocations of device, managed and page-locked memory are not freed yet, and how many pieces of the
-/// program's own memory are registered.
+/// program's own memory are registered. Memory that the program maps counts until it is released and unmapped.
 pub fn allocations() -> usize {
     memory::lock().count()
 }

@@ -205,3 +205,19 @@ fn a_row_is_copied_to_an_array_in_the_order_of_a_stream() {
         other::push(_ctx.get_unowned().as_raw());
     });
 }
+
+#[test]
+fn an_array_is_not_made_while_the_thread_captures() {
+    run(|| {
+        let _ctx = pushed();
+        let mut stream = stream();
+        let refused = stream.capture(CaptureMode::ThreadLocal, |_| {
+            let (status, made) = array(16, 0, UNSIGNED_INT8, 1);
+            assert!(status == 900 && made.is_null(), "{status}");
+            Ok(())
+        });
+        assert!(refused.is_err());
+        let (status, made) = array(16, 0, UNSIGNED_INT8, 1);
+        assert_eq!((status, unsafe { (table().cuArrayDestroy)(made) }), (0, 0));
+    });
+}
