@@ -267,7 +267,7 @@ fn sizes_beyond_all_addresses_are_refused() {
         let _ctx = pushed();
         let (size, most) = (granule(), usize::MAX & !(granule() - 1));
         let at = reserve(size);
-        for start in [1, size as u64, at, u64::MAX & !(size as u64 - 1)] {
+        for start in [1, size as u64, at, !(size as u64 - 1)] {
             for count in [most, usize::MAX, usize::MAX >> 1] {
                 assert_ne!(unreserve(start, count), 0, "{start:#x} {count:#x}");
                 assert_ne!(unmap(start, count), 0, "{start:#x} {count:#x}");
