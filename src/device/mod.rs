@@ -16,9 +16,13 @@
 //! ```
 
 mod attribute;
+mod local_rank;
+mod of_process;
 mod peer;
 
 pub use attribute::DeviceAttribute;
+pub use local_rank::{Launcher, LocalRank, LocalRankError};
+pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
 
 use crate::driver::ffi::CUdevice;

@@ -1,5 +1,8 @@
 //! `Device`.
 
+mod local_rank;
+mod ranks;
+
 use crate::harness::{is_simulated, run, start};
 use custack::device::{Device, DeviceAttribute};
 use custack::error::CudaError;

@@ -18,7 +18,7 @@ use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// Runs a scenario with these environment variables; returns its exit status and output.
@@ -46,7 +46,7 @@ fn command(scenario: &str) -> Command {
     command
 }
 
-fn run_child(command: &mut Command) -> (ExitStatus, String) {
+pub(crate) fn run_child(command: &mut Command) -> (ExitStatus, String) {
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (output.status, text.concat())
@@ -245,23 +245,26 @@ fn every_library_that_was_tried_is_named_with_its_reason() {
     assert!(text.contains("tried: [\"libcuda.so.1\", \"libcuda.so\"]"), "{text}");
 }
 
-/// Runs every example with these variables; gives its name, its end, and all that it printed. None if they are not built:
-/// `cargo test` does build them, and `cargo test --test it` does not.
-fn examples(variables: &[(&str, &str)]) -> Option<Vec<(String, ExitStatus, String)>> {
-    let sources = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).ok()?;
+/// The binary of this example. None if it is not built, or older than its source: `cargo test` builds the examples, and
+/// `cargo test --test it` does not.
+pub(crate) fn example(name: &str) -> Option<PathBuf> {
     let binary = std::env::current_exe().unwrap();
     let built = binary.ancestors().nth(2).unwrap().join("examples");
+    let built = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(format!("{name}.rs"));
     let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    (changed(&built)? >= changed(&source)?).then_some(built)
+}
+
+/// Runs every example with these variables; gives its name, its end, and all that it printed. None if they are not built.
+fn examples(variables: &[(&str, &str)]) -> Option<Vec<(String, ExitStatus, String)>> {
+    let sources = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).ok()?;
     let sources = sources.map(|entry| entry.unwrap().path());
     sources
         .filter(|source| source.extension() == Some("rs".as_ref()))
         .map(|source| {
             let name = source.file_stem().unwrap().to_str().unwrap().to_owned();
-            let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-            if changed(&example)? < changed(&source)? {
-                return None;
-            }
-            let (status, text) = run_child(Command::new(example).envs(variables.iter().copied()));
+            let (status, text) = run_child(Command::new(example(&name)?).envs(variables.iter().copied()));
             Some((name, status, text))
         })
         .collect()
