@@ -16,14 +16,17 @@
 //! ```
 
 mod attribute;
+mod identity;
 mod local_rank;
 mod of_process;
 mod peer;
+mod topology;
 
 pub use attribute::DeviceAttribute;
 pub use local_rank::{Launcher, LocalRank, LocalRankError};
 pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
+pub use topology::{Link, Topology};
 
 use crate::driver::ffi::CUdevice;
 use crate::driver::{Numbered, driver};
@@ -90,7 +93,7 @@ impl Device {
         }
     }
 
-    /// All devices, in the order of their ordinals.
+    /// All devices, in the order of their ordinals: those that `CUDA_VISIBLE_DEVICES` lets this process see.
     ///
     /// # Errors
     ///
@@ -352,6 +355,16 @@ impl Iterator for Devices {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.range.size_hint()
+    }
+
+    fn nth(&mut self, skipped: usize) -> Option<CudaResult<Device>> {
+        self.range.nth(skipped).map(Device::get_device)
+    }
+}
+
+impl DoubleEndedIterator for Devices {
+    fn next_back(&mut self) -> Option<CudaResult<Device>> {
+        self.range.next_back().map(Device::get_device)
     }
 }
 

@@ -8,7 +8,8 @@
 //! # What is modelled
 //!
 //! * Several devices ([`set_devices`], or the environment variable `CUSTACK_SIM_DEVICES`; one by default), all alike,
-//!   with the attributes, memory size and limits of an H200.
+//!   with the attributes, memory size and limits of an H200, and links between all of them ([`set_link`]). Where
+//!   `CUSTACK_SIM_DEVICES` is set, `CUDA_VISIBLE_DEVICES` chooses among them, by numbers or by UUIDs, as on a GPU.
 //! * Contexts: creation and destruction, the stack of each thread, what a destroyed context returns where it is still
 //!   current, when the driver frees a handle and [reuses it](reuse_handles), flags, limits with their rounding and
 //!   clamping, cache and shared-memory configurations, usage counts, peer access.
@@ -177,6 +178,31 @@ pub(crate) use machine::MOST_DEVICES;
 /// ```
 pub fn set_devices(count: usize) -> bool {
     machine::lock().set_devices(count)
+}
+
+/// Sets the performance rank of the link from one device to another, or cuts the link with `None`; before, every device
+/// reaches every other one at rank 0. Returns false for ordinals that are equal or not below 64.
+///
+/// It is asked for when access is enabled, and when a program asks for the links; access that is enabled stays.
+///
+/// ```
+/// use custack::device::Device;
+/// use custack::driver::{self, Choice};
+/// use custack::sim;
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// assert!(sim::set_devices(2) && sim::set_link(0, 1, None));
+/// custack::init(custack::CudaFlags::empty())?;
+/// let (first, second) = (Device::get_device(0)?, Device::get_device(1)?);
+/// assert!(!first.can_access_peer(second)? && second.can_access_peer(first)?);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+pub fn set_link(from: usize, to: usize, rank: Option<u8>) -> bool {
+    let is_pair = from != to && from.max(to) < MOST_DEVICES;
+    if is_pair {
+        machine::lock().links.insert((from, to), rank.map(i32::from));
+    }
+    is_pair
 }
 
 /// Whether the driver reuses a freed handle at once, as the NVIDIA driver does and as code that keeps stale handles

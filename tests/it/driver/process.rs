@@ -23,7 +23,12 @@ use std::process::{Command, ExitStatus};
 
 /// Runs a scenario with these environment variables; returns its exit status and output.
 pub(crate) fn child(scenario: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
-    run_child(command(scenario).envs(variables.iter().copied()))
+    let mut command = command(scenario);
+    if variables.contains(&("CUSTACK_DRIVER", "sim")) {
+        // What hides GPUs would hide simulated devices too.
+        command.env_remove("CUDA_VISIBLE_DEVICES");
+    }
+    run_child(command.envs(variables.iter().copied()))
 }
 
 /// Like [`child`], with one variable that need not be text.
@@ -72,6 +77,9 @@ fn in_a_process_of_its_own() {
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
+        Ok("links") => crate::device::peers::cut_links(),
+        Ok("visible") => crate::device::identity::print_devices(),
+        Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
