@@ -14,6 +14,9 @@
 //! }
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
+//!
+//! Where a launcher starts one process for each device, [`Device::for_this_process`] is the one to use.
+//! [Another page](processes) has the launchers, and what works after a fork, under MPS and under MIG.
 
 mod attribute;
 mod identity;
@@ -27,6 +30,9 @@ pub use local_rank::{Launcher, LocalRank, LocalRankError};
 pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
 pub use topology::{Link, Topology};
+
+#[doc = include_str!("processes.md")]
+pub mod processes {}
 
 use crate::driver::ffi::CUdevice;
 use crate::driver::{Numbered, driver};

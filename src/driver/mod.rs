@@ -14,6 +14,8 @@
 //! println!("running on {driver}");
 //! # Ok::<(), custack::error::DriverError>(())
 //! ```
+//!
+//! No driver works in the child of a fork, if its parent has used one: see [this page](crate::device::processes).
 
 mod calls;
 pub mod ffi;

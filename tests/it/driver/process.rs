@@ -81,6 +81,7 @@ fn in_a_process_of_its_own() {
         Ok("visible") => crate::device::identity::print_devices(),
         Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),
+        Ok("fork before the first use") => crate::driver::fork::before_the_first_use(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
