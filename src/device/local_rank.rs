@@ -270,7 +270,7 @@ impl From<LocalRankError> for CudaError {
 impl fmt::Display for Launcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Launcher::Explicit => "custack",
+            Launcher::Explicit => "the user",
             Launcher::Torchrun => "torchrun",
             Launcher::OpenMpi => "Open MPI",
             Launcher::Mpich => "MPICH or Intel MPI",
@@ -290,6 +290,7 @@ impl fmt::Display for LocalRank {
             None => {}
         }
         match self.source {
+            Source::Variable(Launcher::Explicit, variable) => write!(f, ", as {variable} says")?,
             Source::Variable(launcher, variable) => write!(f, ", as {variable} of {launcher} says")?,
             Source::Program => f.write_str(", as the program says")?,
             Source::Nobody => f.write_str(", as no launcher's variable is set")?,

@@ -16,7 +16,10 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
         for entry in fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
             if path.is_dir() {
-                open.push(path);
+                // A package of its own may be built where it is.
+                if !path.ends_with("target") {
+                    open.push(path);
+                }
             } else if path.to_string_lossy().ends_with(ending) {
                 let name = path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/");
                 found.push((name, fs::read_to_string(&path).unwrap()));

@@ -68,7 +68,8 @@ fn each_launcher_is_known_by_its_variables() {
         let rank = of(variables).unwrap();
         let variable = rank.variable().unwrap();
         assert_eq!(variable, variables[0].0);
-        let said = format!("local rank 3 of {} processes, as {variable} of {launcher} says", size.unwrap());
+        let whose = if launcher == Launcher::Explicit { String::new() } else { format!(" of {launcher}") };
+        let said = format!("local rank 3 of {} processes, as {variable}{whose} says", size.unwrap());
         assert_eq!(rank.to_string(), said);
     }
 }
