@@ -12,6 +12,12 @@ const OWN: &[&str] = &[
     "cuGetExportTable",
     "cuGetProcAddress",
     "cuGetProcAddress_v2",
+    "cuGraphAddBatchMemOpNode",
+    "cuGraphBatchMemOpNodeSetParams",
+    "cuGraphExecBatchMemOpNodeSetParams",
+    "cuGraphExecUpdate",
+    "cuGraphInstantiate",
+    "cuGraphInstantiate_v2",
     "cuLaunchKernelEx_ptsz",
 ];
 

@@ -27,6 +27,7 @@ pub(super) const UNSUPPORTED_LIMIT: CUresult = 215;
 pub(super) const PEER_ACCESS_UNSUPPORTED: CUresult = 217;
 pub(super) const UNSUPPORTED_EXEC_AFFINITY: CUresult = 224;
 pub(super) const INVALID_HANDLE: CUresult = 400;
+pub(super) const OUT_OF_RESOURCES: CUresult = 701;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: CUresult = 704;
 pub(super) const PEER_ACCESS_NOT_ENABLED: CUresult = 705;
 pub(super) const CONTEXT_IS_DESTROYED: CUresult = 709;

@@ -121,6 +121,16 @@ impl Mapped {
         size > 0 && address.checked_add(size as u64) == Some(next)
     }
 
+    /// How many of these addresses are of the reservation of the first one, if no mapping has others, too.
+    pub(super) fn reserved_up_to(&self, address: u64, size: usize) -> Option<usize> {
+        let (start, found) = self.last_before(address)?;
+        let size = size.min((start + found.size as u64 - address) as usize);
+        let begins = self.place(address)?.mapping.is_none_or(|(at, ..)| at == address);
+        let last = self.place(address + size.checked_sub(1)? as u64)?.mapping;
+        let ends = last.is_none_or(|(at, length, _)| at + length as u64 <= address + size as u64);
+        (begins && ends).then_some(size)
+    }
+
     pub(super) fn may_use(&self, address: u64, device: i32) -> Option<bool> {
         let (at, ..) = self.place(address)?.mapping?;
         Some(self.mappings[&at].access.contains(&device))
@@ -132,12 +142,13 @@ impl Mapped {
 }
 
 impl Memory {
-    pub(super) fn reserve(&mut self, size: usize, alignment: usize) -> u64 {
+    /// `None` if there are not so many addresses left.
+    pub(super) fn reserve(&mut self, size: usize, alignment: usize) -> Option<u64> {
         let length = size + alignment;
-        let taken = self.addresses.allocate(length);
+        let taken = self.addresses.allocate(length)?;
         let start = taken.next_multiple_of(alignment as u64);
         self.mapped.reserved.insert(start, Reserved { size, taken: (taken, length) });
-        start
+        Some(start)
     }
 
     pub(super) fn unreserve(&mut self, start: u64) {

@@ -93,7 +93,7 @@ impl Memory {
             return None;
         }
         let allocation = Allocation::new(kind, context, size)?;
-        let address = allocation.host_address().unwrap_or_else(|| self.addresses.allocate(size));
+        let address = allocation.host_address().or_else(|| self.addresses.allocate(size))?;
         self.used += size;
         self.held.insert(address, allocation);
         Some(address)

@@ -1,8 +1,7 @@
 //! Copies and fills of rows.
 
 use super::copies::{End, waiting};
-use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
-use crate::sim::abi::call;
+use crate::driver::ffi::CUresult;
 use crate::sim::graph::{Copy, Operation};
 use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
 
@@ -43,6 +42,14 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
 
 /// Copies rows of slices, of arrays or not; with no stream, before it returns.
 pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
+    copy_parts_of(copy, stream, Machine::in_whole_elements)
+}
+
+fn copy_parts_of(
+    copy: Copy,
+    stream: Option<usize>,
+    check: impl FnOnce(&mut Machine, &Copy) -> Answer<()>,
+) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;
         let found = m.stream_of(stream.unwrap_or(0))?;
@@ -51,6 +58,7 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
         if copy.extent.contains(&0) {
             return Ok(None);
         }
+        check(m, &copy)?;
         let copy = m.with_arrays(Copy { context: found.context, home: found.context, ..copy })?;
         m.check_copy(&copy)?;
         if let Some(stream) = captured {
@@ -60,17 +68,9 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
     })
 }
 
-/// Copies a row, or a part of it, of arrays that have no other.
+/// Copies a part of an array's first row, which need not begin or end with an element.
 pub(super) fn copy_row(copy: Copy, stream: Option<usize>) -> CUresult {
-    let arrays = [copy.from, copy.to].map(|side| side.array);
-    let flat = call(|m| {
-        let has_rows = |array: &usize| m.array_descriptor(*array).is_some_and(|it| it.Height > 0);
-        if arrays.iter().any(has_rows) {
-            return m.refuse(INVALID_VALUE, "a copy of a row is of an array that has only one");
-        }
-        Ok(())
-    });
-    if flat == CUDA_SUCCESS { copy_slices(copy, stream) } else { flat }
+    copy_parts_of(copy, stream, |_, _| Ok(()))
 }
 
 /// Fills the first elements of rows; with no stream, before it returns.
