@@ -36,6 +36,7 @@ pub(super) const HOST_MEMORY_NOT_REGISTERED: CUresult = 713;
 pub(super) const NOT_PERMITTED: CUresult = 800;
 pub(super) const NOT_SUPPORTED: CUresult = 801;
 pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
+pub(super) const UNKNOWN: CUresult = 999;
 
 /// A context handle, as the program sees it.
 pub(super) type Handle = usize;
