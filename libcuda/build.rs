@@ -12,6 +12,12 @@ const OWN: &[&str] = &[
     "cuGetExportTable",
     "cuGetProcAddress",
     "cuGetProcAddress_v2",
+    "cuGraphAddBatchMemOpNode",
+    "cuGraphBatchMemOpNodeSetParams",
+    "cuGraphExecBatchMemOpNodeSetParams",
+    "cuGraphExecUpdate",
+    "cuGraphInstantiate",
+    "cuGraphInstantiate_v2",
     "cuLaunchKernelEx_ptsz",
 ];
 
@@ -25,6 +31,7 @@ const ALIKE: &[(&str, &str)] = &[
     ("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"),
     ("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2"),
     ("cuEventDestroy", "cuEventDestroy_v2"),
+    ("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"),
     ("cuMemHostRegister", "cuMemHostRegister_v2"),
     ("cuStreamDestroy", "cuStreamDestroy_v2"),
 ];

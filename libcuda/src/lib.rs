@@ -7,6 +7,7 @@ mod address;
 mod driver;
 mod errors;
 mod exports;
+mod old;
 
 /// A compiled function.
 struct Symbol(*const ());

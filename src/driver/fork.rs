@@ -6,14 +6,9 @@
 // Registers a function with the C library.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "sim")]
-use crate::driver::ffi::CUresult;
 use crate::error::{CudaError, CudaResult};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a driver answers after a fork.
-#[cfg(feature = "sim")]
-pub(super) const NOT_INITIALIZED: CUresult = 3;
 /// Why.
 pub(super) const WHY: &str =
     "this process was forked after the driver was started, and no driver works in such a child";

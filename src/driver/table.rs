@@ -209,6 +209,9 @@ macro_rules! for_each_function {
             10020 fn cuMemGetAllocationGranularity(size: *mut usize, properties: *const CUmemAllocationProp, option: c_uint);
             10020 fn cuMemGetAllocationPropertiesFromHandle(properties: *mut CUmemAllocationProp, handle: c_ulonglong);
             11000 fn cuMemRetainAllocationHandle(handle: *mut c_ulonglong, address: *mut c_void);
+            4010 fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, address: CUdeviceptr);
+            11000 fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint);
+            4010 fn cuIpcCloseMemHandle(address: CUdeviceptr);
             10020 fn cuMemExportToShareableHandle(shared: *mut c_void, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong);
             10020 fn cuMemImportFromShareableHandle(handle: *mut c_ulonglong, shared: *mut c_void, kind: c_uint);
             4000 fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, address: CUdeviceptr);

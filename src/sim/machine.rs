@@ -27,6 +27,7 @@ pub(super) const UNSUPPORTED_LIMIT: CUresult = 215;
 pub(super) const PEER_ACCESS_UNSUPPORTED: CUresult = 217;
 pub(super) const UNSUPPORTED_EXEC_AFFINITY: CUresult = 224;
 pub(super) const INVALID_HANDLE: CUresult = 400;
+pub(super) const OUT_OF_RESOURCES: CUresult = 701;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: CUresult = 704;
 pub(super) const PEER_ACCESS_NOT_ENABLED: CUresult = 705;
 pub(super) const CONTEXT_IS_DESTROYED: CUresult = 709;
@@ -35,6 +36,7 @@ pub(super) const HOST_MEMORY_NOT_REGISTERED: CUresult = 713;
 pub(super) const NOT_PERMITTED: CUresult = 800;
 pub(super) const NOT_SUPPORTED: CUresult = 801;
 pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
+pub(super) const UNKNOWN: CUresult = 999;
 
 /// A context handle, as the program sees it.
 pub(super) type Handle = usize;

@@ -90,13 +90,15 @@
 //! * Attributes of kernel nodes that are windows of the cache, maps of domains or updates from the device; child graphs that
 //!   are moved and not copied.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
-//! * Of memory that the program maps: the host's, access only to read, handles for other processes, and which of several
-//!   devices has access, for what one may use all may.
+//! * Of memory that the program maps: the host's, access only to read, handles other than descriptors of files, and which
+//!   of several devices has access, for what one may use all may.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
 //!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.
 //!   The other attributes of streams are refused.
-//! * Other processes: the handle of an event for them can be had, but no handle can be opened.
+//! * Other processes: what they share is shared on Linux only, and between processes of one user. Memory and events can be
+//!   opened as long as their owner keeps them; on a GPU often longer. The first handle of a buffer waits until no work uses
+//!   it, ten seconds at most. Pools are not shared.
 //! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a
 //!   second definition; functions of one text that another calls.
 //! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and
@@ -109,6 +111,7 @@
 mod abi;
 mod machine;
 mod objects;
+mod shared;
 mod thread_end;
 
 // The chapters of the driver manual: each has the C ABI and the model.

@@ -31,6 +31,7 @@ pub(super) mod watch;
 use super::ffi::*;
 use super::fork;
 use super::table::{FUNCTIONS, Table, for_each_function};
+use crate::error::CudaError;
 use std::cell::Cell;
 use std::fmt;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -292,7 +293,7 @@ pub fn missing(function: &'static str) {
 
 fn observe(index: usize, arguments: &[u64], call: impl FnOnce() -> CUresult) -> CUresult {
     if fork::is_child() {
-        return fork::NOT_INITIALIZED;
+        return CudaError::NotInitialized.code() as CUresult;
     }
     let fault = count(index);
     if let Some((status, When::Before)) = fault {

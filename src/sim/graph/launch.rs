@@ -20,6 +20,11 @@ impl Machine {
         self.no_node(stream)?;
         let found = self.executable(executable)?;
         let (graph, parts, flags) = (found.graph, found.parts.clone(), found.flags);
+        for operation in parts.operations() {
+            if let Operation::Batch(batch) = operation {
+                self.check_addresses(batch)?;
+            }
+        }
         self.launch_memory(graph, &parts.operations(), to.context, flags & AUTO_FREE != 0)?;
         let mut moments = Moments::new();
         self.note_events(&parts, &mut moments)?;
@@ -50,8 +55,7 @@ impl Machine {
             match part.operation {
                 Operation::Record(event) => {
                     self.event_of(event)?;
-                    let moment = Arc::new(Moment::default());
-                    self.set_moment(event, Arc::clone(&moment));
+                    let moment = self.next_moment(event);
                     moments.insert(part.node, moment);
                 }
                 Operation::Wait(event) => {

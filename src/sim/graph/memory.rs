@@ -62,9 +62,12 @@ impl Machine {
     }
 
     /// An allocation node: its address is reserved until the graph is destroyed.
-    pub(in crate::sim) fn allocation(&mut self, size: usize, device: i32) -> Operation {
-        let address = memory::lock().addresses.allocate(size);
-        Operation::Allocate(Allocation { address, size, device })
+    pub(in crate::sim) fn allocation(&mut self, size: usize, device: i32) -> Answer<Operation> {
+        let reserved = memory::lock().addresses.allocate(size);
+        match reserved {
+            Some(address) => Ok(Operation::Allocate(Allocation { address, size, device })),
+            None => self.refuse(OUT_OF_MEMORY, format_args!("there are no {size} addresses left")),
+        }
     }
 
     /// An executable is made of the graph: what it may allocate is freed by other graphs or by streams from now on, even
@@ -141,7 +144,7 @@ impl Machine {
             return Ok(0);
         }
         self.check_allocation(&PoolAsked { size, kind: PINNED, place: DEVICE, device, handles: 0 })?;
-        let operation = self.allocation(size, device);
+        let operation = self.allocation(size, device)?;
         let Operation::Allocate(allocation) = operation else { return Err(INVALID_VALUE) };
         self.record(stream, operation)?;
         Ok(allocation.address)

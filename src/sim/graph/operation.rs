@@ -44,17 +44,26 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) attributes: KernelAttributes,
 }
 
-/// The values of a kernel's parameters, and the offset of each; the program may query their addresses.
+/// The values of a kernel's parameters, and the address of each; the program may query them.
 #[derive(Default)]
 pub(in crate::sim) struct Parameters {
     pub(in crate::sim) values: Vec<u8>,
     pub(in crate::sim) addresses: Vec<usize>,
+    /// How a program says where all values are, if they came in one piece, and their size.
+    pub(in crate::sim) piece: Option<([usize; 5], Box<usize>)>,
 }
 
 impl Parameters {
     pub(in crate::sim) fn new(values: Vec<u8>, offsets: &[usize]) -> Parameters {
         let start = values.as_ptr().addr();
-        Parameters { addresses: offsets.iter().map(|offset| start + offset).collect(), values }
+        Parameters { addresses: offsets.iter().map(|offset| start + offset).collect(), values, piece: None }
+    }
+
+    /// Values whose addresses are not told one by one.
+    pub(in crate::sim) fn in_one_piece(values: Vec<u8>) -> Parameters {
+        let size = Box::new(values.len());
+        let list = [1, values.as_ptr().expose_provenance(), 2, (&raw const *size).expose_provenance(), 0];
+        Parameters { addresses: Vec::new(), values, piece: Some((list, size)) }
     }
 }
 

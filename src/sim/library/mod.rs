@@ -166,7 +166,7 @@ impl Machine {
     /// An H200 shares no function's address with the host.
     pub(super) fn unified_function(&mut self, library: usize, name: &str) -> Answer<()> {
         self.library(library)?;
-        self.refuse(NOT_FOUND, format_args!("the host and the device have no function {name} in common"))
+        self.refuse(INVALID_VALUE, format_args!("the host and the device have no function {name} in common"))
     }
 
     pub(super) fn kernel_named(&mut self, library: usize, name: &str) -> Answer<usize> {

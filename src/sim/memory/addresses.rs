@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// The start of device memory.
-const FIRST: u64 = 0x0000_4D00_0000_0000;
+/// The addresses of device memory: below those at which the systems load programs and map memory, so that no address of
+/// the host's is among them.
+const FIRST: u64 = 0x0000_1000_0000_0000;
+const END: u64 = 0x0000_5400_0000_0000;
 /// Allocations are aligned to this, and followed by a gap of the same size.
 pub(super) const GRANULE: u64 = 512;
 
-/// The addresses that were allocated and, if addresses are reused, the free ranges.
+/// The addresses that were allocated, and the ranges that are free again.
 pub(in crate::sim) struct Addresses {
     /// No address from here on was allocated yet.
     next: u64,
@@ -26,37 +28,38 @@ impl Addresses {
         Addresses { next: FIRST, again: false, free: BTreeMap::new() }
     }
 
-    /// Whether this was ever an address of the device's.
+    /// Whether this may be an address of the device's.
     pub(super) fn has(&self, address: u64) -> bool {
-        (FIRST..self.next).contains(&address)
+        (FIRST..END).contains(&address)
     }
 
-    /// Whether addresses that are freed from now on are reused.
+    /// Whether addresses that are freed from now on are reused at once, and not only when there are no others.
     pub(in crate::sim) fn reuse(&mut self, again: bool) {
         self.again = again;
         self.free.clear();
     }
 
-    /// The first free range that fits, or a fresh one.
-    pub(in crate::sim) fn allocate(&mut self, size: usize) -> u64 {
+    /// Fresh addresses, or the first free range that fits; `None` if there is neither.
+    pub(in crate::sim) fn allocate(&mut self, size: usize) -> Option<u64> {
         let wanted = span(size);
-        let Some((at, length)) = self.free.iter().find(|(_, length)| **length >= wanted) else {
-            self.next += wanted;
-            return self.next - wanted;
+        let fits = |free: &BTreeMap<u64, u64>| {
+            free.iter().find(|(_, length)| **length >= wanted).map(|(at, length)| (*at, *length))
         };
-        let (at, length) = (*at, *length);
+        let early = if self.again { fits(&self.free) } else { None };
+        if early.is_none() && wanted <= END - self.next {
+            self.next += wanted;
+            return Some(self.next - wanted);
+        }
+        let (at, length) = early.or_else(|| fits(&self.free))?;
         self.free.remove(&at);
         if length > wanted {
             self.free.insert(at + wanted, length - wanted);
         }
-        at
+        Some(at)
     }
 
     /// Frees a range and merges it with free ranges on both sides, so that a larger allocation may fit next.
     pub(in crate::sim) fn release(&mut self, at: u64, size: usize) {
-        if !self.again {
-            return;
-        }
         let (mut begin, mut end) = (at, at + span(size));
         if let Some(length) = self.free.remove(&end) {
             end += length;

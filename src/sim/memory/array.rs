@@ -87,13 +87,6 @@ impl Machine {
         Ok(array)
     }
 
-    pub(super) fn array_descriptor(&self, handle: usize) -> Option<CUDA_ARRAY3D_DESCRIPTOR> {
-        match self.objects.get(handle) {
-            Some(Object::Array(array)) => Some(array.descriptor),
-            _ => None,
-        }
-    }
-
     /// 0 for what is no array.
     pub(in crate::sim) fn context_of_array(&self, handle: usize) -> Handle {
         match self.objects.get(handle) {
@@ -109,6 +102,13 @@ impl Machine {
         Ok(())
     }
 
+    fn array_of(&mut self, side: Side) -> Answer<Array> {
+        if side.array == 0 {
+            return self.refuse(INVALID_VALUE, "an array is needed, and got NULL");
+        }
+        self.array(side.array)
+    }
+
     /// The copy with the places of its arrays, each of which has all that is copied of it.
     pub(in crate::sim) fn with_arrays(&mut self, copy: Copy) -> Answer<Copy> {
         let (from, to) = (self.placed(copy.from, copy.extent)?, self.placed(copy.to, copy.extent)?);
@@ -119,13 +119,10 @@ impl Machine {
         if side.kind != ARRAY {
             return Ok(side);
         }
-        if side.array == 0 {
-            return self.refuse(INVALID_VALUE, "an array is needed, and got NULL");
-        }
-        let array = self.array(side.array)?;
-        let (has, element) = (array.extent(), array.element());
+        let array = self.array_of(side)?;
+        let has = array.extent();
         let fits = (0..3).all(|at| side.start[at].checked_add(extent[at]).is_some_and(|end| end <= has[at]));
-        if !fits || side.start[0] % element != 0 || extent[0] % element != 0 || side.level != 0 {
+        if !fits || side.level != 0 {
             let start = side.start;
             return self.refuse(
                 INVALID_VALUE,

@@ -119,7 +119,9 @@ impl Machine {
         }
         let known = match step.kind {
             WAIT_32 | WAIT_64 => step.flags <= NO_BIT,
-            WRITE_32 | WRITE_64 | BARRIER => step.flags <= 1,
+            // The flag by which a write would not wait for those before it is not taken.
+            WRITE_32 | WRITE_64 => step.flags == 0,
+            BARRIER => step.flags <= 1,
             _ => false,
         };
         if !known {
@@ -127,16 +129,19 @@ impl Machine {
             return self
                 .refuse(INVALID_VALUE, format_args!("operation {kind} of a stream, with flags {flags:#x}"));
         }
-        if step.kind == BARRIER {
-            return Ok(());
-        }
         let (address, size) = (step.address, step.size());
-        let managed = lock().pointed(address).is_some_and(|found| found.is_managed());
-        if address % size as u64 != 0 || managed {
+        let managed = || lock().pointed(address).is_some_and(|found| found.is_managed());
+        if step.kind != BARRIER && (address % size as u64 != 0 || managed()) {
             return self
                 .refuse(INVALID_VALUE, format_args!("{address:#x} is managed, or no multiple of {size}"));
         }
-        self.check_span(address, Some(size))
+        Ok(())
+    }
+
+    /// Refuses operations at addresses where no memory is.
+    pub(in crate::sim) fn check_addresses(&mut self, batch: &Batch) -> Answer<()> {
+        let mut with_address = batch.steps.iter().filter(|step| step.kind != BARRIER);
+        with_address.try_for_each(|step| self.check_span(step.address, Some(step.size())))
     }
 
     /// In the order of a stream, or as a node of the graph that it is captured into.
@@ -144,20 +149,22 @@ impl Machine {
         let found = self.stream_of(stream)?;
         self.capturing(stream)?;
         let batch = self.checked_batch(found.context, steps, flags)?;
-        self.record_or_enqueue(stream, &found, batch)
+        self.check_addresses(&batch)?;
+        self.record_or_enqueue(stream, &found, Operation::Batch(batch))
     }
 
+    /// The operations, of which only the addresses are not looked at: of a node these are when its graph is launched.
     pub(in crate::sim) fn checked_batch(
         &mut self,
         context: Handle,
         steps: Vec<Step>,
         flags: u32,
-    ) -> Answer<Operation> {
-        if flags != 0 || steps.is_empty() || steps.len() >= TOO_MANY {
+    ) -> Answer<Batch> {
+        if flags != 0 || steps.len() >= TOO_MANY {
             let why = format!("{} operations of a stream, with flags {flags:#x}", steps.len());
             return self.refuse(INVALID_VALUE, why);
         }
         steps.iter().try_for_each(|step| self.check_step(step))?;
-        Ok(Operation::Batch(Batch { context, steps: Arc::new(steps) }))
+        Ok(Batch { context, steps: Arc::new(steps) })
     }
 }

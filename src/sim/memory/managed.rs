@@ -26,12 +26,12 @@ pub(super) struct Location {
 
 impl Location {
     pub(super) fn new(kind: u32, id: i32) -> Location {
-        Location { kind, id: if kind == ON_HOST { 0 } else { id } }
+        Location { kind, id: if kind == ON_HOST { OF_HOST } else { id } }
     }
 
     /// As calls name it that know devices, and the host as -1.
     pub(super) fn of_device(device: i32) -> Location {
-        if device == OF_HOST { Location::new(ON_HOST, 0) } else { Location::new(ON_DEVICE, device) }
+        if device == OF_HOST { Location::new(ON_HOST, OF_HOST) } else { Location::new(ON_DEVICE, device) }
     }
 
     fn device(self) -> i32 {
@@ -150,6 +150,10 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("{what} is no advice"));
         }
         let range = self.managed(address, size)?;
+        if !(ON_DEVICE..=ON_THIS_NODE).contains(&location.kind) {
+            return self
+                .refuse(INVALID_VALUE, format_args!("advice for a location of type {}", location.kind));
+        }
         match what {
             3 => self.may_be_at(location)?,
             5 | 6 if location.kind > ON_HOST => {
@@ -214,7 +218,7 @@ impl Machine {
         self.no_node(stream)?;
         let (known, alone) = ([1, 2, 4].contains(&flags), flags == 4 && stream == 0);
         let memory = lock().pointed(address).filter(|it| it.is_managed() && it.kind != Kind::Pool);
-        let whole = memory.is_some_and(|it| size == 0 || size == it.size && address == it.start);
+        let whole = memory.is_some_and(|it| address == it.start && (size == 0 || size == it.size));
         if !known || alone || !whole {
             let why = format!("{size} bytes at {address:#x} for a stream, with flags {flags:#x}");
             return self.refuse(INVALID_VALUE, why);

@@ -1,19 +1,21 @@
 //! The calls on memory that the program maps by itself: what they check, and in which order.
 
 use super::lock;
-use super::mapped::{GRANULARITY, Properties};
+use super::mapped::{DESCRIPTOR, GRANULARITY, Properties};
 use crate::driver::ffi::{CUmemAccessDesc, CUmemLocation};
 use crate::sim::machine::*;
+use crate::sim::shared::{Content, Shared};
 
 const PINNED: u32 = 1;
 const ON_DEVICE: u32 = 1;
 const HOST: u32 = 2;
 const NODE: u32 = 3;
-const FILE_DESCRIPTOR: u32 = 1;
+/// Handles that another system has, and such as no machine here has the parts for.
+const WINDOWS: u32 = 2 | 4;
 const FABRIC: u32 = 8;
 const PAGE: usize = 4096;
 /// More addresses than these are not reserved at once.
-const MOST_RESERVED: usize = 1 << 45;
+const MOST_RESERVED: usize = 1 << 46;
 pub(super) const NO_ACCESS: u32 = 0;
 pub(super) const READ: u32 = 1;
 pub(super) const READ_WRITE: u32 = 3;
@@ -28,16 +30,18 @@ impl Machine {
     ) -> Answer<u64> {
         self.ready()?;
         let aligned = alignment == 0 || alignment.is_power_of_two();
-        if size == 0 || size % PAGE != 0 || hint % PAGE as u64 != 0 || !aligned || flags != 0 {
+        if size == 0 || size % GRANULARITY != 0 || hint % PAGE as u64 != 0 || !aligned || flags != 0 {
             let why = format!(
                 "to reserve {size} addresses at {hint:#x}, aligned to {alignment}, with flags {flags:#x}"
             );
             return self.refuse(INVALID_VALUE, why);
         }
-        if size > MOST_RESERVED || alignment > MOST_RESERVED {
-            return self.refuse(OUT_OF_MEMORY, format_args!("there are no {size} addresses left"));
+        let few = size <= MOST_RESERVED && alignment <= MOST_RESERVED;
+        let reserved = few.then(|| lock().reserve(size, alignment.max(GRANULARITY))).flatten();
+        match reserved {
+            Some(start) => Ok(start),
+            None => self.refuse(OUT_OF_MEMORY, format_args!("there are no {size} addresses left")),
         }
-        Ok(lock().reserve(size, alignment.max(GRANULARITY)))
     }
 
     pub(super) fn free_addresses(&mut self, start: u64, size: usize) -> Answer<()> {
@@ -63,15 +67,18 @@ impl Machine {
             HOST | NODE => return self.refuse(NOT_SUPPORTED, "memory of the host's that the program maps"),
             kind => return self.refuse(INVALID_VALUE, format_args!("memory at a location of type {kind}")),
         }
-        if it.kind != PINNED || it.handles & !(FILE_DESCRIPTOR | FABRIC) != 0 {
+        if it.kind != PINNED || it.handles & WINDOWS != 0 {
             let (kind, handles) = (it.kind, it.handles);
             return self.refuse(
                 INVALID_VALUE,
                 format_args!("memory of type {kind}, with handles of types {handles:#x}"),
             );
         }
-        if it.handles & FABRIC != 0 || it.usage != 0 {
-            return self.refuse(NOT_SUPPORTED, "memory of a fabric, or for the tiles of arrays");
+        if it.handles & FABRIC != 0 {
+            return self.refuse(NOT_PERMITTED, "memory of a fabric");
+        }
+        if it.usage != 0 {
+            return self.refuse(NOT_SUPPORTED, "memory for the tiles of arrays");
         }
         Ok(())
     }
@@ -124,11 +131,12 @@ impl Machine {
         flags: u64,
     ) -> Answer<()> {
         let (_, has) = self.memory_of(handle)?;
-        let aligned = address % GRANULARITY as u64 == 0 && size % GRANULARITY == 0;
-        if flags != 0 || offset != 0 || size == 0 || !aligned || size > has {
-            let why =
-                format!("{size} bytes of {has} from {offset} on, at {address:#x}, with flags {flags:#x}");
+        let why = format!("{size} bytes of {has} from {offset} on, at {address:#x}, with flags {flags:#x}");
+        if flags != 0 || size == 0 || address == 0 || address % GRANULARITY as u64 != 0 {
             return self.refuse(INVALID_VALUE, why);
+        }
+        if offset != 0 || size != has {
+            return self.refuse(NOT_SUPPORTED, why);
         }
         let (reserved, used) = {
             let memory = lock();
@@ -152,8 +160,15 @@ impl Machine {
         self.refuse(INVALID_VALUE, format_args!("{size} bytes at {address:#x} are not what was mapped"))
     }
 
+    /// Whatever is mapped there, which may be nothing, up to the end of what is reserved.
     pub(super) fn unmap_memory(&mut self, address: u64, size: usize) -> Answer<()> {
-        self.whole_mappings(address, size)?;
+        self.ready()?;
+        let whole = lock().mapped.reserved_up_to(address, size).filter(|_| size > 0);
+        let Some(size) = whole else {
+            let why =
+                format!("{size} bytes at {address:#x}, which are not reserved or have a part of a mapping");
+            return self.refuse(INVALID_VALUE, why);
+        };
         lock().unmap(address, size);
         Ok(())
     }
@@ -207,11 +222,33 @@ impl Machine {
         Ok(handle)
     }
 
-    pub(super) fn no_shared_handles<T>(&mut self) -> Answer<T> {
+    /// A descriptor of the memory, with which this process and others open it.
+    pub(super) fn export_memory(&mut self, has_out: bool, handle: u64, kind: u32, flags: u64) -> Answer<i32> {
+        self.memory_of(handle)?;
+        let found = lock().descriptor_of(handle).filter(|_| has_out && kind == DESCRIPTOR && flags == 0);
+        match found {
+            Some(Ok(descriptor)) => Ok(descriptor),
+            Some(Err(why)) => self.refuse(NOT_SUPPORTED, format_args!("to share memory: {why}")),
+            None => {
+                let why = format!(
+                    "a handle of type {kind} of memory not made for such, flags {flags:#x}, or NULL for it"
+                );
+                self.refuse(INVALID_VALUE, why)
+            }
+        }
+    }
+
+    pub(super) fn import_memory(&mut self, descriptor: i32, kind: u32) -> Answer<u64> {
         self.ready()?;
-        self.refuse(
-            NOT_SUPPORTED,
-            "handles of memory for other processes, of which the simulated driver has none",
-        )
+        if kind != DESCRIPTOR {
+            let status = if [2, 4, 8].contains(&kind) { NOT_SUPPORTED } else { INVALID_VALUE };
+            return self.refuse(status, format_args!("to open memory by a handle of type {kind}"));
+        }
+        match Shared::of_descriptor(Content::Memory, descriptor) {
+            Ok(shared) => Ok(lock().open_physical(shared)),
+            Err(why) => {
+                self.refuse(UNKNOWN, format_args!("the descriptor {descriptor} is not of memory: {why}"))
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ mod calls;
 mod copies;
 mod held;
 mod host;
+mod interprocess;
 mod managed;
 mod mapped;
 mod mapping;
@@ -38,10 +39,12 @@ pub(super) use view::{Region, View, view};
 pub(super) use words::Word;
 
 use super::machine::Handle;
+use super::shared::Shared;
 use super::texture::Bound;
 use addresses::Addresses;
 use allocation::Allocation;
 use held::Held;
+use interprocess::Opened;
 use lazy_static::lazy_static;
 use managed::Managed;
 use mapped::Mapped;
@@ -66,6 +69,7 @@ pub(super) struct Memory {
     synchronizing: BTreeSet<u64>,
     managed: Managed,
     mapped: Mapped,
+    opened: Opened,
 }
 
 lazy_static! {
@@ -79,6 +83,7 @@ lazy_static! {
         synchronizing: BTreeSet::new(),
         managed: Managed::default(),
         mapped: Mapped::default(),
+        opened: Opened::default(),
     });
 }
 
@@ -93,7 +98,7 @@ impl Memory {
             return None;
         }
         let allocation = Allocation::new(kind, context, size)?;
-        let address = allocation.host_address().unwrap_or_else(|| self.addresses.allocate(size));
+        let address = allocation.host_address().or_else(|| self.addresses.allocate(size))?;
         self.used += size;
         self.held.insert(address, allocation);
         Some(address)
@@ -145,11 +150,11 @@ impl Memory {
         if let Some(gone) = self.held.remove(address) {
             self.synchronizing.remove(&gone.number);
             self.managed.forget(gone.number);
-            if gone.kind != Kind::Registered {
+            if !matches!(gone.kind, Kind::Registered | Kind::Opened) {
                 self.used -= gone.size;
             }
             // The other kinds have host addresses, which are returned to the host.
-            if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array) {
+            if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array | Kind::Opened) {
                 self.addresses.release(address, gone.size);
             }
         }

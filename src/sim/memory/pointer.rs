@@ -134,23 +134,17 @@ impl Machine {
         }
     }
 
-    /// Several attributes, each of which is nothing for an address that is not known.
-    pub(super) fn pointer_attributes(&mut self, address: u64, attributes: &[u32]) -> Answer<Vec<Value>> {
+    /// One of several attributes, which is nothing for an address that is not known.
+    pub(super) fn one_of_pointer_attributes(&mut self, address: u64, attribute: u32) -> Answer<Value> {
         self.ready()?;
-        for attribute in attributes {
-            self.known_attribute(*attribute)?;
-            if *attribute == P2P_TOKENS {
-                return self.refuse(INVALID_VALUE, "tokens are not asked for together with others");
-            }
+        self.known_attribute(attribute)?;
+        if attribute == P2P_TOKENS {
+            return self.refuse(INVALID_VALUE, "tokens are not asked for together with others");
         }
         let found = lock().pointed(address);
-        let value = |attribute: &u32| {
-            let known = found.and_then(|found| self.value_of(&found, address, *attribute));
-            known
-                .or_else(|| self.reserved_attribute(address, *attribute))
-                .unwrap_or_else(|| nothing(*attribute))
-        };
-        Ok(attributes.iter().map(value).collect())
+        let known = found.and_then(|found| self.value_of(&found, address, attribute));
+        let reserved = || self.reserved_attribute(address, attribute);
+        Ok(known.or_else(reserved).unwrap_or_else(|| nothing(attribute)))
     }
 
     /// What is told of addresses that are reserved, and have no memory.

@@ -123,7 +123,7 @@ impl Memory {
             return none();
         }
         let Some(allocation) = Allocation::new(Kind::Pool, 0, chunk as usize) else { return none() };
-        let at = self.addresses.allocate(chunk as usize);
+        let Some(at) = self.addresses.allocate(chunk as usize) else { return none() };
         self.held.insert(at, allocation);
         self.used += chunk as usize;
         if let Some(pool) = self.pool(handle) {

@@ -1,8 +1,7 @@
 //! Copies and fills of rows.
 
 use super::copies::{End, waiting};
-use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
-use crate::sim::abi::call;
+use crate::driver::ffi::CUresult;
 use crate::sim::graph::{Copy, Operation};
 use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
 
@@ -41,7 +40,8 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
     })
 }
 
-/// Copies rows of slices, of arrays or not; with no stream, before it returns.
+/// Copies rows of slices, of arrays or not; with no stream, before it returns. They need not begin or end with an element of
+/// an array.
 pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;
@@ -58,19 +58,6 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
         }
         m.copy_parts(copy.rows().collect(), copy.extent[0], stream)
     })
-}
-
-/// Copies a row, or a part of it, of arrays that have no other.
-pub(super) fn copy_row(copy: Copy, stream: Option<usize>) -> CUresult {
-    let arrays = [copy.from, copy.to].map(|side| side.array);
-    let flat = call(|m| {
-        let has_rows = |array: &usize| m.array_descriptor(*array).is_some_and(|it| it.Height > 0);
-        if arrays.iter().any(has_rows) {
-            return m.refuse(INVALID_VALUE, "a copy of a row is of an array that has only one");
-        }
-        Ok(())
-    });
-    if flat == CUDA_SUCCESS { copy_slices(copy, stream) } else { flat }
 }
 
 /// Fills the first elements of rows; with no stream, before it returns.

@@ -90,6 +90,7 @@ fn in_a_process_of_its_own() {
         Ok("completion in error") => crate::future::lost::in_error(),
         Ok("scope in error") => crate::stream::scope::in_error(),
         Ok("event of another process") => crate::event::interprocess::open(),
+        Ok("memory of another process") => crate::memory::interprocess::open(),
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         Ok("waits in a report") => waits_in_a_report(),

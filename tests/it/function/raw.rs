@@ -24,6 +24,9 @@ const END: usize = 0;
 const BUFFER: usize = 1;
 const SIZE: usize = 2;
 
+/// The bytes of the parameters of `saxpy`, which end with the last one.
+const LENGTH: usize = 28;
+
 /// The arguments of `saxpy` as C lays them out in one piece.
 #[repr(C)]
 struct Saxpy {
@@ -57,22 +60,37 @@ fn a_launch_takes_its_arguments_in_one_piece() {
             count: 32,
         };
         let word = |word: usize| without_provenance_mut::<c_void>(word);
-        let mut size = size_of::<Saxpy>();
+        let mut size = LENGTH;
         let mut extra: [*mut c_void; 5] =
             [word(BUFFER), (&raw mut all).cast(), word(SIZE), (&raw mut size).cast(), word(END)];
         assert_eq!(launch(saxpy, stream.as_raw(), null_mut(), extra.as_mut_ptr()), 0);
         stream.synchronize().unwrap();
         assert_eq!(read(&y), [12.0; 32]);
 
-        // One by one and in one piece, not all of them, and none.
+        // One by one and in one piece, more of them than there are, and none.
         let mut parameters = [null_mut(); 4];
         assert_eq!(launch(saxpy, stream.as_raw(), parameters.as_mut_ptr(), extra.as_mut_ptr()), 1);
-        *std::hint::black_box(&mut size) = 8;
-        assert_ne!(launch(saxpy, stream.as_raw(), null_mut(), extra.as_mut_ptr()), 0);
+        *std::hint::black_box(&mut size) = size_of::<Saxpy>();
+        assert_eq!(launch(saxpy, stream.as_raw(), null_mut(), extra.as_mut_ptr()), 701);
+        *std::hint::black_box(&mut size) = 0;
+        assert_eq!(launch(saxpy, stream.as_raw(), null_mut(), extra.as_mut_ptr()), 1);
         let mut nothing: [*mut c_void; 1] = [word(END)];
-        assert_ne!(launch(saxpy, stream.as_raw(), null_mut(), nothing.as_mut_ptr()), 0);
+        assert_eq!(launch(saxpy, stream.as_raw(), null_mut(), nothing.as_mut_ptr()), 1);
+        // Those that the program does not give are 0, so that no element is computed.
+        *std::hint::black_box(&mut size) = 24;
+        assert_eq!(launch(saxpy, stream.as_raw(), null_mut(), extra.as_mut_ptr()), 0);
         stream.synchronize().unwrap();
         assert_eq!(read(&y), [12.0; 32]);
+        // An empty list is none.
+        parameters = [
+            (&raw mut all.a).cast(),
+            (&raw mut all.x).cast(),
+            (&raw mut all.y).cast(),
+            (&raw mut all.count).cast(),
+        ];
+        assert_eq!(launch(saxpy, stream.as_raw(), parameters.as_mut_ptr(), nothing.as_mut_ptr()), 0);
+        stream.synchronize().unwrap();
+        assert_eq!(read(&y), [14.0; 32]);
     });
 }
 
@@ -90,7 +108,7 @@ fn a_kernel_node_takes_its_arguments_in_one_piece() {
             count: 32,
         };
         let word = |word: usize| without_provenance_mut::<c_void>(word);
-        let mut size = size_of::<Saxpy>();
+        let mut size = LENGTH;
         let mut extra: [*mut c_void; 5] =
             [word(BUFFER), (&raw mut all).cast(), word(SIZE), (&raw mut size).cast(), word(END)];
         let params = CUDA_KERNEL_NODE_PARAMS {
@@ -111,7 +129,14 @@ fn a_kernel_node_takes_its_arguments_in_one_piece() {
         let (mut graph, mut node, mut exec) = (null_mut(), null_mut(), null_mut());
         unsafe {
             assert_eq!((t.cuGraphCreate)(&mut graph, 0), 0);
+            *std::hint::black_box(&mut size) = LENGTH + 4;
+            assert_eq!((t.cuGraphAddKernelNode_v2)(&mut node, graph, std::ptr::null(), 0, &params), 1);
+            *std::hint::black_box(&mut size) = LENGTH;
             assert_eq!((t.cuGraphAddKernelNode_v2)(&mut node, graph, std::ptr::null(), 0, &params), 0);
+            // They are told as they were given.
+            let mut told = params;
+            assert_eq!((t.cuGraphKernelNodeGetParams_v2)(node, &mut told), 0);
+            assert!(told.kernelParams.is_null() && !told.extra.is_null());
             assert_eq!((t.cuGraphInstantiateWithFlags)(&mut exec, graph, 0), 0);
             // The arguments were copied when the node was made.
             std::hint::black_box(&mut all).a = 100.0;

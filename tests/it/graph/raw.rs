@@ -83,12 +83,15 @@ fn one_function_adds_and_changes_nodes_of_any_type() {
         let (status, empty) = add(graph, &[first], &mut params(EMPTY, ()));
         assert_eq!(status, 0);
         let mut write = [[2u64, at + 4, 9, 0, 0, 0]];
-        let batch = (null_mut::<u8>(), 1u64, write.as_mut_ptr(), 0u64);
         #[repr(C)]
         #[derive(Clone, Copy)]
-        struct Batch(*mut u8, u64, *mut [u64; 6], u64);
-        let (status, last) =
-            add(graph, &[empty], &mut params(BATCH, Batch(batch.0, batch.1, batch.2, batch.3)));
+        struct Batch(CUcontext, u64, *mut [u64; 6], u64);
+        let batch = Batch(current(), 1, write.as_mut_ptr(), 0);
+        // Unlike other nodes it needs its context.
+        assert_eq!(add(graph, &[empty], &mut params(BATCH, Batch(null_mut(), 1, batch.2, 0))).0, 1);
+        assert_eq!(add(graph, &[empty], &mut params(BATCH, Batch(batch.0, 1, null_mut(), 0))).0, 1);
+        assert_eq!(add(graph, &[empty], &mut params(BATCH, Batch(batch.0, 1, batch.2, 1))).0, 1);
+        let (status, last) = add(graph, &[empty], &mut params(BATCH, batch));
         assert_eq!(status, 0);
         let kinds = [first, empty, last].map(|node| {
             let mut kind = 77;

@@ -106,6 +106,11 @@ fn only_managed_memory_is_advised_about_and_prefetched() {
             assert_eq!(advise(at, all, what, 0), 1);
         }
         assert_eq!((advise(at, all, 3, 99), prefetch(at, all, 99)), (INVALID_DEVICE, INVALID_DEVICE));
+        // Named as a location, the same device has another status.
+        for (kind, id) in [(1, 99), (0, 0)] {
+            let at_none = CUmemLocation { kind, id };
+            assert_eq!(unsafe { (table().cuMemAdvise_v2)(at, all, 3, at_none) }, 1);
+        }
         assert_eq!((told(at, all, 0).0, told(at, all, 99).0), (1, 1));
         let mut value = 0i64;
         let to = (&raw mut value).cast();
@@ -165,7 +170,7 @@ fn a_stream_may_have_managed_memory_to_itself() {
             assert_eq!(attach(at, 0, flags), 0);
         }
         assert_eq!(attach(at, PAGES * PAGE, 1), 0);
-        assert_eq!((attach(at, PAGE, 1), attach(at, 0, 3), attach(at, 0, 0)), (1, 1, 1));
+        assert_eq!((attach(at, PAGE, 1), attach(at, 0, 3), attach(at + 8, 0, 4)), (1, 1, 1));
         // The default stream is not one stream that could have it alone.
         assert_eq!(unsafe { (table().cuStreamAttachMemAsync)(null_mut(), at, 0, 4) }, 1);
         stream.synchronize().unwrap();

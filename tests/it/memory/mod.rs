@@ -11,6 +11,7 @@ mod captured;
 mod copies;
 mod device_buffer;
 mod fill;
+pub(crate) mod interprocess;
 mod malloc;
 mod managed;
 mod mapping;

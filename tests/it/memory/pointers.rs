@@ -131,7 +131,9 @@ fn attributes_that_do_not_exist_and_null_are_refused() {
         let at = address(&mut buffer);
         for odd in [0, 1000] {
             assert_eq!(attribute(at, odd), (1, UNTOUCHED));
-            assert_eq!(attributes(at, &[TYPE, odd]), (1, vec![0, 0]));
+            // Those before it are told.
+            assert_eq!(attributes(at, &[TYPE, odd]), (1, vec![2, 0]));
+            assert_eq!(attributes(at, &[odd, TYPE]), (1, vec![0, 0]));
         }
         assert_eq!(unsafe { (table().cuPointerGetAttribute)(null_mut(), TYPE, at) }, 1);
         let (mut which, mut place) = (TYPE, null_mut::<c_void>());

@@ -7,7 +7,6 @@ use super::stream;
 use crate::harness::{pushed, run, table};
 use custack::memory::{CopyDestination, DeviceBuffer, LockedBuffer, UnifiedBuffer};
 use custack::stream::{CaptureMode, Stream};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const AT_LEAST: u32 = 0;
@@ -54,7 +53,7 @@ fn a_stream_writes_values_in_its_order() {
         let stream = stream();
         let mut there = DeviceBuffer::from_slice(&[0u64; 4]).unwrap();
         let at = address(&mut there);
-        assert_eq!((write(&stream, at, 7, 0), write(&stream, at + 4, 8, 1)), (0, 0));
+        assert_eq!((write(&stream, at, 7, 0), write(&stream, at + 4, 8, 0)), (0, 0));
         let wide = table().cuStreamWriteValue64_v2;
         assert_eq!(unsafe { wide(stream.as_raw(), at + 8, 1 << 40 | 5, 0) }, 0);
         assert_eq!(write(&stream, at, 9, 0), 0);
@@ -162,7 +161,7 @@ fn a_batch_is_done_in_its_order_or_not_at_all() {
         batch[3] = operation(99, at, 0, 0);
         assert_eq!(ask(&mut batch, 4, 0), 1);
         assert_eq!((ask(&mut batch, 1, 1), ask(&mut vec![batch[0]; 256], 256, 0)), (1, 1));
-        assert_eq!(unsafe { (t.cuStreamBatchMemOp_v2)(stream.as_raw(), 1, null_mut(), 0) }, 1);
+        assert_eq!(ask(&mut batch, 0, 0), 0);
         stream.synchronize().unwrap();
         there.copy_to(&mut back).unwrap();
         assert_eq!(back, [3, 1 << 35]);
@@ -183,7 +182,10 @@ fn values_are_of_aligned_memory_that_the_driver_knows_and_does_not_manage() {
             assert_eq!((write(&stream, odd, 1, 0), wait(&stream, odd, 0, EQUAL)), (1, 1), "{odd:#x}");
         }
         assert_eq!(unsafe { (table().cuStreamWriteValue64_v2)(stream.as_raw(), at + 4, 1, 0) }, 1);
-        assert_eq!((write(&stream, at, 1, 4), wait(&stream, at, 0, 4)), (1, 1));
+        for flags in [4, 5, 1 << 31] {
+            assert_eq!((write(&stream, at, 1, flags), wait(&stream, at, 0, flags)), (1, 1));
+        }
+        assert_eq!(write(&stream, at, 1, 1), 1);
         stream.synchronize().unwrap();
         assert_eq!(managed[0], 0);
     });

@@ -27,15 +27,17 @@ pub(in crate::sim) unsafe fn gather(
     extra: *mut *mut c_void,
 ) -> Answer<Parameters> {
     let layout = machine.parameters(function)?;
-    if !parameters.is_null() && !extra.is_null() {
-        return machine.refuse(INVALID_VALUE, "the parameters are given one by one and in one piece");
-    }
     let length = layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0);
     let offsets = layout.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
-    if !extra.is_null() {
+    // SAFETY: as the caller guarantees.
+    let piece = unsafe { listed(machine, extra)? };
+    if piece.is_some() && !parameters.is_null() {
+        return machine.refuse(INVALID_VALUE, "the parameters are given one by one and in one piece");
+    }
+    if let Some(piece) = piece {
         // SAFETY: as the caller guarantees.
-        let values = unsafe { in_one_piece(machine, extra, length)? };
-        return Ok(Parameters::new(values, &offsets));
+        let values = unsafe { in_one_piece(machine, piece, length)? };
+        return Ok(Parameters::in_one_piece(values));
     }
     let mut values = vec![0; length];
     if !layout.is_empty() && parameters.is_null() {
@@ -49,12 +51,18 @@ pub(in crate::sim) unsafe fn gather(
     Ok(Parameters::new(values, &offsets))
 }
 
-/// The values as they are in the program's buffer, which has to have them all.
+/// Where the values of the parameters are, and how many bytes.
+type Piece = (Option<*mut u8>, Option<usize>);
+
+/// What the list of extra parameters says; `None` if it is missing or empty.
 ///
 /// # Safety
 ///
-/// The list ends, and the buffer has as many bytes as it says.
-unsafe fn in_one_piece(machine: &mut Machine, extra: *mut *mut c_void, length: usize) -> Answer<Vec<u8>> {
+/// The list ends.
+unsafe fn listed(machine: &mut Machine, extra: *mut *mut c_void) -> Answer<Option<Piece>> {
+    if extra.is_null() {
+        return Ok(None);
+    }
     let (mut buffer, mut size) = (None, None);
     for at in 0..MOST_EXTRA {
         // SAFETY: the list ends at the first `END`, and after each other word there is one more.
@@ -73,15 +81,30 @@ unsafe fn in_one_piece(machine: &mut Machine, extra: *mut *mut c_void, length: u
             }
         }
     }
-    match (buffer, size) {
-        _ if length == 0 => Ok(Vec::new()),
-        (Some(buffer), Some(size)) if size >= length && !buffer.is_null() => {
+    Ok((buffer.is_some() || size.is_some()).then_some((buffer, size)))
+}
+
+/// The values as they are in the program's buffer. Parameters beyond its end are 0, and there may be none beyond theirs.
+///
+/// # Safety
+///
+/// The buffer has as many bytes as is said.
+unsafe fn in_one_piece(machine: &mut Machine, piece: Piece, length: usize) -> Answer<Vec<u8>> {
+    let mut values = vec![0; length];
+    match piece {
+        (Some(_), Some(size)) if size > length => machine.refuse(
+            OUT_OF_RESOURCES,
+            format_args!("the kernel has {length} bytes of parameters, and got {size}"),
+        ),
+        (Some(_), Some(0)) if length == 0 => Ok(values),
+        (Some(buffer), Some(size)) if size > 0 && !buffer.is_null() => {
             // SAFETY: the caller guarantees so many bytes.
-            Ok(unsafe { std::slice::from_raw_parts(buffer, length) }.to_vec())
+            values[..size].copy_from_slice(unsafe { std::slice::from_raw_parts(buffer, size) });
+            Ok(values)
         }
         _ => machine.refuse(
             INVALID_VALUE,
-            format_args!("the kernel has {length} bytes of parameters, and got {size:?}"),
+            format_args!("the kernel has {length} bytes of parameters, of which the launch has none"),
         ),
     }
 }

@@ -83,11 +83,11 @@ unsafe fn operation(
             }
             BATCH => {
                 let (named, count, list, flags) = batch_at(params_at(params));
-                let context = m.named_context(or(named).addr())?;
-                if list.is_null() {
-                    return m.refuse(INVALID_VALUE, "operations are needed, and got NULL");
+                if or(named).is_null() || list.is_null() {
+                    return m.refuse(INVALID_VALUE, "a context and operations are needed, and got NULL");
                 }
-                m.checked_batch(context, steps_at(list, count), flags)
+                let context = m.named_context(or(named).addr())?;
+                m.checked_batch(context, steps_at(list, count), flags).map(Operation::Batch)
             }
             _ => m.refuse(NOT_SUPPORTED, format_args!("the parameters of a node of type {kind}")),
         }

@@ -81,7 +81,10 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
         false => params.func.addr(),
     };
     // SAFETY: as the caller guarantees.
-    let parameters: Parameters = unsafe { gather(m, function, params.kernelParams, params.extra)? };
+    let gathered = unsafe { gather(m, function, params.kernelParams, params.extra) };
+    // Of more parameters than the kernel has, a launch says something else than a node.
+    let parameters: Parameters =
+        gathered.map_err(|status| if status == OUT_OF_RESOURCES { INVALID_VALUE } else { status })?;
     let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
     let block = [params.blockDimX, params.blockDimY, params.blockDimZ];
     let asked = Asked {
@@ -240,6 +243,7 @@ c_abi! {
             let it = m.node_kernel(node.addr())?;
             let kern = m.kernel_of_function(it.function).unwrap_or(0) as CUkernel;
             let pointers = it.parameters.addresses.as_ptr().cast::<*mut c_void>().cast_mut();
+            let extra = it.parameters.piece.as_ref().map_or(null(), |(list, _)| list.as_ptr());
             Ok(CUDA_KERNEL_NODE_PARAMS {
                 func: it.function as CUfunction,
                 gridDimX: it.grid[0],
@@ -250,7 +254,7 @@ c_abi! {
                 blockDimZ: it.block[2],
                 sharedMemBytes: it.shared as c_uint,
                 kernelParams: if it.parameters.addresses.is_empty() { null_mut() } else { pointers },
-                extra: null_mut(),
+                extra: extra.cast::<*mut c_void>().cast_mut(),
                 kern,
                 ctx: it.context as CUcontext,
             })
@@ -335,7 +339,7 @@ c_abi! {
             let it = given(m, params.cast_const())?;
             m.check_allocation(&PoolAsked::new(&it.poolProps, it.bytesize))?;
             m.may_have_memory(graph.addr())?;
-            let operation = m.allocation(it.bytesize, it.poolProps.location.id);
+            let operation = m.allocation(it.bytesize, it.poolProps.location.id)?;
             if let Operation::Allocate(allocation) = &operation {
                 address = allocation.address;
             }

@@ -20,7 +20,11 @@ c_abi! {
         call(|m| m.advise((address, size), advice, Location::of_device(device)))
     }
     fn cuMemAdvise_v2(address: CUdeviceptr, size: usize, advice: c_uint, location: CUmemLocation) {
-        call(|m| m.advise((address, size), advice, Location::new(location.kind, location.id)))
+        call(|m| {
+            let advised = m.advise((address, size), advice, Location::new(location.kind, location.id));
+            // The older function has a status of its own for devices that there are not.
+            advised.map_err(|status| if status == INVALID_DEVICE { INVALID_VALUE } else { status })
+        })
     }
     fn cuMemRangeGetAttribute(data: *mut c_void, room: usize, attribute: c_uint, address: CUdeviceptr, size: usize) {
         call(|m| {

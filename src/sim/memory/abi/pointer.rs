@@ -47,8 +47,11 @@ c_abi! {
             if data.iter().any(|to| to.is_null()) {
                 return m.refuse(INVALID_VALUE, "a pointer for an attribute is NULL");
             }
-            let values = m.pointer_attributes(address, attributes)?;
-            data.iter().zip(values).for_each(|(to, value)| write(*to, value));
+            // Those before one that is refused are there already, as the device's driver has it.
+            for (attribute, to) in attributes.iter().zip(data) {
+                let value = m.one_of_pointer_attributes(address, *attribute)?;
+                write(*to, value);
+            }
             Ok(())
         })
     }
