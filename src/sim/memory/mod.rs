@@ -22,6 +22,7 @@ mod order;
 mod pointer;
 mod pool;
 mod pools;
+mod reach;
 mod rows;
 mod storage;
 mod view;
@@ -51,6 +52,7 @@ use mapped::Mapped;
 use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
+use reach::Reach;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Storage;
@@ -70,6 +72,7 @@ pub(super) struct Memory {
     managed: Managed,
     mapped: Mapped,
     opened: Opened,
+    pub(in crate::sim) reach: Reach,
 }
 
 lazy_static! {
@@ -84,6 +87,7 @@ lazy_static! {
         managed: Managed::default(),
         mapped: Mapped::default(),
         opened: Opened::default(),
+        reach: Reach::default(),
     });
 }
 
