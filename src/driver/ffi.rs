@@ -72,6 +72,14 @@ pub struct CUipcMemHandle {
     pub reserved: [c_char; 64],
 }
 
+/// Memory of a pool as another process can be told of it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CUmemPoolPtrExportData {
+    /// Private to the driver.
+    pub reserved: [c_char; 64],
+}
+
 /// The properties of an array, with its format as a number.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -98,7 +98,7 @@
 //!   The other attributes of streams are refused.
 //! * Other processes: what they share is shared on Linux only, and between processes of one user. Memory and events can be
 //!   opened as long as their owner keeps them; on a GPU often longer. The first handle of a buffer waits until no work uses
-//!   it, ten seconds at most. Pools are not shared.
+//!   it, ten seconds at most.
 //! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a
 //!   second definition; functions of one text that another calls.
 //! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and

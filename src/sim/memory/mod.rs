@@ -23,6 +23,7 @@ mod pointer;
 mod pool;
 mod pools;
 mod rows;
+mod shared_pools;
 mod storage;
 mod view;
 mod words;
