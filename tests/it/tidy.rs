@@ -126,6 +126,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/event/interprocess.rs",
         "src/memory/allocation.rs",
         "src/memory/interprocess.rs",
+        "src/memory/shared_pool.rs",
         "src/memory/malloc.rs",
         "src/memory/of_context.rs",
         "src/memory/scope.rs",
