@@ -40,6 +40,7 @@ const ALIKE: &[(&str, &str)] = &[
     ("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"),
     ("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2"),
     ("cuEventDestroy", "cuEventDestroy_v2"),
+    ("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"),
     ("cuMemHostRegister", "cuMemHostRegister_v2"),
     ("cuStreamDestroy", "cuStreamDestroy_v2"),
 ];

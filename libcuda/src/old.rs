@@ -8,6 +8,9 @@ use custack::driver::ffi::*;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null;
 
+/// Why an executable was not updated.
+const TOPOLOGY: c_uint = 2;
+const NOT_SUPPORTED: c_uint = 6;
 /// The type of nodes with operations on values of memory.
 const BATCH: c_uint = 12;
 /// The words of the parameters of such a node.
@@ -85,7 +88,9 @@ pub unsafe extern "C" fn cuGraphExecUpdate(
             *node = info.errorNode;
         }
         if let Some(reason) = reason.as_mut() {
-            *reason = info.result;
+            // Another number of nodes was no topology of its own then.
+            let no_node = info.result == TOPOLOGY && info.errorNode.is_null();
+            *reason = if no_node { NOT_SUPPORTED } else { info.result };
         }
     }
     status

@@ -81,6 +81,25 @@ impl PrimaryContext {
         result.map(|()| PrimaryContext { share: Arc::new(share) })
     }
 
+    /// Takes a share in the primary context of every device, in the order of the devices. None is made current.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`retain`](Self::retain); the shares that were taken before are released.
+    ///
+    /// ```
+    /// # use custack::context::PrimaryContext;
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let contexts = PrimaryContext::retain_all()?;
+    /// assert_eq!(contexts.len(), Device::devices()?.len());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuDevicePrimaryCtxRetain")]
+    pub fn retain_all() -> CudaResult<Vec<PrimaryContext>> {
+        Device::devices()?.map(|device| PrimaryContext::retain(device?)).collect()
+    }
+
     /// The state of the device's primary context, whether or not this program has a share.
     ///
     /// # Errors

@@ -14,12 +14,25 @@
 //! }
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
+//!
+//! Where a launcher starts one process for each device, [`Device::for_this_process`] is the one to use.
+//! [Another page](processes) has the launchers, and what works after a fork, under MPS and under MIG.
 
 mod attribute;
+mod identity;
+mod local_rank;
+mod of_process;
 mod peer;
+mod topology;
 
 pub use attribute::DeviceAttribute;
+pub use local_rank::{Launcher, LocalRank, LocalRankError};
+pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
+pub use topology::{Link, Topology};
+
+#[doc = include_str!("processes.md")]
+pub mod processes {}
 
 use crate::driver::ffi::CUdevice;
 use crate::driver::{Numbered, driver};
@@ -86,7 +99,7 @@ impl Device {
         }
     }
 
-    /// All devices, in the order of their ordinals.
+    /// All devices, in the order of their ordinals: those that `CUDA_VISIBLE_DEVICES` lets this process see.
     ///
     /// # Errors
     ///
@@ -348,6 +361,16 @@ impl Iterator for Devices {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.range.size_hint()
+    }
+
+    fn nth(&mut self, skipped: usize) -> Option<CudaResult<Device>> {
+        self.range.nth(skipped).map(Device::get_device)
+    }
+}
+
+impl DoubleEndedIterator for Devices {
+    fn next_back(&mut self) -> Option<CudaResult<Device>> {
+        self.range.next_back().map(Device::get_device)
     }
 }
 

@@ -64,6 +64,22 @@ pub struct CUipcEventHandle {
     pub reserved: [c_char; 64],
 }
 
+/// Memory as another process can be told of it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CUipcMemHandle {
+    /// Private to the driver.
+    pub reserved: [c_char; 64],
+}
+
+/// Memory of a pool as another process can be told of it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CUmemPoolPtrExportData {
+    /// Private to the driver.
+    pub reserved: [c_char; 64],
+}
+
 /// The properties of an array, with its format as a number.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,11 +9,22 @@
 //! simulated one). [`choose`] does the same from code, before the first use. `CUSTACK_LIBCUDA` names the library to
 //! open instead of the usual ones.
 //!
+//! With the feature `sim` three more variables observe whatever driver runs, without a change of the program:
+//!
+//! * `CUSTACK_TRACE=FILE` writes a timeline of every driver call by thread, and of the work of the simulated driver's
+//!   streams, which <https://ui.perfetto.dev> opens.
+//! * `CUSTACK_REPORT=FILE` writes at the end of the program which functions were called how often, which calls were refused
+//!   and why, and what was left behind and where it was made.
+//! * `CUSTACK_FAIL=cuMemAlloc_v2:3:2` makes the third call of that function fail with the error 2, without reaching the
+//!   driver.
+//!
 //! ```
 //! let driver = custack::driver::current()?;
 //! println!("running on {driver}");
 //! # Ok::<(), custack::error::DriverError>(())
 //! ```
+//!
+//! No driver works in the child of a fork, if its parent has used one: see [this page](crate::device::processes).
 
 mod calls;
 pub mod ffi;

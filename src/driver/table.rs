@@ -182,6 +182,10 @@ macro_rules! for_each_function {
             11020 fn cuMemPoolTrimTo(pool: CUmemoryPool, bytes: usize);
             11020 fn cuMemPoolSetAccess(pool: CUmemoryPool, access: *const CUmemAccessDesc, count: usize);
             11020 fn cuMemPoolGetAccess(flags: *mut c_uint, pool: CUmemoryPool, location: *mut CUmemLocation);
+            11020 fn cuMemPoolExportToShareableHandle(shared: *mut c_void, pool: CUmemoryPool, kind: c_uint, flags: c_ulonglong);
+            11020 fn cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, shared: *mut c_void, kind: c_uint, flags: c_ulonglong);
+            11020 fn cuMemPoolExportPointer(data: *mut CUmemPoolPtrExportData, address: CUdeviceptr);
+            11020 fn cuMemPoolImportPointer(address: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData);
             4000 fn cuMemcpy(to: CUdeviceptr, from: CUdeviceptr, size: usize);
             4000 fn cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, size: usize, stream: CUstream);
             3020 fn cuMemcpyHtoA_v2(to: CUarray, at: usize, from: *const c_void, size: usize);
@@ -209,6 +213,9 @@ macro_rules! for_each_function {
             10020 fn cuMemGetAllocationGranularity(size: *mut usize, properties: *const CUmemAllocationProp, option: c_uint);
             10020 fn cuMemGetAllocationPropertiesFromHandle(properties: *mut CUmemAllocationProp, handle: c_ulonglong);
             11000 fn cuMemRetainAllocationHandle(handle: *mut c_ulonglong, address: *mut c_void);
+            4010 fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, address: CUdeviceptr);
+            11000 fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint);
+            4010 fn cuIpcCloseMemHandle(address: CUdeviceptr);
             10020 fn cuMemExportToShareableHandle(shared: *mut c_void, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong);
             10020 fn cuMemImportFromShareableHandle(handle: *mut c_ulonglong, shared: *mut c_void, kind: c_uint);
             4000 fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, address: CUdeviceptr);

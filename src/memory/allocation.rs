@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Locked,
     /// Memory of the program, page-locked in place.
     Registered,
+    /// Memory of another process.
+    Opened,
 }
 
 impl Kind {
@@ -27,6 +29,8 @@ impl Kind {
             Kind::Device => driver.mem_alloc(size),
             Kind::Unified => driver.mem_alloc_managed(size),
             Kind::Locked | Kind::Registered => driver.mem_alloc_host(size).map(|memory| memory as u64),
+            // It is opened by its handle.
+            Kind::Opened => Err(CudaError::InvalidValue),
         }
     }
 
@@ -40,6 +44,7 @@ impl Kind {
                 Kind::Device | Kind::Unified => driver.mem_free(address),
                 Kind::Locked => driver.mem_free_host(address as *mut _),
                 Kind::Registered => unregister(driver, address as *mut _),
+                Kind::Opened => driver.ipc_close_mem_handle(address),
             }
         }
     }
@@ -214,6 +219,7 @@ impl Allocation {
             Kind::Device => "device",
             Kind::Unified => "unified",
             Kind::Locked | Kind::Registered => "page-locked",
+            Kind::Opened => "another process's",
         };
         report::warn(format_args!("{kind} memory of {} could not be freed: {error}", self.context()));
     }

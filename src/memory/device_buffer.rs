@@ -74,6 +74,11 @@ impl<T> DeviceBuffer<T> {
         Ok(buffer)
     }
 
+    /// The memory, as long as there is any.
+    pub(super) fn memory(&self) -> &Allocation {
+        &self.memory
+    }
+
     /// Sets all bytes to zero.
     fn zero(&self, stream: Option<&Stream>) -> CudaResult<()> {
         let bytes = if mem::size_of::<T>() == 0 { 0 } else { self.capacity * mem::size_of::<T>() };

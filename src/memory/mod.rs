@@ -6,6 +6,7 @@
 //! | [`PitchedBuffer`] | on the device, in rows | kernels; the host copies |
 //! | [`UnifiedBox`], [`UnifiedBuffer`] | migrates | both, in turn |
 //! | [`LockedBuffer`] | on the host, page-locked | the host; copies to and from it are asynchronous and fast |
+//! | [`IpcBuffer`] | on the device, made by another process | kernels of both processes |
 //! | [`RegisteredSlice`] | the program's own, page-locked in place | as well |
 //! | [`ArrayObject`](array::ArrayObject) | on the device | textures and surfaces |
 //!
@@ -46,6 +47,7 @@ mod device_chunks;
 mod device_slice;
 mod fill;
 mod given_away;
+mod interprocess;
 mod locked;
 mod malloc;
 mod of_context;
@@ -67,6 +69,7 @@ pub use device_buffer::DeviceBuffer;
 pub use device_chunks::{DeviceChunks, DeviceChunksMut};
 pub use device_slice::DeviceSlice;
 pub use fill::FillValue;
+pub use interprocess::{IpcBuffer, IpcMemHandle};
 pub use locked::{LockedBuffer, LockedFlags};
 pub use malloc::{
     cuda_free, cuda_free_locked, cuda_free_unified, cuda_malloc, cuda_malloc_locked, cuda_malloc_unified,

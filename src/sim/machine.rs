@@ -10,7 +10,7 @@ use super::thread_end;
 use crate::driver::ffi::CUresult;
 use lazy_static::lazy_static;
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +36,7 @@ pub(super) const HOST_MEMORY_NOT_REGISTERED: CUresult = 713;
 pub(super) const NOT_PERMITTED: CUresult = 800;
 pub(super) const NOT_SUPPORTED: CUresult = 801;
 pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
+pub(super) const UNKNOWN: CUresult = 999;
 
 /// A context handle, as the program sees it.
 pub(super) type Handle = usize;
@@ -50,6 +51,10 @@ pub(crate) const MOST_DEVICES: usize = 64;
 pub(super) struct Machine {
     pub(super) initialised: bool,
     pub(super) devices: Vec<Dev>,
+    /// Whether the environment hides some of the machine's devices.
+    pub(super) hides: bool,
+    /// The links between devices that are not as all are: their ranks, or that there is none.
+    pub(super) links: BTreeMap<(usize, usize), Option<i32>>,
     /// By handle; `None` for a freed handle.
     contexts: Vec<Option<Box<Ctx>>>,
     freed: Vec<usize>,
@@ -105,6 +110,8 @@ impl Machine {
         let mut machine = Machine {
             initialised: false,
             devices: Vec::new(),
+            hides: false,
+            links: BTreeMap::new(),
             contexts: Vec::new(),
             freed: Vec::new(),
             reuse_handles: false,
@@ -125,10 +132,12 @@ impl Machine {
     }
 
     pub(super) fn set_devices(&mut self, count: usize) -> bool {
-        if count > MOST_DEVICES || (self.initialised && count < self.devices.len()) {
+        if count > MOST_DEVICES || self.hides || (self.initialised && count < self.devices.len()) {
             return false;
         }
-        self.devices.resize_with(count, Dev::default);
+        self.devices.truncate(count);
+        let there = self.devices.len();
+        self.devices.extend((there..count).map(Dev::new));
         true
     }
 

@@ -8,7 +8,8 @@
 //! # What is modelled
 //!
 //! * Several devices ([`set_devices`], or the environment variable `CUSTACK_SIM_DEVICES`; one by default), all alike,
-//!   with the attributes, memory size and limits of an H200.
+//!   with the attributes, memory size and limits of an H200, and links between all of them ([`set_link`]). Where
+//!   `CUSTACK_SIM_DEVICES` is set, `CUDA_VISIBLE_DEVICES` chooses among them, by numbers or by UUIDs, as on a GPU.
 //! * Contexts: creation and destruction, the stack of each thread, what a destroyed context returns where it is still
 //!   current, when the driver frees a handle and [reuses it](reuse_handles), flags, limits with their rounding and
 //!   clamping, cache and shared-memory configurations, usage counts, peer access.
@@ -89,13 +90,15 @@
 //! * Attributes of kernel nodes that are windows of the cache, maps of domains or updates from the device; child graphs that
 //!   are moved and not copied.
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
-//! * Of memory that the program maps: the host's, access only to read, handles for other processes, and which of several
-//!   devices has access, for what one may use all may.
+//! * Of memory that the program maps: the host's, access only to read, handles other than descriptors of files, and which
+//!   of several devices has access, for what one may use all may.
 //! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
 //!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.
 //!   The other attributes of streams are refused.
-//! * Other processes: the handle of an event for them can be had, but no handle can be opened.
+//! * Other processes: what they share is shared on Linux only, and between processes of one user. Memory and events can be
+//!   opened as long as their owner keeps them; on a GPU often longer. The first handle of a buffer waits until no work uses
+//!   it, ten seconds at most.
 //! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a
 //!   second definition; functions of one text that another calls.
 //! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and
@@ -108,6 +111,7 @@
 mod abi;
 mod machine;
 mod objects;
+mod shared;
 mod thread_end;
 
 // The chapters of the driver manual: each has the C ABI and the model.
@@ -177,6 +181,31 @@ pub(crate) use machine::MOST_DEVICES;
 /// ```
 pub fn set_devices(count: usize) -> bool {
     machine::lock().set_devices(count)
+}
+
+/// Sets the performance rank of the link from one device to another, or cuts the link with `None`; before, every device
+/// reaches every other one at rank 0. Returns false for ordinals that are equal or not below 64.
+///
+/// It is asked for when access is enabled, and when a program asks for the links; access that is enabled stays.
+///
+/// ```
+/// use custack::device::Device;
+/// use custack::driver::{self, Choice};
+/// use custack::sim;
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// assert!(sim::set_devices(2) && sim::set_link(0, 1, None));
+/// custack::init(custack::CudaFlags::empty())?;
+/// let (first, second) = (Device::get_device(0)?, Device::get_device(1)?);
+/// assert!(!first.can_access_peer(second)? && second.can_access_peer(first)?);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+pub fn set_link(from: usize, to: usize, rank: Option<u8>) -> bool {
+    let is_pair = from != to && from.max(to) < MOST_DEVICES;
+    if is_pair {
+        machine::lock().links.insert((from, to), rank.map(i32::from));
+    }
+    is_pair
 }
 
 /// Whether the driver reuses a freed handle at once, as the NVIDIA driver does and as code that keeps stale handles

@@ -8,8 +8,13 @@ impl Machine {
         if peer != 0 && flags != 0 {
             return self.refuse(INVALID_VALUE, "cuCtxEnablePeerAccess takes no flags");
         }
-        if self.peer(peer)? == device {
+        let other = self.peer(peer)?;
+        if other == device {
             return self.refuse(PEER_ACCESS_UNSUPPORTED, "a device is not a peer of itself");
+        }
+        if self.link_rank(device, other).is_none() {
+            let why = format_args!("device {device} does not reach device {other}").to_string();
+            return self.refuse(PEER_ACCESS_UNSUPPORTED, why);
         }
         if !self.current()?.peers.insert(peer) {
             return self.refuse(PEER_ACCESS_ALREADY_ENABLED, "access to this peer is enabled already");

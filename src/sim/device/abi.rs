@@ -164,7 +164,8 @@ c_abi! {
     fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) {
         give(can, |m| {
             let here = m.ask_device(!can.is_null(), device)?;
-            Ok(c_int::from(m.device(peer)? != here))
+            let there = m.device(peer)?;
+            Ok(c_int::from(there != here && m.link_rank(here, there).is_some()))
         })
     }
     fn cuDeviceGetP2PAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice, peer: CUdevice) {

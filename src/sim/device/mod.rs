@@ -1,6 +1,7 @@
 //! Devices: an H200's attributes and other properties.
 
 pub(super) mod abi;
+mod visible;
 
 use super::context::Primary;
 use super::machine::*;
@@ -36,11 +37,25 @@ const ATOMIC_OPERATIONS: u32 = 13;
 const FIRST_PCI_DEVICE: usize = 6;
 const GRAPH_MEM_ATTRIBUTES: u32 = 4;
 
-#[derive(Default)]
 pub(super) struct Dev {
+    /// Which of the machine's devices it is, whatever ordinal the process sees it under.
+    number: usize,
     pub(super) primary: Primary,
     notifications: BTreeSet<usize>,
     notified: usize,
+}
+
+impl Dev {
+    pub(super) fn new(number: usize) -> Dev {
+        Dev { number, primary: Primary::default(), notifications: BTreeSet::new(), notified: 0 }
+    }
+}
+
+/// An invented UUID, whose first two digits say which device it is.
+fn uuid_of(number: usize) -> [u8; 16] {
+    let mut uuid = *b"0custack sim GPU";
+    uuid[0] = number as u8;
+    uuid
 }
 
 impl Machine {
@@ -66,10 +81,11 @@ impl Machine {
     pub(super) fn attribute(&mut self, attribute: u32, device: CUdevice) -> Answer<i32> {
         self.ready()?;
         let device = self.device(device)?;
+        let number = self.devices[device].number;
         let index = attribute.wrapping_sub(MAX_THREADS_PER_BLOCK) as usize;
         match ATTRIBUTES.get(index) {
-            Some(_) if attribute == PCI_DEVICE_ID => Ok((FIRST_PCI_DEVICE + device) as i32),
-            Some(_) if attribute == MULTI_GPU_BOARD_GROUP_ID => Ok(device as i32),
+            Some(_) if attribute == PCI_DEVICE_ID => Ok((FIRST_PCI_DEVICE + number) as i32),
+            Some(_) if attribute == MULTI_GPU_BOARD_GROUP_ID => Ok(number as i32),
             Some(value) => Ok(*value),
             None => self.refuse(INVALID_VALUE, format_args!("{attribute} is not a device attribute")),
         }
@@ -77,15 +93,13 @@ impl Machine {
 
     pub(super) fn uuid(&mut self, has_out: bool, device: CUdevice) -> Answer<[u8; 16]> {
         let device = self.ask_device(has_out, device)?;
-        let mut uuid = *b"custack sim  GPU";
-        uuid[12] = device as u8;
-        Ok(uuid)
+        Ok(uuid_of(self.devices[device].number))
     }
 
     pub(super) fn pci_bus_id(&mut self, device: CUdevice) -> Answer<String> {
         self.ready()?;
         let device = self.device(device)?;
-        Ok(format!("0000:00:{:02x}.0", FIRST_PCI_DEVICE + device))
+        Ok(format!("0000:00:{:02x}.0", FIRST_PCI_DEVICE + self.devices[device].number))
     }
 
     pub(super) fn by_pci_bus_id(&mut self, address: &str) -> Answer<CUdevice> {
@@ -93,7 +107,8 @@ impl Machine {
         let Some((domain, bus, device)) = parse_pci(address) else {
             return self.refuse(INVALID_VALUE, format_args!("{address:?} is not a PCI address"));
         };
-        let found = device.checked_sub(FIRST_PCI_DEVICE).filter(|index| *index < self.devices.len());
+        let number = device.checked_sub(FIRST_PCI_DEVICE);
+        let found = self.devices.iter().position(|known| Some(known.number) == number);
         match found {
             Some(index) if domain == 0 && bus == 0 => Ok(index as CUdevice),
             _ => self.refuse(INVALID_DEVICE, format_args!("no device is at PCI address {address:?}")),
@@ -130,19 +145,27 @@ impl Machine {
     }
 
     /// Checks that the two devices exist and differ.
-    pub(super) fn link(&mut self, device: CUdevice, peer: CUdevice) -> Answer<()> {
+    pub(super) fn link(&mut self, device: CUdevice, peer: CUdevice) -> Answer<(usize, usize)> {
         self.ready()?;
-        if self.device(device)? == self.device(peer)? {
+        let (here, there) = (self.device(device)?, self.device(peer)?);
+        if here == there {
             return self.refuse(INVALID_DEVICE, "a device has no link to itself");
         }
-        Ok(())
+        Ok((here, there))
+    }
+
+    /// The rank of the link between two devices that differ; `None` where a test has cut it.
+    pub(super) fn link_rank(&self, here: usize, there: usize) -> Option<i32> {
+        self.links.get(&(here, there)).copied().unwrap_or(Some(0))
     }
 
     pub(super) fn link_attribute(&mut self, attribute: u32, device: CUdevice, peer: CUdevice) -> Answer<i32> {
-        self.link(device, peer)?;
+        let (here, there) = self.link(device, peer)?;
+        let rank = self.link_rank(here, there);
         match attribute {
-            1 | 5 => Ok(0),
-            2..=4 => Ok(1),
+            1 => Ok(rank.unwrap_or(0)),
+            2..=4 => Ok(i32::from(rank.is_some())),
+            5 => Ok(0),
             _ => self.refuse(INVALID_VALUE, format_args!("{attribute} is not an attribute of a link")),
         }
     }

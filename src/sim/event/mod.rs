@@ -7,6 +7,7 @@ use super::graph::Operation;
 use super::machine::*;
 use super::memory;
 use super::stream::{Captured, ILLEGAL_STATE, Moment, NOT_READY, Queue};
+use ipc::Common;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub(super) struct Event {
     moment: Option<Arc<Moment>>,
     /// Where in a capture, if it was recorded in one last.
     captured: Option<Captured>,
+    /// If it is for other processes, or of another one.
+    common: Option<Common>,
 }
 
 impl Event {
@@ -43,7 +46,8 @@ impl Machine {
                 format_args!("{flags:#x} are not flags of an event, or the pointer is NULL"),
             );
         }
-        Ok(self.objects.add(Object::Event(Event { context, flags, moment: None, captured: None })))
+        let (moment, captured, common) = (None, None, ipc::common(flags));
+        Ok(self.objects.add(Object::Event(Event { context, flags, moment, captured, common })))
     }
 
     pub(super) fn event_of(&mut self, handle: usize) -> Answer<Event> {
@@ -54,7 +58,10 @@ impl Machine {
         let Some(Object::Event(event)) = self.objects.get(handle) else {
             return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is not an event"));
         };
-        let event = event.clone();
+        let mut event = event.clone();
+        if let Some(elsewhere) = event.common.as_ref().and_then(Common::elsewhere) {
+            event.moment = Some(elsewhere);
+        }
         self.event_is_in_no_ending_capture(event.captured.as_ref())?;
         self.healthy(event.context)?;
         Ok(event)
@@ -94,9 +101,7 @@ impl Machine {
             }
             return Ok(());
         }
-        let moment = Arc::new(Moment::default());
-        let comes = Arc::clone(&moment);
-        self.set_moment(handle, moment);
+        let comes = self.next_moment(handle);
         memory::lock().order.record(handle, memory::key(&to));
         let before = self.comes_after(stream, &to);
         to.queue.push(Box::new(move || {
@@ -116,8 +121,7 @@ impl Machine {
             return self.refuse(INVALID_HANDLE, "an event is recorded in its own context");
         }
         self.may_wait_for(context)?;
-        let moment = Arc::new(Moment::default());
-        self.set_moment(handle, Arc::clone(&moment));
+        let moment = self.next_moment(handle);
         let queues = self.work_of(context);
         let before: Vec<_> = queues.iter().filter(|queue| !queue.is_idle()).map(Moment::behind).collect();
         let all = Arc::new(Queue::default());
@@ -151,12 +155,13 @@ impl Machine {
         self.living(context).map(|_| ())
     }
 
-    /// Sets the moment of the event.
-    pub(super) fn set_moment(&mut self, handle: usize, moment: Arc<Moment>) {
-        if let Some(Object::Event(event)) = self.objects.get_mut(handle) {
-            event.moment = Some(moment);
-            event.captured = None;
-        }
+    /// The moment for which the event is recorded now.
+    pub(super) fn next_moment(&mut self, handle: usize) -> Arc<Moment> {
+        let Some(Object::Event(event)) = self.objects.get_mut(handle) else { return Arc::default() };
+        let moment = Arc::new(event.common.as_mut().map_or_else(Moment::default, Common::here));
+        event.moment = Some(Arc::clone(&moment));
+        event.captured = None;
+        moment
     }
 
     pub(super) fn query_event(&mut self, handle: usize) -> Answer<()> {

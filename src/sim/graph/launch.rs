@@ -55,8 +55,7 @@ impl Machine {
             match part.operation {
                 Operation::Record(event) => {
                     self.event_of(event)?;
-                    let moment = Arc::new(Moment::default());
-                    self.set_moment(event, Arc::clone(&moment));
+                    let moment = self.next_moment(event);
                     moments.insert(part.node, moment);
                 }
                 Operation::Wait(event) => {

@@ -21,8 +21,12 @@ impl Machine {
         if flags != 0 {
             return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, but got {flags:#x}"));
         }
+        if !self.initialised && !self.hides {
+            self.hide_devices();
+        }
         if self.devices.is_empty() {
-            return self.refuse(NO_DEVICE, "the simulated machine is configured without a device");
+            let why = if self.hides { "hidden from this process" } else { "configured away" };
+            return self.refuse(NO_DEVICE, format_args!("all devices of the simulated machine are {why}"));
         }
         self.initialised = true;
         Ok(())

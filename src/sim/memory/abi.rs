@@ -4,11 +4,13 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 mod copied;
+mod interprocess;
 mod managed;
 mod mapping;
 mod pointer;
 mod unified;
 
+pub(in crate::sim) use interprocess::*;
 pub(in crate::sim) use managed::*;
 pub(in crate::sim) use mapping::*;
 pub(in crate::sim) use pointer::*;

@@ -24,6 +24,8 @@ pub(in crate::sim) enum Kind {
     Array,
     /// What the program has mapped, and a device may use.
     Mapped,
+    /// Another process's.
+    Opened,
 }
 
 impl Kind {
@@ -61,6 +63,12 @@ impl Allocation {
     pub(super) fn registered(context: Handle, start: usize, size: usize, flags: u32) -> Allocation {
         let storage = Arc::new(Storage::of_program(start, size));
         Allocation { kind: Kind::Registered, context, size, flags, number: next_number(), storage }
+    }
+
+    /// Memory that several processes have.
+    pub(super) fn shared(kind: Kind, context: Handle, storage: Storage) -> Allocation {
+        let (size, storage) = (storage.size(), Arc::new(storage));
+        Allocation { kind, context, size, flags: 0, number: next_number(), storage }
     }
 
     /// Memory that the program has mapped, which is of no context.

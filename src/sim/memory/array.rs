@@ -102,20 +102,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Refuses parts of elements. Only copies of a row may be of such.
-    pub(in crate::sim) fn in_whole_elements(&mut self, copy: &Copy) -> Answer<()> {
-        for side in [copy.from, copy.to] {
-            let array = if side.kind == ARRAY { self.array_of(side)? } else { continue };
-            let (start, width, element) = (side.start[0], copy.extent[0], array.element());
-            if start % element != 0 || width % element != 0 {
-                let why =
-                    format!("{width} bytes from {start} of rows of an array with elements of {element}");
-                return self.refuse(INVALID_VALUE, why);
-            }
-        }
-        Ok(())
-    }
-
     fn array_of(&mut self, side: Side) -> Answer<Array> {
         if side.array == 0 {
             return self.refuse(INVALID_VALUE, "an array is needed, and got NULL");

@@ -2,6 +2,7 @@
 
 use super::addresses::GRANULE;
 use super::allocation::{Allocation, Kind};
+use super::storage::Storage;
 use super::view::{Region, View};
 use crate::sim::machine::Handle;
 use crate::sim::texture::Bound;
@@ -40,6 +41,22 @@ impl Held {
     pub(super) fn remove(&mut self, address: u64) -> Option<Allocation> {
         self.view = None;
         self.by_address.remove(&address)
+    }
+
+    /// Puts the contents of the allocation that begins here elsewhere; false if something uses them now.
+    pub(super) fn moved(
+        &mut self,
+        start: u64,
+        to: impl FnOnce(&Storage) -> std::io::Result<Storage>,
+    ) -> std::io::Result<bool> {
+        let Some(found) = self.by_address.get_mut(&start) else { return Ok(false) };
+        if found.storage.shared().is_some() {
+            return Ok(true);
+        }
+        self.view = None;
+        let Some(storage) = Arc::get_mut(&mut found.storage) else { return Ok(false) };
+        *storage = to(storage)?;
+        Ok(true)
     }
 
     pub(super) fn set_flags(&mut self, address: u64, flags: u32) {

@@ -7,11 +7,14 @@ use super::allocation::Allocation;
 use super::storage::{Part, Storage};
 use super::{Kind, Memory};
 use crate::driver::ffi::CUmemLocation;
+use crate::sim::shared::{Content, Shared};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Memory is made and mapped in multiples of this.
 pub(super) const GRANULARITY: usize = 2 << 20;
+/// The type of handles that are descriptors of files.
+pub(super) const DESCRIPTOR: u32 = 1;
 const FIRST_HANDLE: u64 = 0x5349_5600_0000;
 const HANDLE_STEP: u64 = 0x40;
 
@@ -38,6 +41,8 @@ pub(super) struct Physical {
     pub(super) made: Properties,
     storage: Arc<Storage>,
     size: usize,
+    /// Whether it was opened under a handle, which made no memory.
+    is_opened: bool,
     /// How often it has to be released.
     references: usize,
     number: u64,
@@ -162,13 +167,39 @@ impl Memory {
         if size as u64 > self.left() {
             return None;
         }
-        let storage = Arc::new(Storage::new(size, false)?);
+        let shared =
+            (made.handles & DESCRIPTOR != 0).then(|| Shared::new(Content::Memory, size).ok()).flatten();
+        let storage = match shared {
+            Some(shared) => Storage::of_processes(shared),
+            None => Storage::new(size, false)?,
+        };
         self.used += size;
+        Some(self.add_physical(storage, made, false))
+    }
+
+    /// Memory that this process, or another one, has made.
+    pub(super) fn open_physical(&mut self, shared: Shared) -> u64 {
+        let location = CUmemLocation { kind: 1, id: 0 };
+        let made = Properties { kind: 1, handles: 0, location, direct: 0, usage: 0 };
+        self.add_physical(Storage::of_processes(shared), made, true)
+    }
+
+    fn add_physical(&mut self, storage: Storage, made: Properties, is_opened: bool) -> u64 {
         self.mapped.made += 1;
         let handle = FIRST_HANDLE + self.mapped.made * HANDLE_STEP;
-        let number = super::allocation::next_number();
-        self.mapped.physical.insert(handle, Physical { made, storage, size, references: 1, number });
-        Some(handle)
+        let (number, size) = (super::allocation::next_number(), storage.size());
+        let storage = Arc::new(storage);
+        self.mapped
+            .physical
+            .insert(handle, Physical { made, storage, size, is_opened, references: 1, number });
+        handle
+    }
+
+    /// A descriptor of the memory, with which it can be opened; `None` for what may not be.
+    pub(super) fn descriptor_of(&self, handle: u64) -> Option<std::io::Result<i32>> {
+        let found = self.mapped.physical.get(&handle).filter(|it| it.made.handles & DESCRIPTOR != 0)?;
+        let none = || Err(std::io::ErrorKind::Unsupported.into());
+        Some(found.storage.shared().map_or_else(none, Shared::descriptor))
     }
 
     pub(super) fn retain_physical(&mut self, handle: u64) {
@@ -189,7 +220,7 @@ impl Memory {
         let mapped = self.mapped.mappings.values().any(|it| it.handle == handle);
         if self.mapped.physical.get(&handle).is_some_and(|found| found.references == 0 && !mapped) {
             if let Some(gone) = self.mapped.physical.remove(&handle) {
-                self.used -= gone.size;
+                self.used -= if gone.is_opened { 0 } else { gone.size };
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The calls on memory that the program maps by itself: what they check, and in which order.
 
 use super::lock;
-use super::mapped::{GRANULARITY, Properties};
+use super::mapped::{DESCRIPTOR, GRANULARITY, Properties};
 use crate::driver::ffi::{CUmemAccessDesc, CUmemLocation};
 use crate::sim::machine::*;
+use crate::sim::shared::{Content, Shared};
 
 const PINNED: u32 = 1;
 const ON_DEVICE: u32 = 1;
@@ -221,11 +222,35 @@ impl Machine {
         Ok(handle)
     }
 
-    pub(super) fn no_shared_handles<T>(&mut self) -> Answer<T> {
+    /// A descriptor of the memory, with which this process and others open it.
+    pub(super) fn export_memory(&mut self, has_out: bool, handle: u64, kind: u32, flags: u64) -> Answer<i32> {
+        self.memory_of(handle)?;
+        let found = lock().descriptor_of(handle).filter(|_| has_out && kind == DESCRIPTOR && flags == 0);
+        match found {
+            Some(Ok(descriptor)) => Ok(descriptor),
+            Some(Err(why)) => self.refuse(NOT_SUPPORTED, format_args!("to share memory: {why}")),
+            None => {
+                let why = format!(
+                    "a handle of type {kind} of memory not made for such, flags {flags:#x}, or NULL for it"
+                );
+                self.refuse(INVALID_VALUE, why)
+            }
+        }
+    }
+
+    pub(super) fn import_memory(&mut self, descriptor: i32, kind: u32) -> Answer<u64> {
         self.ready()?;
-        self.refuse(
-            NOT_SUPPORTED,
-            "handles of memory for other processes, of which the simulated driver has none",
-        )
+        if kind != DESCRIPTOR {
+            let status = if [2, 4, 8].contains(&kind) { NOT_SUPPORTED } else { INVALID_VALUE };
+            return self.refuse(status, format_args!("to open memory by a handle of type {kind}"));
+        }
+        match Shared::of_descriptor(Content::Memory, descriptor) {
+            Ok(shared) => Ok(lock().open_physical(shared)),
+            Err(why) => {
+                let is_pool = Shared::of_descriptor(Content::Pool, descriptor).is_ok();
+                let status = if is_pool { NOT_SUPPORTED } else { UNKNOWN };
+                self.refuse(status, format_args!("the descriptor {descriptor} is not of memory: {why}"))
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ mod calls;
 mod copies;
 mod held;
 mod host;
+mod interprocess;
 mod managed;
 mod mapped;
 mod mapping;
@@ -22,6 +23,7 @@ mod pointer;
 mod pool;
 mod pools;
 mod rows;
+mod shared_pools;
 mod storage;
 mod view;
 mod words;
@@ -38,10 +40,12 @@ pub(super) use view::{Region, View, view};
 pub(super) use words::Word;
 
 use super::machine::Handle;
+use super::shared::Shared;
 use super::texture::Bound;
 use addresses::Addresses;
 use allocation::Allocation;
 use held::Held;
+use interprocess::Opened;
 use lazy_static::lazy_static;
 use managed::Managed;
 use mapped::Mapped;
@@ -66,6 +70,7 @@ pub(super) struct Memory {
     synchronizing: BTreeSet<u64>,
     managed: Managed,
     mapped: Mapped,
+    opened: Opened,
 }
 
 lazy_static! {
@@ -79,6 +84,7 @@ lazy_static! {
         synchronizing: BTreeSet::new(),
         managed: Managed::default(),
         mapped: Mapped::default(),
+        opened: Opened::default(),
     });
 }
 
@@ -145,11 +151,11 @@ impl Memory {
         if let Some(gone) = self.held.remove(address) {
             self.synchronizing.remove(&gone.number);
             self.managed.forget(gone.number);
-            if gone.kind != Kind::Registered {
+            if !matches!(gone.kind, Kind::Registered | Kind::Opened) {
                 self.used -= gone.size;
             }
             // The other kinds have host addresses, which are returned to the host.
-            if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array) {
+            if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array | Kind::Opened) {
                 self.addresses.release(address, gone.size);
             }
         }

@@ -40,16 +40,9 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
     })
 }
 
-/// Copies rows of slices, of arrays or not; with no stream, before it returns.
+/// Copies rows of slices, of arrays or not; with no stream, before it returns. They need not begin or end with an element of
+/// an array.
 pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
-    copy_parts_of(copy, stream, Machine::in_whole_elements)
-}
-
-fn copy_parts_of(
-    copy: Copy,
-    stream: Option<usize>,
-    check: impl FnOnce(&mut Machine, &Copy) -> Answer<()>,
-) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;
         let found = m.stream_of(stream.unwrap_or(0))?;
@@ -58,7 +51,6 @@ fn copy_parts_of(
         if copy.extent.contains(&0) {
             return Ok(None);
         }
-        check(m, &copy)?;
         let copy = m.with_arrays(Copy { context: found.context, home: found.context, ..copy })?;
         m.check_copy(&copy)?;
         if let Some(stream) = captured {
@@ -66,11 +58,6 @@ fn copy_parts_of(
         }
         m.copy_parts(copy.rows().collect(), copy.extent[0], stream)
     })
-}
-
-/// Copies a part of an array's first row, which need not begin or end with an element.
-pub(super) fn copy_row(copy: Copy, stream: Option<usize>) -> CUresult {
-    copy_parts_of(copy, stream, |_, _| Ok(()))
 }
 
 /// Fills the first elements of rows; with no stream, before it returns.

@@ -3,6 +3,7 @@
 // Allocations are raw memory, because the program gets pointers to page-locked and managed memory.
 #![allow(unsafe_code)]
 
+use super::Shared;
 use super::addresses::GRANULE;
 use super::words::{self, Word};
 use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
@@ -56,14 +57,21 @@ type Group = Box<[OnceLock<Block>]>;
 /// Bytes of the host, zeroed at first, and aligned as the device's memory is.
 struct Block {
     start: usize,
-    allocated: *mut u8,
-    layout: Layout,
+    owner: Owner,
 }
 
-// SAFETY: `allocated` is only what is given back in the end, by the one thread that drops the block.
-unsafe impl Send for Block {}
+/// What gives the bytes back when it is dropped.
+enum Owner {
+    System(#[allow(dead_code, reason = "it is there to be dropped")] Allocated),
+    Processes(Shared),
+}
+
+struct Allocated(*mut u8, Layout);
+
+// SAFETY: it is only what is given back in the end, by the one thread that drops it.
+unsafe impl Send for Allocated {}
 // SAFETY: as above.
-unsafe impl Sync for Block {}
+unsafe impl Sync for Allocated {}
 
 impl Block {
     /// The system's allocator writes no zeros itself, and so uses no memory before it is written, if it need not align it.
@@ -75,7 +83,7 @@ impl Block {
         // SAFETY: the layout is not of size zero.
         let allocated = unsafe { System.alloc_zeroed(layout) };
         let start = allocated.expose_provenance().next_multiple_of(align);
-        (!allocated.is_null()).then_some(Block { start, allocated, layout })
+        (!allocated.is_null()).then_some(Block { start, owner: Owner::System(Allocated(allocated, layout)) })
     }
 
     fn page() -> Block {
@@ -83,10 +91,10 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for Allocated {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and dropped once.
-        unsafe { System.dealloc(self.allocated, self.layout) }
+        unsafe { System.dealloc(self.0, self.1) }
     }
 }
 
@@ -109,6 +117,33 @@ impl Storage {
             Bytes::Whole(Block::new(size)?)
         };
         Some(Storage { size, bytes })
+    }
+
+    /// Memory that other processes have, too.
+    pub(super) fn of_processes(shared: Shared) -> Storage {
+        let size = shared.size();
+        let block = Block { start: shared.start(), owner: Owner::Processes(shared) };
+        Storage { size, bytes: Bytes::Whole(block) }
+    }
+
+    /// What other processes find it by, if they may have it, too.
+    pub(super) fn shared(&self) -> Option<&Shared> {
+        match &self.bytes {
+            Bytes::Whole(Block { owner: Owner::Processes(shared), .. }) => Some(shared),
+            _ => None,
+        }
+    }
+
+    /// Writes what is there to memory of the same size that has only zeros.
+    pub(super) fn copy_to_zeros(&self, to: &Storage) {
+        let mut at = 0;
+        while at < self.size {
+            let count = self.contiguous(at);
+            if self.find(at).is_some() {
+                self.copy_to(at, (to, at), count);
+            }
+            at += count;
+        }
     }
 
     pub(super) fn of_program(start: usize, size: usize) -> Storage {

@@ -1,9 +1,13 @@
 //! Work that runs in order, while the program continues: the queue of a stream, and the moments in it.
 
 use super::timeline;
+use crate::sim::shared::Record;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Who waits for another process looks so often.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
 type Item = Box<dyn FnOnce() + Send>;
 
@@ -78,9 +82,31 @@ impl Queue {
 pub(in crate::sim) struct Moment {
     came: Mutex<Option<Instant>>,
     now: Condvar,
+    /// The record of an event that processes share which it is of.
+    record: Option<(Arc<Record>, u64)>,
+    /// Whether it is in the work of another process.
+    is_elsewhere: bool,
 }
 
 impl Moment {
+    /// A moment of this process that others are told of.
+    pub(in crate::sim) fn for_others(record: Arc<Record>, number: u64) -> Moment {
+        Moment { record: Some((record, number)), ..Moment::default() }
+    }
+
+    /// A moment of another process.
+    pub(in crate::sim) fn elsewhere(record: Arc<Record>, number: u64) -> Moment {
+        Moment { is_elsewhere: true, ..Moment::for_others(record, number) }
+    }
+
+    /// The other process tells nobody, so this one looks.
+    fn look(&self) {
+        let has_come = |(record, number): &(Arc<Record>, u64)| record.has_come(*number);
+        if self.is_elsewhere && self.record.as_ref().is_some_and(has_come) {
+            self.lock().get_or_insert_with(Instant::now);
+        }
+    }
+
     /// The moment at which a queue will have done what it has now.
     pub(in crate::sim) fn behind(queue: &Arc<Queue>) -> Arc<Moment> {
         let moment = Arc::new(Moment::default());
@@ -94,15 +120,22 @@ impl Moment {
     }
 
     pub(in crate::sim) fn comes(&self) {
+        if let Some((record, number)) = &self.record {
+            record.comes(*number);
+        }
         *self.lock() = Some(Instant::now());
         self.now.notify_all();
     }
 
     pub(in crate::sim) fn time(&self) -> Option<Instant> {
+        self.look();
         *self.lock()
     }
 
     pub(in crate::sim) fn wait(&self) {
+        while self.is_elsewhere && self.time().is_none() {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
         let mut came = self.lock();
         while came.is_none() {
             came = self.now.wait(came).unwrap_or_else(PoisonError::into_inner);

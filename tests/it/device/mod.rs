@@ -1,5 +1,10 @@
 //! `Device`.
 
+pub(crate) mod identity;
+mod local_rank;
+pub(crate) mod peers;
+mod ranks;
+
 use crate::harness::{is_simulated, run, start};
 use custack::device::{Device, DeviceAttribute};
 use custack::error::CudaError;
@@ -17,6 +22,11 @@ fn devices_are_numbered_from_0() {
             assert_eq!(device.as_raw(), ordinal as i32);
         }
         assert_eq!(devices.iter().collect::<HashSet<_>>().len(), devices.len());
+        let backwards: Vec<_> = Device::devices().unwrap().rev().map(Result::unwrap).collect();
+        assert!(backwards.iter().eq(devices.iter().rev()));
+        let last = Device::devices().unwrap().nth(devices.len() - 1);
+        assert_eq!(last.unwrap().ok(), devices.last().copied());
+        assert!(Device::devices().unwrap().nth(devices.len()).is_none());
     });
 }
 

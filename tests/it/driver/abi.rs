@@ -248,6 +248,8 @@ fn layouts() -> Vec<Layout> {
             height = "height",
         }
         CUipcEventHandle { reserved = "reserved" }
+        CUipcMemHandle { reserved = "reserved" }
+        CUmemPoolPtrExportData { reserved = "reserved" }
         CUDA_HOST_NODE_PARAMS { fn_ = "fn", userData = "userData" }
         CUDA_MEMCPY3D {
             srcXInBytes = "srcXInBytes", srcY = "srcY", srcZ = "srcZ", srcLOD = "srcLOD",

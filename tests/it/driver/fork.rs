@@ -105,7 +105,43 @@ pub(crate) fn scenario() {
 #[cfg(not(unix))]
 pub(crate) fn scenario() {}
 
+/// Computes something where the driver was not used before.
+fn uses_the_driver() {
+    let _context = custack::quick_init().unwrap();
+    let buffer = DeviceBuffer::from_slice(&[4u32, 5, 6]).unwrap();
+    let mut host = [0; 3];
+    buffer.copy_to(&mut host[..]).unwrap();
+    assert_eq!(host, [4, 5, 6]);
+}
+
+/// Both processes use the driver after the fork, and the child first.
+#[cfg(unix)]
+pub(crate) fn before_the_first_use() {
+    let process = unsafe { fork() };
+    if process == 0 {
+        let done = std::panic::catch_unwind(uses_the_driver);
+        std::process::exit(if done.is_ok() { 40 } else { 41 });
+    }
+    let mut status = 0;
+    assert_eq!(unsafe { waitpid(process, &mut status, 0) }, process);
+    assert_eq!(status, 40 << 8);
+    uses_the_driver();
+    // Another program may be started at any time.
+    let name = std::env::current_exe().unwrap();
+    let other = std::process::Command::new(name).arg("--list").output().unwrap();
+    assert!(other.status.success());
+    uses_the_driver();
+}
+
+#[cfg(not(unix))]
+pub(crate) fn before_the_first_use() {}
+
 #[test]
 fn after_a_fork_the_child_is_told_that_no_driver_works_there_and_the_parent_goes_on() {
     child_succeeds("fork", &[]);
+}
+
+#[test]
+fn a_process_that_is_forked_before_the_first_use_starts_its_own_driver() {
+    child_succeeds("fork before the first use", &[]);
 }

@@ -4,4 +4,4 @@ mod abi;
 mod choice;
 mod fork;
 pub(crate) mod process;
-mod strange_driver;
+pub(crate) mod strange_driver;

@@ -18,12 +18,17 @@ use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// Runs a scenario with these environment variables; returns its exit status and output.
 pub(crate) fn child(scenario: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
-    run_child(command(scenario).envs(variables.iter().copied()))
+    let mut command = command(scenario);
+    if variables.contains(&("CUSTACK_DRIVER", "sim")) {
+        // What hides GPUs would hide simulated devices too.
+        command.env_remove("CUDA_VISIBLE_DEVICES");
+    }
+    run_child(command.envs(variables.iter().copied()))
 }
 
 /// Like [`child`], with one variable that need not be text.
@@ -46,7 +51,7 @@ fn command(scenario: &str) -> Command {
     command
 }
 
-fn run_child(command: &mut Command) -> (ExitStatus, String) {
+pub(crate) fn run_child(command: &mut Command) -> (ExitStatus, String) {
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (output.status, text.concat())
@@ -72,7 +77,11 @@ fn in_a_process_of_its_own() {
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
+        Ok("links") => crate::device::peers::cut_links(),
+        Ok("visible") => crate::device::identity::print_devices(),
+        Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),
+        Ok("fork before the first use") => crate::driver::fork::before_the_first_use(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
@@ -81,6 +90,7 @@ fn in_a_process_of_its_own() {
         Ok("completion in error") => crate::future::lost::in_error(),
         Ok("scope in error") => crate::stream::scope::in_error(),
         Ok("event of another process") => crate::event::interprocess::open(),
+        Ok("memory of another process") => crate::memory::interprocess::open(),
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         Ok("waits in a report") => waits_in_a_report(),
@@ -245,23 +255,26 @@ fn every_library_that_was_tried_is_named_with_its_reason() {
     assert!(text.contains("tried: [\"libcuda.so.1\", \"libcuda.so\"]"), "{text}");
 }
 
-/// Runs every example with these variables; gives its name, its end, and all that it printed. None if they are not built:
-/// `cargo test` does build them, and `cargo test --test it` does not.
-fn examples(variables: &[(&str, &str)]) -> Option<Vec<(String, ExitStatus, String)>> {
-    let sources = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).ok()?;
+/// The binary of this example. None if it is not built, or older than its source: `cargo test` builds the examples, and
+/// `cargo test --test it` does not.
+pub(crate) fn example(name: &str) -> Option<PathBuf> {
     let binary = std::env::current_exe().unwrap();
     let built = binary.ancestors().nth(2).unwrap().join("examples");
+    let built = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(format!("{name}.rs"));
     let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    (changed(&built)? >= changed(&source)?).then_some(built)
+}
+
+/// Runs every example with these variables; gives its name, its end, and all that it printed. None if they are not built.
+fn examples(variables: &[(&str, &str)]) -> Option<Vec<(String, ExitStatus, String)>> {
+    let sources = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).ok()?;
     let sources = sources.map(|entry| entry.unwrap().path());
     sources
         .filter(|source| source.extension() == Some("rs".as_ref()))
         .map(|source| {
             let name = source.file_stem().unwrap().to_str().unwrap().to_owned();
-            let example = built.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-            if changed(&example)? < changed(&source)? {
-                return None;
-            }
-            let (status, text) = run_child(Command::new(example).envs(variables.iter().copied()));
+            let (status, text) = run_child(Command::new(example(&name)?).envs(variables.iter().copied()));
             Some((name, status, text))
         })
         .collect()

@@ -61,8 +61,8 @@ const NO_DEVICE: &str = r#"
 #[no_mangle] pub unsafe extern "C" fn cuCtxGetCurrent(_: *mut usize) -> u32 { 3 }
 "#;
 
-/// The library of this name, in a folder of its own.
-fn library(name: &str, text: &str) -> Option<PathBuf> {
+/// The library of this name, made from this text in a folder of its own. None without a compiler.
+pub(crate) fn library(name: &str, text: &str) -> Option<PathBuf> {
     let folder = std::env::temp_dir().join(format!("custack-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).ok()?;
     let source = folder.join(format!("{name}.rs"));

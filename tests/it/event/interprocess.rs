@@ -5,7 +5,8 @@
 
 use super::event;
 use crate::driver::process::{child, child_succeeds};
-use crate::harness::{current, is_simulated, parked, pushed, run, skip};
+use crate::harness::{current, parked, pushed, run};
+use crate::memory::interprocess::{from_text, have_none, to_text};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags, EventStatus, IpcEventHandle};
 use custack::stream::{StreamFlags, StreamWaitEventFlags};
@@ -43,15 +44,15 @@ fn what_is_not_for_others_has_no_handle_and_is_not_opened() {
 
 #[test]
 fn another_process_waits_for_an_event() {
-    if is_simulated() {
-        return skip("another_process_waits_for_an_event", "the simulated driver is of one process");
+    if have_none("another_process_waits_for_an_event") {
+        return;
     }
     run(|| {
         let ctx = parked();
         let event = ctx.create_event(FOR_OTHERS).unwrap();
         event.record(&ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()).unwrap();
         let bytes = event.ipc_handle().unwrap().to_bytes();
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = to_text(&bytes);
         child_succeeds("event of another process", &[("CUSTACK_TEST_EVENT", &text)]);
         let (status, text) = child("event of another process", &[("CUSTACK_TEST_EVENT", "")]);
         assert!(!status.success(), "{text}");
@@ -62,8 +63,7 @@ fn another_process_waits_for_an_event() {
 pub(crate) fn open() {
     run(|| {
         let text = std::env::var("CUSTACK_TEST_EVENT").unwrap();
-        let digits: Vec<_> = text.as_bytes().chunks(2).map(|two| std::str::from_utf8(two).unwrap()).collect();
-        let bytes: Vec<_> = digits.iter().map(|two| u8::from_str_radix(two, 16).unwrap()).collect();
+        let bytes = from_text(&text);
         let ctx = parked();
         let event = unsafe { ctx.open_event(IpcEventHandle::from_bytes(bytes.try_into().unwrap())) }.unwrap();
         let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();

@@ -3,7 +3,9 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{is_simulated, pushed, run, skip, table};
+#[cfg(unix)]
+use super::interprocess::have_none;
+use crate::harness::{is_simulated, pushed, run, table};
 use crate::stream::stream;
 use custack::driver::ffi::{CUmemAccessDesc, CUmemAllocationProp, CUmemLocation};
 use custack::stream::CaptureMode;
@@ -106,11 +108,9 @@ fn memory_keeps_its_contents_while_it_is_mapped_elsewhere() {
         assert_eq!((map(first, size, handle), grant(first, size, READ_WRITE)), (0, 0));
         assert_eq!(write(first + 1000, &[1, 2, 3, 4]), 0);
         assert_eq!(unmap(first, size), 0);
-        assert_ne!(read(first + 1000, 4).0, 0);
         assert_eq!((map(second + size as u64, size, handle), release(handle)), (0, 0));
         assert_eq!(grant(second + size as u64, size, READ_WRITE), 0);
         assert_eq!(read(second + size as u64 + 1000, 4), (0, vec![1, 2, 3, 4]));
-        assert_ne!(read(second, 4).0, 0);
         assert_eq!(unmap(second + size as u64, size), 0);
         assert_eq!((unreserve(first, size), unreserve(second, 2 * size)), (0, 0));
     });
@@ -209,7 +209,10 @@ fn memory_is_used_only_where_access_was_granted() {
         assert_eq!((access(at + 5), write(at, &[1])), ((0, READ_WRITE.into()), 0));
         assert_eq!(grant(at, size, NO_ACCESS), 0);
         assert_eq!(access(at), (0, NO_ACCESS.into()));
-        assert_ne!(read(at, 1).0, 0);
+        // A device may find out too late to refuse it, and its context is in error then.
+        if is_simulated() {
+            assert_ne!(read(at, 1).0, 0);
+        }
         assert_eq!(grant(at, size, READ_WRITE), 0);
         assert_eq!(read(at, 1), (0, vec![1]));
         // Nowhere, for nobody, and something else.
@@ -359,23 +362,76 @@ fn a_graph_copies_to_what_is_mapped() {
     });
 }
 
+#[cfg(unix)]
+const DESCRIPTOR: u32 = 1;
+
+#[cfg(unix)]
+fn create_to_share(size: usize) -> u64 {
+    let asked = CUmemAllocationProp { requestedHandleTypes: DESCRIPTOR, ..properties() };
+    let mut handle = 0;
+    assert_eq!(unsafe { (table().cuMemCreate)(&mut handle, size, &asked, 0) }, 0);
+    handle
+}
+
+#[cfg(unix)]
+fn export(handle: u64, kind: u32, flags: u64) -> (u32, i32) {
+    let mut file = -1i32;
+    let status =
+        unsafe { (table().cuMemExportToShareableHandle)((&raw mut file).cast(), handle, kind, flags) };
+    (status, file)
+}
+
+#[cfg(unix)]
+fn import(file: i32, kind: u32) -> (u32, u64) {
+    let (mut handle, file) = (0, std::ptr::without_provenance_mut(file as isize as usize));
+    (unsafe { (table().cuMemImportFromShareableHandle)(&mut handle, file, kind) }, handle)
+}
+
+#[cfg(unix)]
 #[test]
-fn memory_is_not_shared_with_other_processes() {
-    if !is_simulated() {
-        return skip("memory_is_not_shared_with_other_processes", "a GPU's driver shares it");
+fn memory_made_for_it_is_opened_by_a_descriptor() {
+    if have_none("memory_made_for_it_is_opened_by_a_descriptor") {
+        return;
     }
     run(|| {
+        use std::os::fd::FromRawFd;
         let _ctx = pushed();
         let size = granule();
-        let asked = CUmemAllocationProp { requestedHandleTypes: 1, ..properties() };
-        let (mut handle, mut file) = (0, 0i32);
-        let t = table();
-        unsafe {
-            assert_eq!((t.cuMemCreate)(&mut handle, size, &asked, 0), 0);
-            assert_eq!((t.cuMemExportToShareableHandle)((&raw mut file).cast(), handle, 1, 0), 801);
-            assert_eq!((t.cuMemImportFromShareableHandle)(&mut handle, null_mut(), 1), 801);
+        let (own, private) = (create_to_share(size), create(size));
+        let (status, file) = export(own, DESCRIPTOR, 0);
+        assert!(status == 0 && file >= 0);
+        let (again, other) = export(own, DESCRIPTOR, 0);
+        assert!(again == 0 && other >= 0 && other != file);
+        for kind in [0, 2, 3, 8] {
+            assert_eq!(export(own, kind, 0).0, 1);
         }
-        assert_eq!(release(handle), 0);
-        assert_eq!(release(handle), 1);
+        assert_eq!((export(own, 1, 1).0, export(0, 1, 0).0, export(private, 1, 0).0), (1, 1, 1));
+        assert_eq!(unsafe { (table().cuMemExportToShareableHandle)(null_mut(), own, 1, 0) }, 1);
+
+        let (status, opened) = import(file, DESCRIPTOR);
+        assert!(status == 0 && opened != own);
+        let (first, second) = (reserve(size), reserve(size));
+        for (at, handle) in [(first, own), (second, opened)] {
+            assert_eq!((map(at, size, handle), grant(at, size, READ_WRITE)), (0, 0));
+        }
+        assert_eq!((write(first, &[5, 6]), read(second, 2)), (0, (0, vec![5, 6])));
+        assert_eq!((write(second, &[7]), read(first, 2)), (0, (0, vec![7, 6])));
+        let mut told = properties();
+        assert_eq!(unsafe { (table().cuMemGetAllocationPropertiesFromHandle)(&mut told, opened) }, 0);
+        assert_eq!(
+            (told.kind, told.requestedHandleTypes, told.location.kind, told.location.id),
+            (1, 0, 1, 0)
+        );
+        // What was opened is not shared any further.
+        assert_eq!(export(opened, DESCRIPTOR, 0).0, 1);
+        assert_eq!((import(file, 0).0, import(file, 2).0, import(-1, 1).0), (1, 801, 999));
+        assert_eq!(unsafe { (table().cuMemImportFromShareableHandle)(null_mut(), null_mut(), 1) }, 1);
+        for (at, handle) in [(first, own), (second, opened)] {
+            assert_eq!((unmap(at, size), release(handle), unreserve(at, size)), (0, 0, 0));
+        }
+        assert_eq!(release(private), 0);
+        for file in [file, other] {
+            drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(file) });
+        }
     });
 }

@@ -11,6 +11,7 @@ mod captured;
 mod copies;
 mod device_buffer;
 mod fill;
+pub(crate) mod interprocess;
 mod malloc;
 mod managed;
 mod mapping;
@@ -18,6 +19,7 @@ mod pitched;
 mod pointers;
 mod pool;
 mod registered;
+mod shared_pools;
 mod stream_ordered;
 mod unified;
 

@@ -3,6 +3,19 @@
 use stored::{ROW, Storage};
 use words::Word;
 
+/// Memory that processes share, which these tests do not have.
+struct Shared(std::convert::Infallible);
+
+impl Shared {
+    fn start(&self) -> usize {
+        match self.0 {}
+    }
+
+    fn size(&self) -> usize {
+        match self.0 {}
+    }
+}
+
 mod addresses {
     pub(super) const GRANULE: u64 = 512;
 }

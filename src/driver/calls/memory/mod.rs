@@ -39,6 +39,33 @@ impl Driver {
         Ok(address)
     }
 
+    pub(crate) fn ipc_get_mem_handle(&self, address: u64) -> CudaResult<CUipcMemHandle> {
+        let mut handle = CUipcMemHandle { reserved: [0; 64] };
+        ask!(self.cuIpcGetMemHandle(&mut handle, address))?;
+        Ok(handle)
+    }
+
+    pub(crate) fn ipc_open_mem_handle(&self, handle: CUipcMemHandle) -> CudaResult<u64> {
+        const LAZY_ENABLE_PEER_ACCESS: u32 = 1;
+        let mut address = 0;
+        let opened = ask!(self.cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_ENABLE_PEER_ACCESS));
+        opened.inspect_err(|_| {
+            // A driver that fails after it has opened the memory has written the address.
+            if address != 0 {
+                // SAFETY: just opened, and given to nothing else.
+                let _ = unsafe { self.ipc_close_mem_handle(address) };
+            }
+        })?;
+        Ok(address)
+    }
+
+    /// # Safety
+    ///
+    /// Nothing uses the memory afterwards.
+    pub(crate) unsafe fn ipc_close_mem_handle(&self, address: u64) -> CudaResult<()> {
+        ask!(self.cuIpcCloseMemHandle(address))
+    }
+
     #[inline]
     pub(crate) fn mem_alloc_managed(&self, size: usize) -> CudaResult<u64> {
         const GLOBAL: u32 = 1;

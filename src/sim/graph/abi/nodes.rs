@@ -110,9 +110,7 @@ pub(super) unsafe fn copy(
     let it = unsafe { given(m, params)? };
     let context = m.named_context(context.addr())?;
     // SAFETY: as the caller guarantees.
-    let copy = unsafe { copy_of(&it, context) };
-    m.in_whole_elements(&copy)?;
-    let copy = m.with_arrays(copy)?;
+    let copy = m.with_arrays(unsafe { copy_of(&it, context) })?;
     m.check_copy(&copy)?;
     Ok(Operation::Copy(copy.at_home()))
 }

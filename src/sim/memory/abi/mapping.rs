@@ -7,7 +7,7 @@ use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give_first};
 use crate::sim::machine::*;
 use crate::sim::memory::mapped::Properties;
-use std::os::raw::{c_uint, c_ulonglong, c_void};
+use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null_mut;
 
 /// Reads what is needed behind a pointer.
@@ -95,16 +95,15 @@ c_abi! {
     fn cuMemRetainAllocationHandle(handle: *mut c_ulonglong, address: *mut c_void) {
         give_first(handle, |m| m.retain_memory_at(address.addr() as u64))
     }
-    fn cuMemExportToShareableHandle(shared: *mut c_void, handle: c_ulonglong, _kind: c_uint, _flags: c_ulonglong) {
+    fn cuMemExportToShareableHandle(shared: *mut c_void, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong) {
         call(|m| {
-            if shared.is_null() {
-                return m.refuse(INVALID_VALUE, "the pointer for the handle is NULL");
-            }
-            m.memory_of(handle)?;
-            m.no_shared_handles()
+            let descriptor = m.export_memory(!shared.is_null(), handle, kind, flags)?;
+            shared.cast::<c_int>().write(descriptor);
+            Ok(())
         })
     }
-    fn cuMemImportFromShareableHandle(handle: *mut c_ulonglong, _shared: *mut c_void, _kind: c_uint) {
-        give_first(handle, |m| m.no_shared_handles())
+    fn cuMemImportFromShareableHandle(handle: *mut c_ulonglong, shared: *mut c_void, kind: c_uint) {
+        // The descriptor itself is in the pointer.
+        give_first(handle, |m| m.import_memory(shared.addr() as c_int, kind))
     }
 }

@@ -41,7 +41,7 @@ fn row(array: CUarray, at: usize) -> Side {
 }
 
 fn copy(to: Side, from: Side, size: usize, stream: Option<usize>) -> CUresult {
-    rows::copy_row(Copy { context: 0, home: 0, to, from, extent: [size, 1, 1] }, stream)
+    rows::copy_slices(Copy { context: 0, home: 0, to, from, extent: [size, 1, 1] }, stream)
 }
 
 c_abi! {

@@ -14,6 +14,9 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         buffer[0..1].copy_from(&[4])?;
         buffer.copy_to(&mut [0; 3])
     }),
+    ("the handle of a buffer for other processes", || {
+        DeviceBuffer::from_slice(&[1u32, 2, 3])?.ipc_handle().map(|_| ())
+    }),
     ("zeroed memory", || unsafe {
         DeviceBuffer::<u64>::zeroed(9).and(DeviceBox::<u8>::zeroed()).map(|_| ())
     }),

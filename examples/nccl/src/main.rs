@@ -1,0 +1,164 @@
+//! An all-reduce of custack's buffers by NCCL, in custack's contexts and streams.
+//!
+//! In this folder, `cargo build --release`, and then
+//!
+//! * `target/release/allreduce-nccl threads`: one thread for each device of this process;
+//! * `mpirun -n 4 target/release/allreduce-nccl processes`, or `srun`, `torchrun --no-python`: one process for each device;
+//!   they hand NCCL's id around in a file.
+//!
+//! Without an argument it is processes if a launcher has started several, else threads. It works with one device too, and
+//! needs a GPU. NCCL is opened at run time: `LIBNCCL` names it where the system does not find it.
+
+mod nccl;
+
+use custack::context::PrimaryContext;
+use custack::event::{Event, EventFlags};
+use custack::memory::AsyncCopyDestination;
+use custack::prelude::*;
+use nccl::{Nccl, UniqueId};
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+/// The numbers in each buffer: 256 MiB.
+const COUNT: usize = 1 << 26;
+const REPEATS: u32 = 20;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    custack::init(CudaFlags::empty())?;
+    let driver = custack::driver::current()?;
+    if driver.is_simulated() {
+        return Err("NCCL runs on GPUs only".into());
+    }
+    let nccl = Nccl::open()?;
+    let chosen = Device::for_this_process()?;
+    let rank = chosen.rank().rank() as usize;
+    let size = chosen.rank().size().unwrap_or(1) as usize;
+    if rank == 0 {
+        println!("Running on {driver}: {}; NCCL {}.", chosen.device().name()?, nccl.version()?);
+    }
+    match env::args().nth(1).as_deref() {
+        Some("threads") => over_threads(&nccl),
+        Some("processes") => over_processes(&nccl, chosen.device(), rank, size),
+        None if size > 1 => over_processes(&nccl, chosen.device(), rank, size),
+        None => over_threads(&nccl),
+        Some(other) => Err(format!("{other}: expected `threads` or `processes`").into()),
+    }
+}
+
+/// One thread for each device. The id is made once, and given to each thread.
+fn over_threads(nccl: &Nccl) -> Result<(), Failure> {
+    let devices = Device::devices()?.collect::<Result<Vec<_>, _>>()?;
+    let (id, size) = (nccl.make_id()?, devices.len());
+    let times = thread::scope(|scope| {
+        let start = |(rank, device): (usize, &Device)| {
+            let device = *device;
+            scope.spawn(move || reduce(nccl, device, id, rank, size))
+        };
+        let threads: Vec<_> = devices.iter().enumerate().map(start).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| "a thread panicked")?)
+            .collect::<Result<Vec<Duration>, Failure>>()
+    })?;
+    report("threads", size, times.into_iter().max().unwrap_or_default());
+    Ok(())
+}
+
+/// One device for each process. The first process makes the id and writes it to a file, which the others read.
+fn over_processes(nccl: &Nccl, device: Device, rank: usize, size: usize) -> Result<(), Failure> {
+    if size > Device::num_devices()? as usize && Device::num_devices()? > 1 {
+        return Err(format!("NCCL takes one process for each device, and {size} are too many").into());
+    }
+    let file = file();
+    let id = if rank == 0 { nccl.make_id()? } else { read_id(&file)? };
+    if rank == 0 && size > 1 {
+        // It is there as a whole or not at all.
+        let begun = file.with_extension(process::id().to_string());
+        fs::write(&begun, id.0)?;
+        fs::rename(begun, &file)?;
+    }
+    let time = reduce(nccl, device, id, rank, size);
+    if rank == 0 {
+        if size > 1 {
+            fs::remove_file(&file)?;
+        }
+        report("processes", size, time?);
+        return Ok(());
+    }
+    time.map(drop)
+}
+
+/// A file that the processes of this job have in common, named after the launcher's process, which is the parent of all.
+fn file() -> PathBuf {
+    let launcher = std::os::unix::process::parent_id();
+    env::temp_dir().join(format!("custack-nccl-{launcher}.id"))
+}
+
+fn read_id(file: &PathBuf) -> Result<UniqueId, Failure> {
+    let begun = Instant::now();
+    while !file.exists() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            return Err(format!("nobody has written {} within a minute", file.display()).into());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let bytes = fs::read(file)?;
+    Ok(UniqueId(bytes.try_into().map_err(|_| "the file with NCCL's id has a wrong length")?))
+}
+
+/// What this member puts in; below 2^24 for every sum, so that floats have it exactly.
+fn number(rank: usize, at: usize) -> f32 {
+    (at % 1000 + rank) as f32
+}
+
+/// One member: joins, reduces, and looks at the result. Returns the time of one all-reduce.
+fn reduce(nccl: &Nccl, device: Device, id: UniqueId, rank: usize, size: usize) -> Result<Duration, Failure> {
+    // NCCL takes the context that is current; a primary one, which is the CUDA runtime's.
+    let primary = PrimaryContext::retain(device)?;
+    let _current = primary.enter()?;
+    let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    let numbers: Vec<f32> = (0..COUNT).map(|at| number(rank, at)).collect();
+    let mut buffer = DeviceBuffer::from_slice(&numbers)?;
+    let member = nccl.join(id, rank, size)?;
+
+    // SAFETY: the stream and the buffer are of this context, and live until the stream is synchronised; all members do
+    // the same.
+    unsafe { member.all_reduce_sum(&mut buffer, &stream)? };
+    stream.synchronize()?;
+    let mut sums = vec![0.0f32; COUNT];
+    buffer.copy_to(&mut sums[..])?;
+    let expected = |at: usize| (size * (at % 1000) + size * (size - 1) / 2) as f32;
+    if let Some(at) = (0..COUNT).find(|at| sums[*at] != expected(*at)) {
+        return Err(format!("member {rank}: number {at} is {}, and not {}", sums[at], expected(at)).into());
+    }
+
+    let (before, after) = (Event::new(EventFlags::DEFAULT)?, Event::new(EventFlags::DEFAULT)?);
+    // Zeros stay zeros, however often they are added up.
+    let zeros = vec![0.0f32; COUNT];
+    // SAFETY: the stream is synchronised before the zeros are dropped.
+    unsafe { buffer.async_copy_from(&zeros[..], &stream)? };
+    before.record(&stream)?;
+    for _ in 0..REPEATS {
+        // SAFETY: as above.
+        unsafe { member.all_reduce_sum(&mut buffer, &stream)? };
+    }
+    after.record(&stream)?;
+    stream.synchronize()?;
+    Ok(after.elapsed_time(&before)? / REPEATS)
+}
+
+fn report(over: &str, size: usize, time: Duration) {
+    let bytes = (COUNT * size_of::<f32>()) as f64;
+    let rate = bytes / time.as_secs_f64() / 1e9;
+    // Of each byte this much goes over the links, whatever the number of members.
+    let on_links = rate * 2.0 * (size as f64 - 1.0) / size as f64;
+    println!(
+        "All {COUNT} sums are right, over {size} {over}: {:.3} ms for {} MiB, {rate:.1} GB/s, {on_links:.1} GB/s on the links.",
+        time.as_secs_f64() * 1e3,
+        bytes as usize >> 20,
+    );
+}

@@ -1,0 +1,52 @@
+//! Which devices of the simulated machine the process sees: `CUDA_VISIBLE_DEVICES`.
+
+use super::{Dev, uuid_of};
+use crate::sim::machine::*;
+use std::env;
+
+impl Machine {
+    /// Leaves the devices that the environment names, in its order. Only for a machine whose size the environment gives
+    /// too: otherwise a cluster's setting for its GPUs would leave a program on the simulated driver without a device.
+    pub(in crate::sim) fn hide_devices(&mut self) {
+        if env::var_os("CUSTACK_SIM_DEVICES").is_none_or(|count| count.is_empty()) {
+            return;
+        }
+        let Some(list) = env::var_os("CUDA_VISIBLE_DEVICES") else { return };
+        let numbers: Vec<usize> = self.devices.iter().map(|device| device.number).collect();
+        let visible = named(&list.to_string_lossy(), &numbers);
+        self.devices = visible.into_iter().map(Dev::new).collect();
+        self.hides = true;
+    }
+}
+
+/// The devices of this list: numbers, or UUIDs by their first digits. The first element says which; the list ends at the
+/// first that is wrong, and nothing is seen if a device is there twice.
+fn named(list: &str, numbers: &[usize]) -> Vec<usize> {
+    let by_uuid = list.trim_start().starts_with("GPU-");
+    let mut seen = Vec::new();
+    for element in list.split(',') {
+        let element = element.trim();
+        let found = if by_uuid { by_prefix(element, numbers) } else { by_number(element, numbers) };
+        let Some(found) = found else { break };
+        if seen.contains(&found) {
+            return Vec::new();
+        }
+        seen.push(found);
+    }
+    seen
+}
+
+fn by_number(element: &str, numbers: &[usize]) -> Option<usize> {
+    let at: usize = element.parse().ok()?;
+    numbers.get(at).copied()
+}
+
+/// The one device whose UUID begins so.
+fn by_prefix(element: &str, numbers: &[usize]) -> Option<usize> {
+    let digits = |text: &str| text.replace('-', "").to_ascii_lowercase();
+    let wanted = digits(element.strip_prefix("GPU-")?);
+    let hex = |number: usize| uuid_of(number).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut found = numbers.iter().copied().filter(|number| hex(*number).starts_with(&wanted));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}

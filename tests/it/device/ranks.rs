@@ -1,0 +1,121 @@
+//! The example `ranks`, run by launchers.
+
+use crate::driver::process::{example, run_child};
+use crate::harness::skip;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The example, where it is built.
+fn ranks(test: &str) -> Option<PathBuf> {
+    let built = example("ranks");
+    if built.is_none() {
+        skip(test, "the example ranks is not built; `cargo test` builds it");
+    }
+    built
+}
+
+/// Which device each process said it took, in the order of their ranks.
+fn taken(text: &str, size: u32) -> Vec<Option<u32>> {
+    let of_rank = |rank: u32| {
+        let of = format!("because it is local rank {rank} of {size} processes");
+        let line = text.lines().find(|line| line.contains(&of))?;
+        let (_, after) = line.split_once("this process takes device ")?;
+        after.split_once(" of ")?.0.parse().ok()
+    };
+    (0..size).map(of_rank).collect()
+}
+
+#[test]
+fn four_processes_of_mpirun_put_their_parts_together() {
+    let test = "four_processes_of_mpirun_put_their_parts_together";
+    if Command::new("mpirun").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        return skip(test, "there is no mpirun; Debian's package openmpi-bin has one");
+    }
+    let Some(ranks) = ranks(test) else { return };
+    for devices in [1u32, 2, 4] {
+        let mut command = Command::new("mpirun");
+        // Open MPI refuses root, and more processes than cores, unless it is told; MPICH ignores these variables.
+        command.envs([
+            ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+            ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+            ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+            ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+        ]);
+        command.args(["-n", "4"]).arg(&ranks).env("CUSTACK_DRIVER", "sim");
+        let (status, text) = run_child(command.env("CUSTACK_SIM_DEVICES", devices.to_string()));
+        assert!(status.success(), "{text}");
+        assert!(text.contains("All 100000 numbers are right, from 4 processes."), "{text}");
+        assert_eq!(taken(&text, 4), [0, 1, 2, 3].map(|rank| Some(rank % devices)), "{text}");
+    }
+}
+
+/// The example, without the variables of a launcher that may have started the tests.
+fn unlaunched(ranks: &Path) -> Command {
+    let mut command = Command::new(ranks);
+    let launchers =
+        ["CUSTACK_LOCAL", "LOCAL_", "OMPI_", "MPI_LOCAL", "PMI_", "FLUX_", "SLURM_", "TORCHELASTIC_"];
+    for (name, _) in std::env::vars_os() {
+        if launchers.iter().any(|launcher| name.to_string_lossy().starts_with(launcher)) {
+            command.env_remove(name);
+        }
+    }
+    command.env("CUSTACK_DRIVER", "sim").env("CUSTACK_SIM_DEVICES", "2");
+    command
+}
+
+/// Starts them as a launcher does: children of one process, each with its variables.
+fn launched(ranks: &Path, size: u32, variables: impl Fn(u32) -> Vec<(&'static str, String)>) -> String {
+    let start = |rank| {
+        let mut command = unlaunched(ranks);
+        command.envs(variables(rank)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes: Vec<_> = (0..size).map(start).collect();
+    let finish = |process: std::process::Child| {
+        let output = process.wait_with_output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert!(output.status.success(), "{text:?}");
+        text.concat()
+    };
+    processes.into_iter().map(finish).collect()
+}
+
+#[test]
+fn processes_with_the_variables_of_each_launcher_put_their_parts_together() {
+    let test = "processes_with_the_variables_of_each_launcher_put_their_parts_together";
+    let Some(ranks) = ranks(test) else { return };
+    type Variables = fn(u32) -> Vec<(&'static str, String)>;
+    let launchers: [(&str, Variables); 4] = [
+        ("Slurm", |rank| {
+            let list = ("SLURM_STEP_TASKS_PER_NODE", "3".to_owned());
+            vec![("SLURM_LOCALID", rank.to_string()), ("SLURM_NODEID", "0".to_owned()), list]
+        }),
+        ("MPICH or Intel MPI", |rank| {
+            vec![("MPI_LOCALRANKID", rank.to_string()), ("MPI_LOCALNRANKS", "3".to_owned())]
+        }),
+        ("torchrun", |rank| {
+            let id = ("TORCHELASTIC_RUN_ID", "none".to_owned());
+            vec![("LOCAL_RANK", rank.to_string()), ("LOCAL_WORLD_SIZE", "3".to_owned()), id]
+        }),
+        ("flux", |rank| {
+            let nodes = ("FLUX_JOB_NNODES", "1".to_owned());
+            vec![("FLUX_TASK_LOCAL_ID", rank.to_string()), ("FLUX_JOB_SIZE", "3".to_owned()), nodes]
+        }),
+    ];
+    for (launcher, variables) in launchers {
+        let text = launched(&ranks, 3, variables);
+        assert!(text.contains("All 100000 numbers are right, from 3 processes."), "{text}");
+        assert_eq!(taken(&text, 3), [Some(0), Some(1), Some(0)], "{text}");
+        assert_eq!(text.matches(&format!("of {launcher} says")).count(), 3, "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_variable_ends_the_example_with_its_name() {
+    let Some(ranks) = ranks("a_wrong_variable_ends_the_example_with_its_name") else { return };
+    let (status, text) = run_child(unlaunched(&ranks).env("CUSTACK_LOCAL_RANK", "first"));
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("CUSTACK_LOCAL_RANK holds \"first\", which is not a number of a process"),
+        "{text}"
+    );
+}
