@@ -3,6 +3,7 @@
 use super::context::Ctx;
 use super::device::Dev;
 use super::graph::Graphs;
+use super::memory;
 use super::module::CompilerLog;
 pub(super) use super::objects::{Object, Objects};
 use super::stream::{Captures, Queue};
@@ -238,8 +239,10 @@ impl Machine {
             self.contexts.push(None);
             self.contexts.len() - 1
         });
+        let handle = FIRST_HANDLE + index * HANDLE_STEP;
+        memory::lock().reach.made(handle, context.device);
         self.contexts[index] = Some(Box::new(context));
-        FIRST_HANDLE + index * HANDLE_STEP
+        handle
     }
 
     /// The context of a handle that the driver has not freed.

@@ -164,6 +164,7 @@ impl Machine {
         if let Some(context) = self.get(handle) {
             context.alive = false;
             context.peers.clear();
+            memory::lock().reach.take_all(handle);
         }
         self.end_work(handle);
         if self.stack().last() == Some(&handle) {

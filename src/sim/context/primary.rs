@@ -4,6 +4,7 @@ use super::limits::Limits;
 use super::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, USER_COREDUMP_ENABLE};
 use crate::driver::ffi::CUdevice;
 use crate::sim::machine::*;
+use crate::sim::memory;
 
 #[derive(Default)]
 pub(in crate::sim) struct Primary {
@@ -56,6 +57,7 @@ impl Machine {
         if let Some(context) = self.get(handle) {
             context.alive = false;
         }
+        memory::lock().reach.take_all(handle);
         self.end_work(handle);
     }
 

@@ -88,6 +88,7 @@ fn in_a_process_of_its_own() {
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
         Ok("links") => crate::device::peers::cut_links(),
+        Ok("kernel at a peer") => crate::device::peers::kernel_at_a_peer(),
         Ok("visible") => crate::device::identity::print_devices(),
         Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),

@@ -126,7 +126,7 @@ fn cores() -> usize {
 impl Running<'_> {
     /// Executes blocks until none is left. The first worker starts the others, in the scope.
     fn work<'s>(&'s self, mut helpers: Option<&'s Scope<'s, '_>>) {
-        let view = memory::view();
+        let view = memory::view(self.launch.context);
         let env = Env {
             body: self.body,
             view: &view,
