@@ -77,6 +77,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/sim/abi.rs",
         "src/sim/thread_end.rs",
         "src/sim/context/abi.rs",
+        "src/sim/context/abi/green.rs",
         "src/sim/device/abi.rs",
         "src/sim/event/abi.rs",
         "src/sim/function/abi.rs",
