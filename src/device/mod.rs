@@ -17,9 +17,11 @@
 
 mod attribute;
 mod peer;
+mod resource;
 
 pub use attribute::DeviceAttribute;
 pub use peer::PeerAttribute;
+pub use resource::{SmResource, SmSplit, SmSplitFlags};
 
 use crate::driver::ffi::CUdevice;
 use crate::driver::{Numbered, driver};

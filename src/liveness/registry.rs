@@ -125,6 +125,11 @@ pub(crate) fn created(raw: CUcontext, device: CUdevice) -> Handle {
     write().add(raw, Some(device), Origin::Created)
 }
 
+/// Registers a green context that was just created.
+pub(super) fn created_green(raw: CUcontext, device: CUdevice) -> Handle {
+    write().add(raw, Some(device), Origin::Green)
+}
+
 /// The living context with this raw handle; if none is registered, a foreign one is. Both happen under one lock, so
 /// that threads which do this at once get the same handle.
 pub(crate) fn find_or_add(raw: CUcontext, device: Option<CUdevice>) -> Handle {

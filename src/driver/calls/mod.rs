@@ -8,6 +8,7 @@ mod event;
 mod function;
 #[cfg(feature = "graph")]
 mod graph;
+mod green;
 mod init;
 mod library;
 mod memory;

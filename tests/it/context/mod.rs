@@ -3,6 +3,7 @@
 mod cache;
 mod deep;
 mod flags;
+mod green;
 mod guard;
 mod limits;
 mod owned;
