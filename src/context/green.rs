@@ -10,7 +10,7 @@ use crate::device::{Device, SmResource};
 use crate::driver::ffi::{CUcontext, CUdevResource, CUgreenCtx};
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
-use crate::liveness::green;
+use crate::liveness;
 use std::cell::RefCell;
 use std::fmt;
 use std::mem;
@@ -136,17 +136,17 @@ impl GreenContext {
             return Err(CudaError::InvalidContext
                 .note(format_args!("to make a green context; the driver gave no handle")));
         }
-        // SAFETY: just made, and given to nothing else.
-        let context = result.and_then(|()| driver.ctx_from_green_ctx(unsafe { Held::new(raw) }));
+        // SAFETY: just made, and given to nothing else; it is used before it is destroyed.
+        let green = unsafe { Held::new(raw) };
+        let context = result.and_then(|()| driver.ctx_from_green_ctx(green));
         let registered = context.and_then(|context| {
             let lease = primary.lease()?;
             let primary = *primary.handle();
-            Ok(green::created(context, raw, device.as_raw(), primary, lease.live()).into())
+            Ok(liveness::green::created(context, raw, device.as_raw(), primary, lease.live()).into())
         });
         let handle = registered.inspect_err(|_| {
             let _note = keep_note();
-            // SAFETY: as above.
-            let _ = driver.green_ctx_destroy(unsafe { Held::new(raw) });
+            let _ = driver.green_ctx_destroy(green);
         })?;
         Ok(GreenContext { handle, primary, raw, entered: RefCell::default() })
     }

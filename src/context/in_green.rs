@@ -20,7 +20,7 @@ thread_local! {
 
 impl GreenContext {
     /// Makes the green context current on the calling thread until the guard is dropped. It costs as much as
-    /// [`UnownedContext::enter`], and the guards of both kinds of contexts may be nested and dropped in any order.
+    /// [`UnownedContext::enter`](super::UnownedContext::enter), and the guards of both kinds of contexts may be nested and dropped in any order.
     ///
     /// # Errors
     ///

@@ -12,20 +12,13 @@ use super::registry;
 use crate::driver::ffi::{CUcontext, CUdevice, CUgreenCtx};
 use crate::driver::{Driver, Held, Live};
 use crate::error::{CudaError, CudaResult};
-use lazy_static::lazy_static;
-use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
 
+/// What is known of a green context that the driver has.
 #[derive(Clone, Copy)]
-struct Green {
+pub(super) struct Green {
     /// The driver's handle of the green context, as a number.
     raw: usize,
     primary: Handle,
-}
-
-lazy_static! {
-    /// The green contexts that the driver has, by their ids.
-    static ref GREENS: RwLock<BTreeMap<u64, Green>> = RwLock::default();
 }
 
 /// Registers a green context that was just made. The caller has a lease on the primary context.
@@ -37,14 +30,7 @@ pub(crate) fn created(
     lease: Live<'_>,
 ) -> Handle {
     primary.pin(lease);
-    let context = registry::created_green(raw, device);
-    let mut greens = GREENS.write().unwrap_or_else(PoisonError::into_inner);
-    greens.insert(context.id(), Green { raw: green.addr(), primary });
-    context
-}
-
-fn find(context: Handle) -> Option<Green> {
-    GREENS.read().unwrap_or_else(PoisonError::into_inner).get(&context.id()).copied()
+    registry::created_green(raw, device, Green { raw: green.addr(), primary })
 }
 
 impl Handle {
@@ -61,7 +47,7 @@ impl Handle {
 
     #[cold]
     fn primary(&self) -> Handle {
-        find(*self).map_or(*self, |green| green.primary)
+        registry::green(*self).map_or(*self, |green| green.primary)
     }
 
     /// Calls `f` with the green context's handle, while no thread can destroy it; `None` if it is destroyed.
@@ -70,7 +56,7 @@ impl Handle {
         f: impl FnOnce(Held<'_, CUgreenCtx>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
         let _lease = self.lease(LeaseOn::Living)?;
-        let green = find(*self)?;
+        let green = registry::green(*self)?;
         // SAFETY: the driver has the green context as long as the lease exists.
         Some(f(unsafe { Held::new(green.raw as CUgreenCtx) }))
     }
@@ -79,7 +65,7 @@ impl Handle {
 /// Destroys a green context that this thread has claimed. The driver keeps what is behind the handle, so it can be asked
 /// again; a destructor has no other chance, so a failure is retried once.
 pub(super) fn destroy(driver: &Driver, context: Handle) -> CudaResult<()> {
-    let Some(green) = find(context) else { return Ok(()) };
+    let Some(green) = registry::green(context) else { return Ok(()) };
     // SAFETY: only the thread that has claimed the context destroys it.
     let destroy = || driver.green_ctx_destroy(unsafe { Held::new(green.raw as CUgreenCtx) });
     let Err(first) = destroy() else { return Ok(()) };
@@ -95,8 +81,7 @@ pub(super) fn destroy(driver: &Driver, context: Handle) -> CudaResult<()> {
 
 /// The driver has destroyed the green context: the primary one is not kept any more.
 pub(super) fn destroyed(context: Handle) {
-    let removed = GREENS.write().unwrap_or_else(PoisonError::into_inner).remove(&context.id());
-    let Some(Green { primary, .. }) = removed else { return };
+    let Some(Green { primary, .. }) = registry::forget_green(context) else { return };
     if primary.unpin() {
         if let Some(claimed) = primary.claim() {
             claimed.finish_quietly(0);

@@ -8,7 +8,6 @@ mod event;
 mod function;
 #[cfg(feature = "graph")]
 mod graph;
-mod green;
 mod init;
 mod library;
 mod memory;

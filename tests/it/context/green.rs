@@ -1,14 +1,17 @@
 //! Green contexts: entering them, what is made in them, and every order of drops.
 
-use crate::harness::{current, device, drain, is_simulated, other, parked, run, run_alone, start, table};
-use custack::context::{ContextStack, CurrentContext, GreenContext, Origin, PrimaryContext, wait_until_retired};
+use crate::harness::{current, device, drain, is_simulated, other, parked, run, run_alone, start};
+use custack::context::{
+    ContextStack, CurrentContext, GreenContext, Origin, PrimaryContext, wait_until_retired,
+};
 use custack::device::{SmResource, SmSplitFlags};
-use custack::driver::instrument;
+use custack::driver::{FUNCTIONS, SINCE, instrument};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags, EventStatus};
+use custack::graph::InstantiateFlags;
 use custack::memory::{CopyDestination, DeviceBuffer};
 use custack::sim;
-use custack::stream::{CaptureStatus, Stream, StreamFlags};
+use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags};
 use std::mem;
 
 /// All multiprocessors of the first device.
@@ -311,17 +314,16 @@ fn a_capture_is_not_broken_by_an_event_of_the_whole() {
         let green = green();
         let mut stream = green.create_stream(None).unwrap();
         let event = green.primary().create_event(EventFlags::DISABLE_TIMING).unwrap();
-        let aside = green.primary().create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
-        let graph = custack::graph::Graph::capture(&mut stream, custack::stream::CaptureMode::Relaxed, |capture| {
+        let graph = stream.capture(CaptureMode::Relaxed, |capture| {
             assert_eq!(green.record_event(&event), Err(CudaError::StreamCaptureUnsupported));
             assert_eq!(green.wait_event(&event), Err(CudaError::StreamCaptureUnsupported));
             assert_eq!(green.primary().record_event(&event), Err(CudaError::StreamCaptureUnsupported));
             assert_eq!(green.synchronize(), Err(CudaError::StreamCaptureUnsupported));
-            assert_eq!(capture.stream().capture_status(), Ok(CaptureStatus::Active));
-            Ok::<_, CudaError>(())
+            assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+            capture.launch_host_func(|| {})
         });
-        drop(graph);
-        drop(aside);
+        assert_eq!(graph.unwrap().nodes().unwrap().len(), 1);
+        green.record_event(&event).unwrap();
     });
 }
 
@@ -449,20 +451,17 @@ fn a_graph_keeps_the_green_context_in_whose_stream_it_was_captured() {
         let share = PrimaryContext::retain(device()).unwrap();
         let green = green();
         let mut stream = green.create_stream(None).unwrap();
-        let memory = share.device_buffer(&[1u32, 2, 3]).unwrap();
-        let copied = share.device_buffer(&[0u32; 3]).unwrap();
-        let graph = custack::graph::Graph::capture(&mut stream, custack::stream::CaptureMode::Relaxed, |capture| {
-            let (memory, copied) = (memory.as_device_ptr(), copied.as_device_ptr());
-            let _ = (memory, copied);
-            capture.stream().launch_host_func(|| {})
-        });
+        let mut graph =
+            stream.capture(CaptureMode::Relaxed, |capture| capture.launch_host_func(|| {})).unwrap();
+        let executable = graph.instantiate(InstantiateFlags::empty()).unwrap();
         drop((green, stream));
-        if graph.is_ok() {
-            assert_eq!(at_the_driver(before), 1);
-        }
+        assert_eq!(at_the_driver(before), 1);
+        assert_eq!(graph.instantiate(InstantiateFlags::empty()).unwrap_err(), CudaError::ContextIsDestroyed);
         drop(graph);
+        assert_eq!(at_the_driver(before), 1);
+        drop(executable);
         assert_eq!(at_the_driver(before), 0);
-        drop((memory, copied, share));
+        drop(share);
     });
 }
 
@@ -475,6 +474,25 @@ fn a_driver_that_is_too_old_says_which_version_has_it() {
         assert_eq!(error, CudaError::CallRequiresNewerDriver);
         let text = error.to_string();
         assert!(text.contains("cuDeviceGetDevResource") && text.contains("CUDA 12.4"), "{text}");
-        assert!(table().cuCtxGetCurrent as usize != 0);
     });
+}
+
+#[test]
+fn the_page_says_of_every_function_what_calls_it() {
+    let page = include_str!("../../../src/context/functions.md");
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(function, rest)| (function, rest.split(' ').next().unwrap()))
+        .collect();
+    let is_of_chapter = |name: &str| {
+        ["cuCtx", "cuDevicePrimaryCtx", "cuGreenCtx", "cuDevSm", "cuDevRes"]
+            .iter()
+            .any(|it| name.starts_with(it))
+    };
+    let listed = FUNCTIONS.iter().zip(SINCE).filter(|(name, _)| is_of_chapter(name));
+    let listed: Vec<(&str, String)> =
+        listed.map(|(name, since)| (*name, format!("{}.{}", since / 1000, since % 1000 / 10))).collect();
+    let rows: Vec<(&str, String)> = rows.into_iter().map(|(name, since)| (name, since.to_owned())).collect();
+    assert_eq!(rows, listed);
 }

@@ -3,7 +3,7 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::{ask, made};
+use crate::driver::calls::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held, Live};
 use crate::error::CudaResult;
