@@ -10,7 +10,7 @@
 //! Lines that begin with `end` are from draining each thread's stack.
 
 use super::generate::generate;
-use super::language::{Step, Trace};
+use super::language::{ALL, Step, Trace, slot_name};
 use super::play::{Name, Out, Outcome, play};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -58,9 +58,8 @@ fn parse_outcome(text: &str) -> Option<Outcome> {
 fn parse_name(text: &str) -> Option<Name> {
     match text {
         "null" => Some(Name::Null),
-        "p" => Some(Name::Slot(super::language::PRIMARY)),
         "?" => Some(Name::Unknown),
-        slot => slot.strip_prefix('c')?.parse().ok().map(Name::Slot),
+        name => (0..ALL).find(|slot| slot_name(*slot) == name).map(Name::Slot),
     }
 }
 
