@@ -180,4 +180,20 @@ const NAMED: &[(&str, &str)] = &[
          t0 cuCtxGetApiVersion context=null out=null\nt0 cuCtxGetApiVersion context=c0 out=null\n\
          t0 cuCtxGetApiVersion context=null out=here",
     ),
+    (
+        "a destroyed green context stays current",
+        "t0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuGreenCtxCreate out=g0 part=1 device=0 flags=1\n\
+         t0 cuCtxPushCurrent_v2 context=g0\nt0 cuCtxDestroy_v2 context=g0\nt0 cuGreenCtxDestroy green=g0\n\
+         t0 cuCtxGetDevice out=here\nt0 cuCtxSynchronize\nt0 cuCtxPopCurrent_v2 out=here\n\
+         t0 cuCtxPushCurrent_v2 context=g0\nt0 cuGreenCtxDestroy green=g0\nt0 cuCtxPopCurrent_v2 out=here",
+    ),
+    (
+        "streams tell their contexts",
+        "t0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuGreenCtxCreate out=g0 part=1 device=0 flags=1\n\
+         t0 cuGreenCtxStreamCreate out=s0 green=g0 flags=1 priority=-100\nt0 cuStreamGetGreenCtx stream=s0\n\
+         t0 cuStreamGetCtx_v2 stream=s0\nt0 cuCtxPushCurrent_v2 context=g0\nt0 cuStreamCreate out=s1 flags=0\n\
+         t0 cuStreamGetGreenCtx stream=s1\nt0 cuStreamGetCtx_v2 stream=s1\nt0 cuStreamGetGreenCtx stream=0\n\
+         t0 cuStreamGetCtx_v2 stream=0\nt0 cuStreamGetGreenCtx stream=2\nt0 cuGreenCtxDestroy green=g0\n\
+         t0 cuStreamDestroy_v2 stream=s0\nt0 cuStreamQuery stream=s1",
+    ),
 ];

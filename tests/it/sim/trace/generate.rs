@@ -37,7 +37,7 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
                 | Call::cuDevicePrimaryCtxRetain { .. }
         ) || matches!(step.call, Call::cuGreenCtxCreate { .. }) && !state.is_alive(PRIMARY);
         let makes_green = matches!(step.call, Call::cuGreenCtxCreate { .. });
-        let too_many = makes && state.made >= most_made || makes_green && state.greens_made >= 4 * most_made;
+        let too_many = makes && state.made >= most_made || makes_green && state.greens_made >= 10 * most_made;
         let ends = state.ends(step);
         let too_soon = ends && ended * length > steps.len() * most_made;
         if state.allows(step) && !too_many && !too_soon {

@@ -16,6 +16,7 @@ pub(super) const PARTS: u32 = 8;
 
 const NOTHING: CUdevResource = CUdevResource { kind: 0, internal: [0; 92], sm: [0; 3], reserved: [0; 9] };
 const MOST_GROUPS: usize = 64;
+const NOT_READY: u32 = 600;
 
 impl Handles {
     fn green(&self, green: Ctx) -> CUgreenCtx {
@@ -194,7 +195,11 @@ fn work(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) {
             }
             Call::cuStreamCreate { flags, .. } => (table.cuStreamCreate)((&raw mut made).cast(), flags),
             Call::cuStreamDestroy_v2 { stream } => (table.cuStreamDestroy_v2)(handles.stream(stream)),
-            Call::cuStreamQuery { stream } => (table.cuStreamQuery)(handles.stream(stream)),
+            // Whether an event has been recorded yet depends on the time that the driver takes.
+            Call::cuStreamQuery { stream } => match (table.cuStreamQuery)(handles.stream(stream)) {
+                NOT_READY => 0,
+                status => status,
+            },
             Call::cuStreamSynchronize { stream } => (table.cuStreamSynchronize)(handles.stream(stream)),
             Call::cuStreamGetPriority { stream } => {
                 let status = (table.cuStreamGetPriority)(handles.stream(stream), out_parameter(true, &mut a));
