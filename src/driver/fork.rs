@@ -6,11 +6,13 @@
 // Registers a function with the C library.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "sim")]
 use crate::driver::ffi::CUresult;
 use crate::error::{CudaError, CudaResult};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a driver answers after a fork.
+#[cfg(feature = "sim")]
 pub(super) const NOT_INITIALIZED: CUresult = 3;
 /// Why.
 pub(super) const WHY: &str =

@@ -305,15 +305,15 @@ impl State {
         let succeeded = |expected: bool| status.map_or(expected, |status| status == 0);
         let current = self.stacks[thread].last().copied().filter(|slot| self.alive[*slot]);
         match call {
-            Call::cuGreenCtxCreate { out: Ctx::Slot(slot), device, flags, .. } => {
-                if succeeded(device == 0 && flags == 1) {
-                    self.activate();
-                    self.alive[slot] = true;
-                    self.lives[slot] += 1;
-                    self.primary_of[slot] = self.lives[PRIMARY];
-                    self.last_gone = None;
-                    self.greens_made += 1;
-                }
+            Call::cuGreenCtxCreate { out: Ctx::Slot(slot), device, flags, .. }
+                if succeeded(device == 0 && flags == 1) =>
+            {
+                self.activate();
+                self.alive[slot] = true;
+                self.lives[slot] += 1;
+                self.primary_of[slot] = self.lives[PRIMARY];
+                self.last_gone = None;
+                self.greens_made += 1;
             }
             Call::cuGreenCtxDestroy { green: Ctx::Slot(slot) } if succeeded(self.alive[slot]) => {
                 self.alive[slot] = false;
