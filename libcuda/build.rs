@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// Functions that this library has beside custack's list.
 const OWN: &[&str] = &[
+    "cuFuncSetBlockShape",
+    "cuFuncSetSharedSize",
     "cuGetErrorName",
     "cuGetErrorString",
     "cuGetExportTable",
@@ -18,7 +20,14 @@ const OWN: &[&str] = &[
     "cuGraphExecUpdate",
     "cuGraphInstantiate",
     "cuGraphInstantiate_v2",
+    "cuLaunch",
+    "cuLaunchGrid",
+    "cuLaunchGridAsync",
     "cuLaunchKernelEx_ptsz",
+    "cuParamSetSize",
+    "cuParamSetf",
+    "cuParamSeti",
+    "cuParamSetv",
 ];
 
 /// Old functions whose arguments are those of a newer one, which does the same.

@@ -7,6 +7,7 @@ mod address;
 mod driver;
 mod errors;
 mod exports;
+mod launch;
 mod old;
 
 /// A compiled function.

@@ -14,6 +14,7 @@ unsigned cuInit(unsigned flags);
 unsigned cuDeviceGet(int *device, int ordinal);
 unsigned cuCtxCreate_v2(CUcontext *context, unsigned flags, int device);
 unsigned cuCtxDestroy_v2(CUcontext context);
+unsigned cuCtxDetach(CUcontext context);
 unsigned cuCtxPushCurrent_v2(CUcontext context);
 unsigned cuCtxPopCurrent_v2(CUcontext *context);
 unsigned cuCtxGetCurrent(CUcontext *context);
@@ -88,7 +89,10 @@ static void *work(void *number) {
     CHECK(cuModuleUnload(module));
     CHECK(cuMemFree_v2(a));
     CHECK(cuMemFree_v2(b));
-    CHECK(cuCtxDestroy_v2(context));
+    if (own)
+        CHECK(cuCtxDetach(context));
+    else
+        CHECK(cuCtxDestroy_v2(context));
     return NULL;
 }
 

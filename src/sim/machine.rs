@@ -1,6 +1,6 @@
 //! The machine: devices, contexts, threads, and one lock around them all.
 
-use super::context::Ctx;
+use super::context::{Ctx, Description};
 use super::device::Dev;
 use super::graph::Graphs;
 use super::memory;
@@ -37,6 +37,7 @@ pub(super) const HOST_MEMORY_NOT_REGISTERED: CUresult = 713;
 pub(super) const NOT_PERMITTED: CUresult = 800;
 pub(super) const NOT_SUPPORTED: CUresult = 801;
 pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
+pub(super) const INVALID_RESOURCE: CUresult = 915;
 pub(super) const UNKNOWN: CUresult = 999;
 
 /// A context handle, as the program sees it.
@@ -67,6 +68,8 @@ pub(super) struct Machine {
     pub(super) objects: Objects,
     pub(super) graphs: Graphs,
     pub(super) captures: Captures,
+    /// What green contexts can be made from. The driver has no call that frees one.
+    pub(super) descriptions: Vec<Description>,
     /// The work of destroyed streams, which continues.
     pub(super) leftovers: Vec<(Handle, Arc<Queue>)>,
     /// Stacks of threads that have ended, the first ones.
@@ -123,6 +126,7 @@ impl Machine {
             objects: Objects::default(),
             graphs: Graphs::default(),
             captures: Captures::default(),
+            descriptions: Vec::new(),
             leftovers: Vec::new(),
             left: Vec::new(),
         };
@@ -290,10 +294,11 @@ impl Machine {
     }
 
     /// The driver frees a destroyed context when no stack holds it any more; it keeps a primary context for the next
-    /// retain.
+    /// retain, and green contexts for good.
     pub(super) fn free_if_unused(&mut self, handle: Handle) {
-        let unused =
-            self.get(handle).is_some_and(|context| !context.alive && !context.primary && context.holds == 0);
+        let unused = self
+            .get(handle)
+            .is_some_and(|context| !context.alive && context.is_created() && context.holds == 0);
         if let Some(index) = self.index(handle).filter(|_| unused) {
             self.contexts[index] = None;
             self.freed.push(index);

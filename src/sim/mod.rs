@@ -93,13 +93,15 @@
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Of memory that the program maps: the host's, access only to read, handles other than descriptors of files, and which
 //!   of several devices has access, for what one may use all may.
-//! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
+//! * Contexts that share a graphics queue, and NvSciSync: refused.
+//! * Which multiprocessors a green context has: how many is as on an H200, but their numbers follow one another. Resources
+//!   other than multiprocessors (`INVALID_RESOURCE_TYPE`), as with a driver of CUDA 13.0, which has no work queues.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
 //!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.
 //!   The other attributes of streams are refused.
 //! * Other processes: what they share is shared on Linux only, and between processes of one user. Memory and events can be
 //!   opened as long as their owner keeps them; on a GPU often longer. The first handle of a buffer waits until no work uses
-//!   it, ten seconds at most. Pools are not shared.
+//!   it, ten seconds at most.
 //! * Linking of anything but PTX, and of texts that each have a private variable of one name, which is refused as a
 //!   second definition; functions of one text that another calls.
 //! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and

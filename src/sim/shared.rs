@@ -34,6 +34,7 @@ pub(super) struct Name {
 pub(super) enum Content {
     Memory = 1,
     Record = 2,
+    Pool = 3,
 }
 
 /// The bytes of a handle.
@@ -70,6 +71,38 @@ impl Name {
     /// Whether it is this process that has it.
     pub(super) fn is_own(&self) -> bool {
         self.process == std::process::id()
+    }
+}
+
+/// Some of the memory that has a name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) of: Name,
+    pub(super) at: u64,
+    pub(super) size: u64,
+}
+
+impl Part {
+    const AT: usize = 48;
+
+    /// The bytes of a handle of this kind.
+    pub(super) fn to_bytes(self, kind: [u8; 8]) -> Bytes {
+        let mut bytes = self.of.to_bytes(kind);
+        let words = [self.at, self.size].into_iter().flat_map(u64::to_ne_bytes);
+        bytes[Part::AT..].iter_mut().zip(words).for_each(|(to, from)| *to = from as c_char);
+        bytes
+    }
+
+    /// `None` if these are not the bytes of a handle of this kind.
+    pub(super) fn from_bytes(kind: [u8; 8], bytes: &Bytes) -> Option<Part> {
+        let of = Name::from_bytes(kind, bytes)?;
+        let mut words = [[0; 8]; 2];
+        for (to, from) in words.iter_mut().flatten().zip(&bytes[Part::AT..]) {
+            *to = *from as u8;
+        }
+        let [at, size] = words.map(u64::from_ne_bytes);
+        let fits = size > 0 && at.checked_add(size).is_some_and(|end| end <= of.size);
+        fits.then_some(Part { of, at, size })
     }
 }
 
@@ -123,7 +156,7 @@ impl Record {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{Content, Name};
+    use super::{Content, Name, Part};
     use memmap2::{MmapOptions, MmapRaw};
     use std::fs::{File, OpenOptions, remove_file};
     use std::io::{Error, ErrorKind, Result};
@@ -167,6 +200,11 @@ mod linux {
 
         /// That of the process that has this name for it.
         pub(in crate::sim) fn open(name: &Name) -> Result<Shared> {
+            Shared::open_part(&Part { of: *name, at: 0, size: name.size })
+        }
+
+        pub(in crate::sim) fn open_part(part: &Part) -> Result<Shared> {
+            let name = &part.of;
             let path = format!("/proc/{}/fd/{}", name.process, name.number);
             let file = OpenOptions::new().read(true).write(true).open(path)?;
             let found = file.metadata()?;
@@ -174,7 +212,8 @@ mod linux {
             if (found.ino(), found.dev(), found.len()) != (name.file, name.volume, length) {
                 return Err(Error::from(ErrorKind::NotFound));
             }
-            Shared::map(file, name.size as usize)
+            let map = MmapOptions::new().offset(part.at).len(part.size as usize).map_raw(&file)?;
+            Ok(Shared { map, file, size: part.size as usize })
         }
 
         /// That of a file which this process has open under a number, as a descriptor. That stays the program's own.
@@ -223,7 +262,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    use super::{Content, Name};
+    use super::{Content, Name, Part};
     use std::convert::Infallible;
     use std::io::{Error, ErrorKind, Result};
 
@@ -236,6 +275,10 @@ mod elsewhere {
         }
 
         pub(in crate::sim) fn open(_name: &Name) -> Result<Shared> {
+            Shared::new(Content::Memory, 0)
+        }
+
+        pub(in crate::sim) fn open_part(_part: &Part) -> Result<Shared> {
             Shared::new(Content::Memory, 0)
         }
 

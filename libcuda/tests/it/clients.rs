@@ -1,6 +1,6 @@
 //! Programs in C, compiled by the system's compiler and linked as with NVIDIA's library.
 
-use super::{folder, skip};
+use super::{custack_run, folder, part, skip};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -24,20 +24,6 @@ fn compiled(name: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// `custack-run` with these arguments.
-fn custack_run(arguments: &[&str]) -> Output {
-    let library = folder().join("libcuda.so.1");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_custack-run"));
-    command.arg("--library").arg(library).args(arguments).current_dir(folder()).output().unwrap()
-}
-
-/// The parts of a report, each with its heading.
-fn part<'a>(report: &'a str, heading: &str) -> &'a str {
-    let begin = report.find(&format!("\n{heading}:")).unwrap_or_else(|| panic!("{heading}: {report}"));
-    let rest = &report[begin + heading.len() + 2..];
-    rest.split("\n\n").next().unwrap()
-}
-
 /// What a program does with the library.
 fn run(program: &PathBuf) -> Output {
     Command::new(program).env("LD_LIBRARY_PATH", folder()).output().unwrap()
@@ -52,6 +38,16 @@ fn a_c_program_with_two_threads_launches_a_kernel() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(said, "0: 1000 sums are right\n1: 1000 sums are right\nthe child of a fork was told 3\n");
+}
+
+#[test]
+fn a_c_program_launches_as_programs_for_cuda_3_did() {
+    let name = "a_c_program_launches_as_programs_for_cuda_3_did";
+    let Some(program) = compiled("launches") else { return skip(name, "there is no C compiler") };
+    let output = run(&program);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said, "one block: 1 2 4 8\ntwo blocks: 2 3 5 8\nin a stream: 2.5 3.5 5.5 8\n");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// Functions that make something, the argument that points to it, and what it is.
 const MAKE: &[(&str, usize, &str)] = &[
     ("cuArray3DCreate_v2", 0, "array"),
+    ("cuCtxAttach", 0, "context"),
     ("cuCtxCreate_v2", 0, "context"),
     ("cuCtxCreate_v3", 0, "context"),
     ("cuCtxCreate_v4", 0, "context"),
@@ -17,6 +18,8 @@ const MAKE: &[(&str, usize, &str)] = &[
     ("cuGraphCreate", 0, "graph"),
     ("cuGraphInstantiateWithFlags", 0, "executable graph"),
     ("cuGraphInstantiateWithParams", 0, "executable graph"),
+    ("cuGreenCtxCreate", 0, "green context"),
+    ("cuGreenCtxStreamCreate", 0, "stream"),
     ("cuLibraryLoadData", 0, "library"),
     ("cuLibraryLoadFromFile", 0, "library"),
     ("cuLinkCreate_v2", 3, "linker"),
@@ -45,6 +48,7 @@ const END: &[(&str, &str)] = &[
     ("cuEventDestroy_v2", "event"),
     ("cuGraphDestroy", "graph"),
     ("cuGraphExecDestroy", "executable graph"),
+    ("cuGreenCtxDestroy", "green context"),
     ("cuLibraryUnload", "library"),
     ("cuLinkDestroy", "linker"),
     ("cuMemFreeAsync", "memory"),
@@ -58,16 +62,24 @@ const END: &[(&str, &str)] = &[
 ];
 
 /// What lives on when the context is destroyed in which it was made.
-const OF_NO_CONTEXT: &[&str] =
-    &["context", "share of the primary context", "library", "graph", "executable graph", "memory pool"];
+const OF_NO_CONTEXT: &[&str] = &[
+    "context",
+    "green context",
+    "share of the primary context",
+    "library",
+    "graph",
+    "executable graph",
+    "memory pool",
+];
 
 /// Something that was made.
 pub(super) struct Made {
     pub(super) function: &'static str,
     pub(super) place: String,
     context: u64,
-    /// For shares of primary contexts: how many, and of which device.
+    /// For primary contexts and those that were attached: how many.
     shares: u64,
+    /// For shares of primary contexts: of which device.
     device: u64,
 }
 
@@ -122,10 +134,27 @@ impl Alive {
         } else if let Some((_, kind)) = END.iter().find(|it| it.0 == function) {
             self.0.remove(&(*kind, arguments[0]));
             if *kind == "context" {
-                self.0.retain(|key, made| made.context != arguments[0] || OF_NO_CONTEXT.contains(&key.0));
+                self.end_what_is_in(arguments[0]);
             }
+        } else if function == "cuCtxDetach" {
+            self.detach(arguments[0]);
         } else if function == "cuDevicePrimaryCtxRelease_v2" {
             self.release(arguments[0]);
+        }
+    }
+
+    /// What was made in a context has gone with it.
+    fn end_what_is_in(&mut self, context: u64) {
+        self.0.retain(|key, made| made.context != context || OF_NO_CONTEXT.contains(&key.0));
+    }
+
+    /// A context was created or attached one time less, and is destroyed after the last.
+    fn detach(&mut self, context: u64) {
+        let Some(made) = self.0.get_mut(&("context", context)) else { return };
+        made.shares -= 1;
+        if made.shares == 0 {
+            self.0.remove(&("context", context));
+            self.end_what_is_in(context);
         }
     }
 
@@ -138,7 +167,7 @@ impl Alive {
         let (key, shares) = (*key, made.shares);
         if shares == 0 {
             self.0.remove(&key);
-            self.0.retain(|other, made| made.context != key.1 || OF_NO_CONTEXT.contains(&other.0));
+            self.end_what_is_in(key.1);
         }
     }
 

@@ -95,7 +95,8 @@ c_abi! {
     fn cuFuncLoad(function: CUfunction) { call(|m| m.load_function(function.addr())) }
     fn cuOccupancyAvailableDynamicSMemPerBlock(bytes: *mut usize, function: CUfunction, blocks: c_int, block_size: c_int) {
         give(bytes, |m| {
-            let answer = m.available_shared(function.addr(), blocks, block_size)?;
+            let function = m.of_kernel(function.addr())?;
+            let answer = m.available_shared(function, blocks, block_size)?;
             if bytes.is_null() {
                 return m.misuse(INVALID_VALUE, "the pointer for the bytes is NULL");
             }
@@ -107,13 +108,15 @@ c_abi! {
             if function.is_null() {
                 return m.refuse(INVALID_VALUE, "the function is NULL");
             }
-            let asked = asked(m, function, config)?;
+            let mut asked = asked(m, function, config)?;
+            asked.function = m.of_kernel(asked.function)?;
             m.max_active_clusters(&asked)
         })
     }
     fn cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
         give_first(size, |m| {
-            let asked = asked(m, function, config)?;
+            let mut asked = asked(m, function, config)?;
+            asked.function = m.of_kernel(asked.function)?;
             m.max_potential_cluster_size(&asked)
         })
     }

@@ -65,10 +65,10 @@ impl Allocation {
         Allocation { kind: Kind::Registered, context, size, flags, number: next_number(), storage }
     }
 
-    /// Another process's memory, which this one has open in a context.
-    pub(super) fn opened(context: Handle, storage: Storage) -> Allocation {
+    /// Memory that several processes have.
+    pub(super) fn shared(kind: Kind, context: Handle, storage: Storage) -> Allocation {
         let (size, storage) = (storage.size(), Arc::new(storage));
-        Allocation { kind: Kind::Opened, context, size, flags: 0, number: next_number(), storage }
+        Allocation { kind, context, size, flags: 0, number: next_number(), storage }
     }
 
     /// Memory that the program has mapped, which is of no context.

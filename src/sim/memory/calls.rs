@@ -57,6 +57,10 @@ impl Machine {
         let device = self.healthy(found.context)?.device;
         let pool = pool.unwrap_or_else(|| lock().current_pool(device));
         self.check_pool(pool)?;
+        let is_opened = lock().pool(pool).is_some_and(|pool| pool.is_opened);
+        if is_opened {
+            return self.refuse(INVALID_VALUE, "nothing is allocated from a pool of another process");
+        }
         if captures {
             let fits = lock().pool(pool).is_some_and(|pool| pool.made.is_for_graphs());
             if size > 0 && !fits {
@@ -156,7 +160,7 @@ impl Machine {
     }
 
     /// Refuses what is no pool; the driver would follow the handle.
-    fn check_pool(&mut self, handle: usize) -> Answer<()> {
+    pub(super) fn check_pool(&mut self, handle: usize) -> Answer<()> {
         self.ready()?;
         if handle == 0 {
             return self.refuse(INVALID_VALUE, "the pool is NULL");

@@ -98,7 +98,7 @@ impl Machine {
             return self.refuse(OUT_OF_MEMORY, format_args!("there are no {} addresses left", name.size));
         };
         let storage = Storage::of_processes(shared);
-        memory.held.insert(address, Allocation::opened(context, storage));
+        memory.held.insert(address, Allocation::shared(Kind::Opened, context, storage));
         memory.opened.0.insert(name, Open { address, context, times: 1 });
         Ok(address)
     }

@@ -247,7 +247,9 @@ impl Machine {
         match Shared::of_descriptor(Content::Memory, descriptor) {
             Ok(shared) => Ok(lock().open_physical(shared)),
             Err(why) => {
-                self.refuse(UNKNOWN, format_args!("the descriptor {descriptor} is not of memory: {why}"))
+                let is_pool = Shared::of_descriptor(Content::Pool, descriptor).is_ok();
+                let status = if is_pool { NOT_SUPPORTED } else { UNKNOWN };
+                self.refuse(status, format_args!("the descriptor {descriptor} is not of memory: {why}"))
             }
         }
     }

@@ -24,6 +24,7 @@ mod pool;
 mod pools;
 mod reach;
 mod rows;
+mod shared_pools;
 mod storage;
 mod view;
 mod words;

@@ -7,6 +7,7 @@
 use super::allocation::next_number;
 use super::order::Freed;
 use crate::sim::machine::Handle;
+use crate::sim::shared::Shared;
 use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,6 +88,10 @@ pub(super) struct Pool {
     pub(super) pieces: BTreeMap<u64, Piece>,
     /// The program has destroyed it; it is removed with the last of its memory.
     pub(super) destroyed: bool,
+    /// What descriptors of it are of, once there were any.
+    pub(super) exported: Option<Shared>,
+    /// Whether it was opened by a descriptor. It has the memory that is opened in it, and gives out no other.
+    pub(super) is_opened: bool,
 }
 
 impl Pool {
@@ -103,6 +108,8 @@ impl Pool {
             chunks: BTreeMap::new(),
             pieces: BTreeMap::new(),
             destroyed: false,
+            exported: None,
+            is_opened: false,
         }
     }
 

@@ -1,7 +1,6 @@
 //! All pools, and how calls and the work of streams change them.
 
 use super::Memory;
-use super::allocation::{Allocation, Kind};
 use super::held::within;
 use super::order::{Freed, StreamKey};
 use super::pool::{CHUNK, Made, PIECE, Piece, Place, Pool, State};
@@ -112,7 +111,7 @@ impl Memory {
         let none = || Err(format!("there are no {size} bytes left"));
         let Some(chunk) = size.checked_next_multiple_of(CHUNK) else { return none() };
         let Some(pool) = self.pool(handle) else { return none() };
-        let most = pool.made.most;
+        let (made, most) = (pool.made, pool.made.most);
         if most != 0 && pool.reserved + chunk > most.next_multiple_of(CHUNK) {
             return Err(format!("{size} bytes more than the {most} bytes of the pool"));
         }
@@ -122,7 +121,7 @@ impl Memory {
         if chunk > self.left() {
             return none();
         }
-        let Some(allocation) = Allocation::new(Kind::Pool, 0, chunk as usize) else { return none() };
+        let Some(allocation) = Memory::chunk(made, chunk as usize) else { return none() };
         let Some(at) = self.addresses.allocate(chunk as usize) else { return none() };
         self.held.insert(at, allocation);
         self.used += chunk as usize;

@@ -36,6 +36,16 @@ pub(crate) fn child_with(scenario: &str, variable: &str, value: &OsStr) -> (Exit
     run_child(command(scenario).env(variable, value))
 }
 
+/// Like [`child`], with this as its standard input.
+#[cfg(unix)]
+pub(crate) fn child_with_input(
+    scenario: &str,
+    input: std::os::fd::OwnedFd,
+    variables: &[(&str, &str)],
+) -> (ExitStatus, String) {
+    run_child(command(scenario).stdin(std::process::Stdio::from(input)).envs(variables.iter().copied()))
+}
+
 fn command(scenario: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -92,6 +102,8 @@ fn in_a_process_of_its_own() {
         Ok("scope in error") => crate::stream::scope::in_error(),
         Ok("event of another process") => crate::event::interprocess::open(),
         Ok("memory of another process") => crate::memory::interprocess::open(),
+        #[cfg(unix)]
+        Ok("pool of another process") => crate::memory::shared_pools::open(),
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         Ok("waits in a report") => waits_in_a_report(),

@@ -19,6 +19,7 @@ mod pitched;
 mod pointers;
 mod pool;
 mod registered;
+pub(crate) mod shared_pools;
 mod stream_ordered;
 mod unified;
 

@@ -4,9 +4,9 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, put, wait_for_current_work};
+use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_current_work};
 use crate::sim::machine::*;
-use std::os::raw::c_uint;
+use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -33,6 +33,32 @@ c_abi! {
     }
     fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) {
         give(address, |m| m.open_ipc_memory(!address.is_null(), handle.reserved, flags))
+    }
+    fn cuMemPoolExportToShareableHandle(shared: *mut c_void, pool: CUmemoryPool, kind: c_uint, flags: c_ulonglong) {
+        call(|m| {
+            let descriptor = m.export_pool(!shared.is_null(), pool.addr(), kind, flags)?;
+            shared.cast::<c_int>().write(descriptor);
+            Ok(())
+        })
+    }
+    fn cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, shared: *mut c_void, kind: c_uint, flags: c_ulonglong) {
+        // The descriptor itself is in the pointer.
+        give_first(pool, |m| m.import_pool(shared.addr() as c_int, kind, flags).map(|it| it as CUmemoryPool))
+    }
+    fn cuMemPoolExportPointer(data: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
+        call(|m| {
+            let reserved = m.export_piece(!data.is_null(), address)?;
+            data.write(CUmemPoolPtrExportData { reserved });
+            Ok(())
+        })
+    }
+    fn cuMemPoolImportPointer(address: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData) {
+        call(|m| {
+            let bytes = if data.is_null() { [0; 64] } else { data.read().reserved };
+            let at = m.import_piece(!address.is_null(), pool.addr(), &bytes)?;
+            address.write(at);
+            Ok(())
+        })
     }
     fn cuIpcCloseMemHandle(address: CUdeviceptr) {
         wait_for_current_work();

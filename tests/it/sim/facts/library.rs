@@ -176,6 +176,12 @@ fn each_context_has_a_function_of_a_kernel_and_its_own_variables() {
         let launch =
             || call!(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, null_mut(), null_mut(), null_mut()));
         assert_eq!(launch(), 0);
+        let available = |function| {
+            let mut bytes = 0;
+            (call!(cuOccupancyAvailableDynamicSMemPerBlock(&mut bytes, function, 2, 64)), bytes)
+        };
+        let as_function = function(kernel(library, c"nothing").1).1;
+        assert_eq!((available(nothing), available(nothing).0), (available(as_function), 0));
         other::destroy(second);
         assert_eq!(function(takes), here.0);
         assert_eq!(call!(cuLibraryUnload(library)), 0);
