@@ -47,8 +47,11 @@ impl MemoryPool {
         Ok(unsafe { OwnedFd::from_raw_fd(raw) })
     }
 
-    /// Opens a pool on this device that another process, or this one, has made. Nothing can be allocated from it; it is what
-    /// [`DeviceBuffer::open_in`] opens memory in.
+    /// Opens a pool on this device that another process, or this one, has made. It is what [`DeviceBuffer::open_in`] opens
+    /// memory in. Nothing can be allocated from it, it has no settings or statistics, and it is not made current: all these
+    /// return [`InvalidValue`](CudaError::InvalidValue).
+    ///
+    /// A pool that is opened again is the same one, so it stays open until the process ends.
     ///
     /// # Errors
     ///
@@ -57,8 +60,9 @@ impl MemoryPool {
     pub fn open(descriptor: impl AsFd, device: Device) -> CudaResult<MemoryPool> {
         refuse_unsafe("open a memory pool")?;
         let raw = driver()?.mem_pool_import(descriptor.as_fd().as_raw_fd())?;
-        // SAFETY: the driver has just made it for this value.
-        Ok(unsafe { MemoryPool::from_raw(raw, device, true) })
+        // Destroyed through one of several values it would be gone for the others, and an H200 refuses to destroy it.
+        // SAFETY: the driver has just opened it, and nothing destroys it.
+        Ok(unsafe { MemoryPool::from_raw(raw, device, false) })
     }
 }
 

@@ -68,6 +68,11 @@ impl Name {
         (first == kind && name.size > 0).then_some(name)
     }
 
+    /// The same for all numbers that the file has, in all processes.
+    pub(super) fn of_file(self) -> Name {
+        Name { process: 0, number: 0, ..self }
+    }
+
     /// Whether it is this process that has it.
     pub(super) fn is_own(&self) -> bool {
         self.process == std::process::id()
@@ -75,7 +80,7 @@ impl Name {
 }
 
 /// Some of the memory that has a name.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) of: Name,
     pub(super) at: u64,

@@ -57,10 +57,7 @@ impl Machine {
         let device = self.healthy(found.context)?.device;
         let pool = pool.unwrap_or_else(|| lock().current_pool(device));
         self.check_pool(pool)?;
-        let is_opened = lock().pool(pool).is_some_and(|pool| pool.is_opened);
-        if is_opened {
-            return self.refuse(INVALID_VALUE, "nothing is allocated from a pool of another process");
-        }
+        self.is_no_opened_pool(pool)?;
         if captures {
             let fits = lock().pool(pool).is_some_and(|pool| pool.made.is_for_graphs());
             if size > 0 && !fits {
@@ -182,12 +179,26 @@ impl Machine {
         if is_default {
             return self.refuse(INVALID_VALUE, "a device's default pool is not destroyed");
         }
+        let is_used = lock().pool(handle).is_some_and(|pool| pool.opened.is_some() && pool.used > 0);
+        if is_used {
+            return self.refuse(INVALID_VALUE, "memory is open in a pool of another process");
+        }
         lock().destroy_pool(handle);
+        Ok(())
+    }
+
+    /// Refuses a pool that was opened: only memory is opened in it.
+    fn is_no_opened_pool(&mut self, handle: usize) -> Answer<()> {
+        let is_opened = lock().pool(handle).is_some_and(|pool| pool.opened.is_some());
+        if is_opened {
+            return self.refuse(INVALID_VALUE, "memory is only opened in a pool of another process");
+        }
         Ok(())
     }
 
     pub(super) fn set_pool_attribute(&mut self, handle: usize, attribute: u32, value: u64) -> Answer<()> {
         self.check_pool(handle)?;
+        self.is_no_opened_pool(handle)?;
         let mut memory = lock();
         let Some(pool) = memory.pool(handle) else { return Err(INVALID_VALUE) };
         match attribute {
@@ -206,6 +217,7 @@ impl Machine {
 
     pub(super) fn pool_attribute(&mut self, handle: usize, attribute: u32) -> Answer<u64> {
         self.check_pool(handle)?;
+        self.is_no_opened_pool(handle)?;
         let mut memory = lock();
         let Some(pool) = memory.pool(handle) else { return Err(INVALID_VALUE) };
         Ok(match attribute {
@@ -224,6 +236,7 @@ impl Machine {
 
     pub(super) fn trim_pool(&mut self, handle: usize, keep: u64) -> Answer<()> {
         self.check_pool(handle)?;
+        self.is_no_opened_pool(handle)?;
         lock().trim_pool(handle, keep);
         Ok(())
     }

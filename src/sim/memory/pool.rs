@@ -7,7 +7,7 @@
 use super::allocation::next_number;
 use super::order::Freed;
 use crate::sim::machine::Handle;
-use crate::sim::shared::Shared;
+use crate::sim::shared::{Name, Part, Shared};
 use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,8 +90,10 @@ pub(super) struct Pool {
     pub(super) destroyed: bool,
     /// What descriptors of it are of, once there were any.
     pub(super) exported: Option<Shared>,
-    /// Whether it was opened by a descriptor. It has the memory that is opened in it, and gives out no other.
-    pub(super) is_opened: bool,
+    /// Which pool it is, if it was opened by a descriptor. It has the memory that is opened in it, and gives out no other.
+    pub(super) opened: Option<Name>,
+    /// What is open in it, by address.
+    pub(super) open: BTreeMap<u64, Part>,
 }
 
 impl Pool {
@@ -109,7 +111,8 @@ impl Pool {
             pieces: BTreeMap::new(),
             destroyed: false,
             exported: None,
-            is_opened: false,
+            opened: None,
+            open: BTreeMap::new(),
         }
     }
 

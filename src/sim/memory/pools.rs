@@ -5,6 +5,7 @@ use super::held::within;
 use super::order::{Freed, StreamKey};
 use super::pool::{CHUNK, Made, PIECE, Piece, Place, Pool, State};
 use crate::sim::machine::Handle;
+use crate::sim::shared::Name;
 use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +64,8 @@ impl Memory {
 
     /// Accepts the pools of the device. One of managed memory is not what other memory is allocated from.
     pub(in crate::sim) fn set_current_pool(&mut self, device: usize, handle: usize) -> bool {
-        let Some(made) = self.pool(handle).map(|pool| pool.made) else { return false };
+        let Some(pool) = self.pool(handle).filter(|pool| pool.opened.is_none()) else { return false };
+        let made = pool.made;
         let fits = made.place == Place::Device(device);
         if fits && !made.managed {
             self.pools.current.insert(device, handle);
@@ -73,7 +75,8 @@ impl Memory {
 
     /// Pools that the program has made and not destroyed.
     pub(in crate::sim) fn count_pools(&self) -> usize {
-        self.pools.by_handle.iter().filter(|(handle, pool)| !is_default(**handle) && !pool.destroyed).count()
+        let own = |(handle, pool): &(&usize, &Pool)| !is_default(**handle) && pool.opened.is_none();
+        self.pools.by_handle.iter().filter(own).filter(|(_, pool)| !pool.destroyed).count()
     }
 
     /// An address in the pool and what the stream has to wait for before it uses it, or why there is none.
@@ -202,6 +205,12 @@ impl Memory {
     pub(super) fn count_pieces(&self) -> usize {
         let pieces = self.pools.by_handle.values().flat_map(|pool| pool.pieces.values());
         pieces.filter(|piece| matches!(piece.state, State::Used { .. })).count()
+    }
+
+    /// The pool that was opened under this name, if it is not destroyed.
+    pub(super) fn opened_pool(&self, name: &Name) -> Option<usize> {
+        let mut pools = self.pools.by_handle.iter();
+        pools.find(|(_, pool)| pool.opened == Some(*name) && !pool.destroyed).map(|(handle, _)| *handle)
     }
 
     fn piece_of(&self, address: u64) -> Option<(u64, &Piece, usize, &Pool)> {

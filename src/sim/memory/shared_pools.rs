@@ -24,7 +24,7 @@ impl Memory {
 
     /// A descriptor of the pool; `None` if it was not made for that.
     fn pool_descriptor(&mut self, handle: usize) -> Option<io::Result<i32>> {
-        let pool = self.pool(handle).filter(|pool| pool.made.shared && !pool.is_opened)?;
+        let pool = self.pool(handle).filter(|pool| pool.made.shared && pool.opened.is_none())?;
         if pool.exported.is_none() {
             match Shared::new(Content::Pool, size_of::<u64>()) {
                 Ok(shared) => pool.exported = Some(shared),
@@ -44,8 +44,15 @@ impl Memory {
         (start == address).then_some(Part { of, at: address - chunk, size: asked as u64 })
     }
 
+    /// Where the pool has this memory already.
+    fn open_piece(&mut self, handle: usize, part: &Part) -> Option<u64> {
+        let pool = self.pool(handle)?;
+        let used = |at: &u64| pool.pieces.get(at).is_some_and(|it| matches!(it.state, State::Used { .. }));
+        pool.open.iter().find(|(at, open)| *open == part && used(at)).map(|(at, _)| *at)
+    }
+
     /// Puts a piece of another pool into this one, whose memory it is as long as it is used. `None` without addresses.
-    fn add_piece(&mut self, handle: usize, shared: Shared, context: Handle) -> Option<u64> {
+    fn add_piece(&mut self, handle: usize, (part, shared): (Part, Shared), context: Handle) -> Option<u64> {
         let asked = shared.size();
         let size = (asked as u64).next_multiple_of(PIECE);
         let at = self.addresses.allocate(size as usize)?;
@@ -55,6 +62,7 @@ impl Memory {
         if let Some(pool) = self.pool(handle) {
             pool.add(at, size);
             pool.give(at, size, asked, context);
+            pool.open.insert(at, part);
         }
         self.comes_to_be(at, asked);
         Some(at)
@@ -84,14 +92,23 @@ impl Machine {
             let why = format!("to open a pool by a handle of type {kind}, with flags {flags:#x}");
             return self.refuse(INVALID_VALUE, why);
         }
-        if let Err(why) = Shared::of_descriptor(Content::Pool, descriptor) {
-            return self.refuse(UNKNOWN, format_args!("the descriptor {descriptor} is not of a pool: {why}"));
+        let found = Shared::of_descriptor(Content::Pool, descriptor).and_then(|shared| shared.name());
+        // Whatever number it has here.
+        let name = match found {
+            Ok(name) => name.of_file(),
+            Err(why) => {
+                return self
+                    .refuse(UNKNOWN, format_args!("the descriptor {descriptor} is not of a pool: {why}"));
+            }
+        };
+        if let Some(pool) = lock().opened_pool(&name) {
+            return Ok(pool);
         }
         let made = Made { place: OWN_PLACE, managed: false, shared: true, most: 0 };
         let mut memory = lock();
         let handle = memory.create_pool(made);
         if let Some(pool) = memory.pool(handle) {
-            pool.is_opened = true;
+            pool.opened = Some(name);
         }
         Ok(handle)
     }
@@ -110,12 +127,15 @@ impl Machine {
 
     pub(super) fn import_piece(&mut self, has_out: bool, pool: usize, data: &Bytes) -> Answer<u64> {
         self.check_pool(pool)?;
-        let is_opened = lock().pool(pool).is_some_and(|pool| pool.is_opened);
+        let is_opened = lock().pool(pool).is_some_and(|pool| pool.opened.is_some());
         let part = Part::from_bytes(KIND, data).filter(|_| has_out && is_opened);
         let Some(part) = part else {
             return self
                 .refuse(INVALID_VALUE, "not memory of a pool, for a pool that was not opened, or NULL");
         };
+        if let Some(address) = lock().open_piece(pool, &part) {
+            return Ok(address);
+        }
         let shared = match Shared::open_part(&part) {
             Ok(shared) => shared,
             Err(why) => {
@@ -124,7 +144,7 @@ impl Machine {
             }
         };
         let context = self.top()?;
-        let added = lock().add_piece(pool, shared, context);
+        let added = lock().add_piece(pool, (part, shared), context);
         match added {
             Some(address) => Ok(address),
             None => self.refuse(OUT_OF_MEMORY, format_args!("there are no {} addresses left", part.size)),

@@ -90,11 +90,22 @@ fn a_pool_made_for_it_is_opened_by_a_descriptor_and_has_the_same_memory() {
         assert!(status == 0 && again == 0 && file.as_raw_fd() != other.as_raw_fd());
         let (status, opened) = import(file.as_raw_fd(), DESCRIPTOR, 0);
         assert!(status == 0 && opened != pool);
+        assert_eq!(import(other.as_raw_fd(), DESCRIPTOR, 0), (0, opened), "it is the same one");
 
         let (status, data) = export_pointer(at);
         assert_eq!((status, export_pointer(at).1), (0, data));
         let (status, there) = import_pointer(opened, data);
         assert!(status == 0 && there != at);
+        assert_eq!(import_pointer(opened, data), (0, there));
+        let mut value = 0u64;
+        let t = table();
+        for (attribute, to) in [(4, (&raw mut value).cast()), (7, (&raw mut value).cast())] {
+            assert_eq!(unsafe { (t.cuMemPoolGetAttribute)(opened, attribute, to) }, 1);
+        }
+        assert_eq!(unsafe { (t.cuMemPoolSetAttribute)(opened, 4, (&raw mut value).cast()) }, 1);
+        assert_eq!(unsafe { (t.cuMemPoolTrimTo)(opened, 0) }, 1);
+        assert_eq!(unsafe { (t.cuDeviceSetMemPool)(0, opened) }, 1);
+        assert_eq!((export(opened, DESCRIPTOR, 0).0, export_pointer(there).0), (1, 1));
         assert_eq!((write(at, 41), read(there)), (0, (0, 41)));
         assert_eq!((write(there + 4, 42), read(at + 4)), (0, (0, 42)));
         let mut none = 0;
@@ -105,7 +116,6 @@ fn a_pool_made_for_it_is_opened_by_a_descriptor_and_has_the_same_memory() {
             assert_eq!(unsafe { (table().cuMemFreeAsync)(at, stream.as_raw()) }, 0);
         }
         stream.synchronize().unwrap();
-        destroy(opened);
         destroy(pool);
     });
 }
@@ -209,7 +219,14 @@ pub(crate) fn open() {
             unsafe { DeviceBuffer::open_in(handle, (&own, &stream)) }.err(),
             Some(CudaError::InvalidValue)
         );
-        drop(pool);
+        let again = MemoryPool::open(std::io::stdin(), device()).unwrap();
+        assert_eq!(again.as_raw(), pool.as_raw());
+        assert_eq!(
+            (again.usage().err(), again.trim_to(0)),
+            (Some(CudaError::InvalidValue), Err(CudaError::InvalidValue))
+        );
+        assert_eq!(again.make_current(), Err(CudaError::InvalidValue));
+        drop((pool, again));
         drop(buffer);
         stream.synchronize().unwrap();
         let other = File::open("/dev/null").unwrap();
