@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let alone = rate(&contexts[..1], &sizes)?;
     let together = rate(&contexts, &sizes)?;
     println!(
-        "Kernels on {} devices at once compute {:.2} times what one computes: {:.3} and {:.3} billion numbers a second.\n",
+        "Kernels on all {} at once compute {:.2} times what one computes: {:.3} and {:.3} billion numbers a second.\n",
         contexts.len(),
         together / alone,
         together / 1e9,
@@ -144,9 +144,10 @@ fn gather(ctx: &PrimaryContext, parts: &[DeviceBuffer<f32>]) -> Result<(), Box<d
     })?;
     let right = all.iter().enumerate().all(|(x, got)| *got == 2.0 * number(x) + 1.0);
     println!(
-        "{} numbers from {} devices, gathered on the first: {}.",
+        "{} numbers from {} device{}, gathered on the first: {}.",
         all.len(),
         parts.len(),
+        if parts.len() == 1 { "" } else { "s" },
         if right { "all right" } else { "some are wrong" }
     );
     if right { Ok(()) } else { Err("what was gathered is not what was computed".into()) }
@@ -193,10 +194,7 @@ fn prepare(count: usize) -> CudaResult<Prepared> {
 
 /// Copies from every device to every other one, one copy after the other, and writes a table of GB/s.
 fn bandwidths(contexts: &[PrimaryContext], bytes: usize) -> CudaResult<()> {
-    println!(
-        "Copies of {} MiB, in GB/s; what a device copies to itself is read and written there:",
-        bytes >> 20
-    );
+    println!("Copies of {} MiB from each device to each, in GB/s:", bytes >> 20);
     let headings = (0..contexts.len()).map(|to| format!(" {to:>8}"));
     println!("from \\ to{}", headings.collect::<String>());
     // SAFETY: zeros are bytes.

@@ -55,10 +55,10 @@ impl UnownedContext {
         Ok(Access { driver, _current: Some(current), _lease: Some(lease) })
     }
 
-    /// The context that is current on this thread, with a lease.
+    /// The context itself that is current on this thread, with a lease.
     #[inline(never)]
     pub(super) fn lease_current() -> CudaResult<(UnownedContext, &'static Driver, Lease)> {
-        let context = UnownedContext::of_this_thread()?;
+        let context = UnownedContext::current_itself()?;
         let driver = driver()?;
         let lease = context.lease()?;
         Ok((context, driver, lease))

@@ -110,6 +110,7 @@ impl UnownedContext {
         if self.is_found(driver, location)? {
             return Ok(self.guard_top());
         }
+        stack_ops::refuse_green(self.handle())?;
         stack_ops::push_leased(driver, self.handle(), live, location)
             .map(|serial| self.guard_own_entry(serial))
     }
@@ -131,7 +132,16 @@ impl UnownedContext {
 
     #[inline(never)]
     fn switch(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
-        let driver = driver()?;
+        stack_ops::refuse_green(self.handle())?;
+        self.switch_to(driver()?, location)
+    }
+
+    #[inline]
+    fn switch_to(
+        &self,
+        driver: &Driver,
+        location: &'static Location<'static>,
+    ) -> CudaResult<CurrentContext<'_>> {
         if self.is_found(driver, location)? {
             return Ok(self.guard_top());
         }
@@ -174,6 +184,18 @@ impl UnownedContext {
         current.map_err(|failed| failed.of("cuCtxGetCurrent"))?;
         self.report_change();
         self.switch(location)
+    }
+
+    /// Like [`enter`](Self::enter), for the owner of a green context, which nobody else enters.
+    pub(super) fn enter_owned(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
+        let driver = driver()?;
+        if self.is_on_top() && self.is_alive() {
+            if driver.is_current(self.as_raw())? {
+                return Ok(self.guard_top());
+            }
+            self.report_change();
+        }
+        self.switch_to(driver, location)
     }
 
     #[cold]

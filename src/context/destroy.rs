@@ -59,6 +59,30 @@ pub(super) fn destroy_quietly(context: Handle) {
     }
 }
 
+/// Like [`destroy`], for a green context. Its handle is not made current for it, because the driver keeps what is behind.
+pub(super) fn destroy_green(context: Handle) -> CudaResult<()> {
+    let driver = driver()?;
+    if is_ending() {
+        retire_context(context);
+        stack_ops::clear_destroyed(driver, context);
+        return Ok(());
+    }
+    let claimed = if context.end_life() { context.claim() } else { None };
+    let result = claimed.map_or(Ok(()), |claimed| if_captured(driver, || claimed.finish(0)));
+    stack_ops::clear_destroyed(driver, context);
+    result
+}
+
+/// Like [`destroy_quietly`], for a green context.
+pub(super) fn destroy_green_quietly(context: Handle) {
+    match destroy_green(context) {
+        Ok(()) => {}
+        // Refused in a host function, before anything was done.
+        Err(_) if context.is_alive() => retire_context(context),
+        Err(error) => report::warn(format_args!("destroying {context}: {error}")),
+    }
+}
+
 fn retire_context(context: Handle) {
     if context.end_life() {
         retire(move || finish(context.claim()));

@@ -1,5 +1,6 @@
 //! [`UnownedContext`]: a handle to a context that something else owns.
 
+use super::destroy::Pin;
 use super::relaxed::refuse_in_context;
 use super::stack_ops;
 use crate::device::Device;
@@ -72,11 +73,35 @@ impl UnownedContext {
         UnownedContext(Handle::numbered(number))
     }
 
-    /// The current context, in which something is about to be made.
+    /// The context that has what is about to be made: the current one, or the primary one while a green one is current.
     #[inline]
     pub(crate) fn of_this_thread() -> CudaResult<UnownedContext> {
+        UnownedContext::current_itself().map(|current| current.base())
+    }
+
+    /// The current context, in which something is about to be made.
+    #[inline]
+    pub(crate) fn current_itself() -> CudaResult<UnownedContext> {
         let current = stack_ops::current(driver()?)?;
         if current.is_alive() { Ok(UnownedContext(current)) } else { Err(unusable(current)) }
+    }
+
+    /// The context that has the memory, the modules and the events of this one: of a green context the primary one.
+    #[inline]
+    pub(crate) fn base(&self) -> UnownedContext {
+        UnownedContext(self.0.base())
+    }
+
+    /// Whether what was made in the one can be used in the other.
+    #[inline]
+    pub(crate) fn shares_with(&self, other: &UnownedContext) -> bool {
+        self == other || (self.0.is_green() || other.0.is_green()) && self.base() == other.base()
+    }
+
+    /// Of a green context: keeps it at the driver, for a stream of it.
+    #[inline]
+    pub(crate) fn pin_if_green(&self) -> CudaResult<Option<Pin>> {
+        if self.0.is_green() { self.pin().map(Some) } else { Ok(None) }
     }
 
     /// Refuses a handle without a living context, before the driver is called.

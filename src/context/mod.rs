@@ -11,6 +11,8 @@
 //! * [`ctx.scoped(|current| ...)`](UnownedContext::scoped) makes a context current while a closure runs, and
 //!   [`ctx.enter()`](UnownedContext::enter) while a guard lives. After the last guard the stack is what it was, also
 //!   after a panic, and in whatever order the guards were dropped.
+//! * [`GreenContext`] owns a green context, on some of a device's multiprocessors. It is entered by its owner alone, because
+//!   one thread at a time may have it current.
 //! * The methods of a context ([`synchronize`](UnownedContext::synchronize), [`limit`](UnownedContext::limit), ...)
 //!   enter it themselves and leave the caller's stack as it was.
 //! * [`ContextStack::push`], [`ContextStack::pop`] and [`CurrentContext::set_current`] do exactly what the driver's
@@ -45,12 +47,7 @@
 //! assert_eq!(ContextStack::depth(), 2);
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
-//!
-//! # What is not wrapped
-//!
-//! `cuCtxAttach` and `cuCtxDetach`, which are long deprecated; `cuCtxRecordEvent` and `cuCtxWaitEvent`, because
-//! [streams](crate::event) do that; `cuCtxFromGreenCtx` and `cuCtxGetDevResource`, which belong to green contexts. All
-//! are in the [table](crate::driver::Table).
+#![doc = include_str!("functions.md")]
 #![doc = include_str!("names.md")]
 
 // The handle, the stack, and the guard of a scope.
@@ -70,7 +67,9 @@ mod peer;
 mod access;
 pub(crate) mod captures;
 mod destroy;
+mod green;
 pub(crate) mod in_call;
+mod in_green;
 mod owned;
 mod primary;
 mod relaxed;
@@ -84,7 +83,9 @@ pub use current::CurrentContext;
 pub(crate) use destroy::Pin;
 pub use destroy::wait_until_retired;
 pub use flags::ContextFlags;
+pub use green::GreenContext;
 pub use handle::{ContextHandle, UnownedContext};
+pub use in_green::CurrentGreenContext;
 pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};

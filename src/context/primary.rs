@@ -167,6 +167,11 @@ impl PrimaryContext {
         self.share.handle.clone()
     }
 
+    /// The handle, by reference.
+    pub(super) fn as_handle(&self) -> &UnownedContext {
+        &self.share.handle
+    }
+
     /// The device whose primary context it is.
     pub fn device(&self) -> Device {
         self.share.device

@@ -80,7 +80,18 @@ impl<H: Capturable> Resource<H> {
     ) -> CudaResult<Resource<H>> {
         let (context, driver, _lease) = UnownedContext::lease_current()?;
         // SAFETY: just made in this context, and given to nothing else.
-        Ok(unsafe { Resource::new(make(driver)?, context, destroy) })
+        Ok(unsafe { Resource::new(make(driver)?, context.base(), destroy) })
+    }
+
+    /// Like [`make`](Self::make), for a stream: a green context in which it is made has to stay as long as the stream.
+    pub(crate) fn make_kept(
+        make: impl FnOnce(&Driver) -> CudaResult<H>,
+        destroy: fn(&Driver, Held<'_, H>) -> CudaResult<()>,
+    ) -> CudaResult<(Resource<H>, Option<Pin>)> {
+        let (context, driver, _lease) = UnownedContext::lease_current()?;
+        let pin = context.pin_if_green()?;
+        // SAFETY: as in `make`.
+        Ok((unsafe { Resource::new(make(driver)?, context.base(), destroy) }, pin))
     }
 
     /// A resource of this context that the returned value does not own.
@@ -101,7 +112,7 @@ impl<H: Capturable> Resource<H> {
         context.usable()?;
         let raw = context.inside(make)?;
         // SAFETY: just made in this context, and nothing else has the handle.
-        Ok(unsafe { Resource::new(raw, context.clone(), destroy) })
+        Ok(unsafe { Resource::new(raw, context.base(), destroy) })
     }
 
     pub(crate) fn raw(&self) -> H {

@@ -59,6 +59,22 @@ pub(super) fn push_leased(
     Ok(shadow_stack::push(context, How::Entered, location, 1))
 }
 
+/// Refuses to make a green context current by its handle: it is current on one thread at a time, which only its owner
+/// can ensure.
+#[inline]
+pub(super) fn refuse_green(context: &Handle) -> CudaResult<()> {
+    if context.is_green() { Err(only_its_owner(*context)) } else { Ok(()) }
+}
+
+#[cold]
+fn only_its_owner(context: Handle) -> CudaError {
+    if !context.is_alive() {
+        return refusal(context);
+    }
+    CudaError::NotPermitted
+        .note(format_args!("to make {context} current by a handle: only its owner enters a green context"))
+}
+
 /// Why a handle without a living context is refused.
 #[cold]
 pub(super) fn refusal(context: Handle) -> CudaError {
@@ -72,6 +88,7 @@ pub(super) fn refusal(context: Handle) -> CudaError {
 #[track_caller]
 #[inline]
 pub(super) fn push(context: &Handle) -> CudaResult<()> {
+    refuse_green(context)?;
     match push_entry(driver()?, context, How::Pushed, Location::caller(), 0) {
         Ok(_) => Ok(()),
         Err(error) => Err(no_push(*context, error)),
@@ -210,6 +227,7 @@ pub(super) fn set(context: &Handle) -> CudaResult<()> {
 
 #[inline(never)]
 fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResult<()> {
+    refuse_green(&context)?;
     let top = shadow_stack::top();
     let same = top.as_ref().is_some_and(|top| top.context == context);
     if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {

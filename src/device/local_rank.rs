@@ -246,6 +246,12 @@ impl LocalRankError {
     pub fn value(&self) -> &str {
         &self.value
     }
+
+    /// `InvalidValue`, with the sentence as this thread's note of what was asked. Not a `From`: a second type that becomes a
+    /// `CudaError` by `?` would leave the compiler in doubt in programs where there is only one now.
+    pub(super) fn refusal(&self) -> CudaError {
+        CudaError::InvalidValue.note(format_args!("to take the number of this process: {self}"))
+    }
 }
 
 impl std::error::Error for LocalRankError {}
@@ -257,13 +263,6 @@ impl fmt::Display for LocalRankError {
             "the environment variable {} holds {:?}, which is not {}",
             self.variable, self.value, self.expected
         )
-    }
-}
-
-/// `InvalidValue`, with the sentence as this thread's note of what was asked.
-impl From<LocalRankError> for CudaError {
-    fn from(error: LocalRankError) -> CudaError {
-        CudaError::InvalidValue.note(format_args!("to take the number of this process: {error}"))
     }
 }
 

@@ -23,12 +23,14 @@ mod identity;
 mod local_rank;
 mod of_process;
 mod peer;
+mod resource;
 mod topology;
 
 pub use attribute::DeviceAttribute;
 pub use local_rank::{Launcher, LocalRank, LocalRankError};
 pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
+pub use resource::{SmResource, SmSplit, SmSplitFlags};
 pub use topology::{Link, Topology};
 
 #[doc = include_str!("processes.md")]

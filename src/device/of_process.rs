@@ -55,7 +55,8 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     pub fn for_this_process() -> CudaResult<ProcessDevice> {
-        ProcessDevice::for_rank(LocalRank::from_environment()?)
+        let rank = LocalRank::from_environment().map_err(|error| error.refusal())?;
+        ProcessDevice::for_rank(rank)
     }
 }
 

@@ -38,6 +38,8 @@ pub type CUmemoryPool = *mut c_void;
 pub type CUasyncCallbackHandle = *mut c_void;
 /// A green context.
 pub type CUgreenCtx = *mut c_void;
+/// What a green context is made from: resources that were put together. The driver never frees it.
+pub type CUdevResourceDesc = *mut c_void;
 /// The function that the driver calls with a notification.
 pub type CUasyncCallback =
     Option<unsafe extern "C" fn(info: *mut c_void, user_data: *mut c_void, callback: CUasyncCallbackHandle)>;
@@ -126,6 +128,9 @@ pub struct CUctxCreateParams {
 
 /// The kind of device resource that is a set of multiprocessors.
 pub const CU_DEV_RESOURCE_TYPE_SM: c_uint = 1;
+
+/// The flag with which every green context is made.
+pub const CU_GREEN_CTX_DEFAULT_STREAM: c_uint = 1;
 
 /// A resource of a device, as `cuDeviceGetDevResource` writes it. In the newest headers its last field is a pointer.
 #[repr(C, align(8))]

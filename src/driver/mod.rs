@@ -161,6 +161,11 @@ fn failed(function: &'static str, status: CUresult) -> CudaError {
     if fork::is_child() {
         return error.note(format_args!("to call {function}: {}", fork::WHY));
     }
+    if error == CudaError::CallRequiresNewerDriver {
+        let since = FUNCTIONS.iter().zip(SINCE).find(|(name, _)| **name == function);
+        let since = CudaApiVersion::from_raw(since.map_or(0, |(_, since)| *since));
+        return error.note(format_args!("to call {function}: it came with CUDA {since}"));
+    }
     let explained = running().and_then(|driver| driver.explain?(status));
     if let Some(why) = explained.filter(|why| !error.text().contains(&**why)) {
         return error.note(format_args!("to call {function}: {why}"));

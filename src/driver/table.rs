@@ -85,6 +85,17 @@ macro_rules! for_each_function {
             12040 fn cuCtxFromGreenCtx(context: *mut CUcontext, green: CUgreenCtx);
             12040 fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint);
 
+            // Green contexts
+            12040 fn cuDevSmResourceSplitByCount(groups: *mut CUdevResource, count: *mut c_uint, input: *const CUdevResource, rest: *mut CUdevResource, flags: c_uint, least: c_uint);
+            12040 fn cuDevResourceGenerateDesc(description: *mut CUdevResourceDesc, resources: *mut CUdevResource, count: c_uint);
+            12040 fn cuGreenCtxCreate(green: *mut CUgreenCtx, description: CUdevResourceDesc, device: CUdevice, flags: c_uint);
+            12040 fn cuGreenCtxDestroy(green: CUgreenCtx);
+            12040 fn cuGreenCtxGetDevResource(green: CUgreenCtx, resource: *mut CUdevResource, kind: c_uint);
+            12050 fn cuGreenCtxStreamCreate(stream: *mut CUstream, green: CUgreenCtx, flags: c_uint, priority: c_int);
+            12040 fn cuGreenCtxRecordEvent(green: CUgreenCtx, event: CUevent);
+            12040 fn cuGreenCtxWaitEvent(green: CUgreenCtx, event: CUevent);
+            12090 fn cuGreenCtxGetId(green: CUgreenCtx, id: *mut c_ulonglong);
+
             // Profiling
             4000 fn cuProfilerStart();
             4000 fn cuProfilerStop();
@@ -99,6 +110,8 @@ macro_rules! for_each_function {
             5050 fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int);
             12000 fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong);
             9020 fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
+            12050 fn cuStreamGetCtx_v2(stream: CUstream, context: *mut CUcontext, green: *mut CUgreenCtx);
+            12040 fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUgreenCtx);
             12080 fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);
             11000 fn cuStreamCopyAttributes(to: CUstream, from: CUstream);
             11000 fn cuStreamGetAttribute(stream: CUstream, attribute: c_uint, value: *mut c_void);

@@ -24,6 +24,7 @@
 mod awaited;
 mod interprocess;
 mod wait;
+mod whole;
 
 pub use interprocess::IpcEventHandle;
 
@@ -180,7 +181,7 @@ impl Event {
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {
-        if self.0.context() == stream.context() {
+        if self.0.context().shares_with(stream.context()) {
             return Ok(());
         }
         let (here, there) = (self.0.context(), stream.context());

@@ -203,7 +203,7 @@ impl Stream {
     #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
         refuse_impossible(&shape)?;
-        if func.context() != self.context() {
+        if !func.context().shares_with(self.context()) {
             let (kernel, here) = (func.context(), self.context());
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to launch {} of {kernel} in a stream of {here}", func.label())));

@@ -3,6 +3,7 @@
 // Vouches for a handle that no other thread can destroy.
 #![allow(unsafe_code)]
 
+use super::green;
 use super::lease::LeaseOn;
 use super::life::Phase;
 use super::promised;
@@ -66,12 +67,13 @@ impl Claimed {
     ///
     /// The context is dead to custack whatever the result: a call that failed may have done its work.
     pub(crate) fn finish(self, own: usize) -> CudaResult<()> {
-        let result = driver().and_then(|driver| match self.0.record().primary_of() {
-            Some(device) => {
+        let result = driver().and_then(|driver| match self.0.record().origin() {
+            (Origin::Primary, device) => {
                 registry::release_begins(self.0);
                 driver.primary_ctx_release(device)
             }
-            None => {
+            (Origin::Green, _) => green::destroy(driver, self.0),
+            _ => {
                 // A destructor has no other chance, so a failure is retried once.
                 let hold = || Hold::new(driver, self.live(), own);
                 hold().or_else(|_| hold()).and_then(Hold::destroy)
@@ -96,6 +98,9 @@ impl Claimed {
 
     fn over(self, result: CudaResult<()>) -> CudaResult<()> {
         registry::destroyed(self.0);
+        if self.0.is_green() {
+            green::destroyed(self.0);
+        }
         if promised::has_of(self.0) && !self.is_kept_by_others() {
             promised::drop_of(self.0);
         }

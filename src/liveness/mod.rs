@@ -42,6 +42,8 @@
 //! A function that a stream was asked to call, and never will because its context is in error, is dropped when the
 //! context is destroyed ([`promised`]).
 //!
+//! A green context is a context with a record of its own, which pins its device's primary context ([`green`]).
+//!
 //! What cannot be destroyed at once (in a host function, on a thread that is ending, or while another call uses it) is
 //! [retired](mod@retire): custack's own thread destroys it soon after.
 //!
@@ -50,6 +52,7 @@
 //! interruptions.
 
 mod destroy;
+pub(crate) mod green;
 mod hazard;
 mod lease;
 mod life;

@@ -18,6 +18,8 @@ pub enum Origin {
     Created,
     /// A device's primary context, retained by a [`PrimaryContext`](crate::context::PrimaryContext).
     Primary,
+    /// A [green](crate::context::GreenContext) context, created by this crate.
+    Green,
     /// Made by other code, which also decides its lifetime: custack cannot know when it is destroyed.
     Foreign,
 }
@@ -35,8 +37,8 @@ pub(super) struct Record {
     raw: AtomicUsize,
     /// The ordinal of this context's death, from 1; see [`deaths`].
     died: AtomicU64,
-    /// The device whose primary context it is; [`UNKNOWN`] for a context that was created.
-    primary_of: AtomicI32,
+    /// What kind of context it is, and on which device, in one number: see [`kind`].
+    kind: AtomicI32,
 }
 
 /// The record of null handles, and of handles to contexts that were destroyed before custack saw them.
@@ -49,7 +51,7 @@ impl Record {
             number,
             raw: AtomicUsize::new(0),
             died: AtomicU64::new(0),
-            primary_of: AtomicI32::new(UNKNOWN),
+            kind: AtomicI32::new(UNKNOWN),
         }
     }
 
@@ -59,9 +61,8 @@ impl Record {
 
     /// The handle of the context that the record serves now, whose id the caller has read from it.
     pub(super) fn handle(&'static self, id: u64) -> Handle {
-        let primary_of = self.primary_of.load(Ordering::Relaxed);
-        let origin = if primary_of == UNKNOWN { Origin::Created } else { Origin::Primary };
-        Handle { record: self, id, raw: self.raw.load(Ordering::Relaxed), device: primary_of, origin }
+        let (origin, device) = of_kind(self.kind.load(Ordering::Relaxed));
+        Handle { record: self, id, raw: self.raw.load(Ordering::Relaxed), device, origin }
     }
 
     /// Called before the life ends, so that whoever sees the end also sees the number.
@@ -73,10 +74,28 @@ impl Record {
         self.died.load(Ordering::SeqCst)
     }
 
-    /// How to end the context at the driver: release the primary context of this device, or, if `None`, destroy a
-    /// created context.
-    pub(super) fn primary_of(&self) -> Option<CUdevice> {
-        Some(self.primary_of.load(Ordering::Relaxed)).filter(|device| *device != UNKNOWN)
+    /// How to end the context at the driver: release the primary context of this device, or destroy a context that was
+    /// created, or a green one.
+    pub(super) fn origin(&self) -> (Origin, CUdevice) {
+        of_kind(self.kind.load(Ordering::Relaxed))
+    }
+}
+
+/// The number of a kind of context: that of the device of a primary context, from 0; [`UNKNOWN`] for a context that was
+/// created, whose device is not asked here; below it for a green context of each device.
+fn kind(origin: Origin, device: CUdevice) -> CUdevice {
+    match origin {
+        Origin::Primary => device,
+        Origin::Green => UNKNOWN - 1 - device,
+        Origin::Created | Origin::Foreign => UNKNOWN,
+    }
+}
+
+fn of_kind(kind: CUdevice) -> (Origin, CUdevice) {
+    match kind {
+        UNKNOWN => (Origin::Created, UNKNOWN),
+        below if below < UNKNOWN => (Origin::Green, UNKNOWN - 1 - below),
+        device => (Origin::Primary, device),
     }
 }
 
@@ -148,8 +167,7 @@ impl Handle {
     ) -> Handle {
         record.raw.store(raw.addr(), Ordering::Relaxed);
         let device = device.unwrap_or(UNKNOWN);
-        let primary_of = if origin == Origin::Primary { device } else { UNKNOWN };
-        record.primary_of.store(primary_of, Ordering::Relaxed);
+        record.kind.store(kind(origin, device), Ordering::Relaxed);
         record.life.begin(id);
         Handle { record, id, raw: raw.addr(), device, origin }
     }
@@ -161,7 +179,7 @@ impl Handle {
 
     /// The same living context, now known to be the primary context of this device.
     pub(super) fn now_primary(self, device: CUdevice) -> Handle {
-        self.record().primary_of.store(device, Ordering::Relaxed);
+        self.record().kind.store(kind(Origin::Primary, device), Ordering::Relaxed);
         Handle { device, origin: Origin::Primary, ..self }
     }
 
@@ -241,6 +259,7 @@ impl fmt::Display for Handle {
         match self.origin {
             Origin::Created => write!(f, "context {}", self.id)?,
             Origin::Primary => write!(f, "primary context {}", self.id)?,
+            Origin::Green => write!(f, "green context {}", self.id)?,
             Origin::Foreign => write!(f, "foreign context {} ({:p})", self.id, self.raw())?,
         }
         if let Some(device) = self.device() {

@@ -5,6 +5,7 @@
 //! destroyed it, so it is never mistaken for a context of other code. A thread that uses contexts it entered itself
 //! finds them in its shadow stack and does not need the registry. No lock is held across a driver call.
 
+use super::green::Green;
 use super::life::Phase;
 use super::record::{Handle, Origin, Record, make_record};
 use crate::driver::ffi::{CUcontext, CUdevice};
@@ -33,6 +34,8 @@ impl Registration {
 #[derive(Default)]
 struct Registry {
     by_raw: HashMap<usize, Registration>,
+    /// The green contexts that the driver has, by their ids.
+    greens: HashMap<u64, Green>,
     /// Records that serve no context now.
     idle: Vec<&'static Record>,
     /// The death ordinals, by id, of contexts whose records may serve others by now.
@@ -123,6 +126,24 @@ pub(crate) fn is_retiring(context: Handle) -> bool {
 /// Registers a context that was just created; an earlier one with the same raw handle is dead from now on.
 pub(crate) fn created(raw: CUcontext, device: CUdevice) -> Handle {
     write().add(raw, Some(device), Origin::Created)
+}
+
+/// Registers a green context that was just created.
+pub(super) fn created_green(raw: CUcontext, device: CUdevice, green: Green) -> Handle {
+    let mut registry = write();
+    let context = registry.add(raw, Some(device), Origin::Green);
+    registry.greens.insert(context.id(), green);
+    context
+}
+
+/// What is known of a green context that the driver has.
+pub(super) fn green(context: Handle) -> Option<Green> {
+    read().greens.get(&context.id()).copied()
+}
+
+/// The driver has destroyed the green context.
+pub(super) fn forget_green(context: Handle) -> Option<Green> {
+    write().greens.remove(&context.id())
 }
 
 /// The living context with this raw handle; if none is registered, a foreign one is. Both happen under one lock, so

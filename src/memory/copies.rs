@@ -187,7 +187,7 @@ impl<T> DeviceSpan<T> {
             // Also if the call failed, because it may have taken the work.
             return done.and(home.wait_for_own_work());
         };
-        if !self.context.is_null() && self.context != *stream.context() {
+        if !self.context.is_null() && !self.context.shares_with(stream.context()) {
             let (memory, stream) = (&self.context, stream.context());
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy memory of {memory} in a stream of {stream}")));

@@ -74,6 +74,12 @@ impl<T> DeviceBuffer<T> {
         Ok(buffer)
     }
 
+    /// All of this memory.
+    #[cfg(unix)]
+    pub(super) fn of_memory(memory: Allocation, capacity: usize) -> DeviceBuffer<T> {
+        DeviceBuffer { memory, capacity, values: PhantomData }
+    }
+
     /// The memory, as long as there is any.
     pub(super) fn memory(&self) -> &Allocation {
         &self.memory

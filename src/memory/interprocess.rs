@@ -56,6 +56,16 @@ impl<T> IpcMemHandle<T> {
         IpcMemHandle { raw: CUipcMemHandle { reserved }, len, values: PhantomData }
     }
 
+    #[cfg(unix)]
+    pub(super) fn of(reserved: [c_char; 64], len: usize) -> IpcMemHandle<T> {
+        IpcMemHandle { raw: CUipcMemHandle { reserved }, len, values: PhantomData }
+    }
+
+    #[cfg(unix)]
+    pub(super) fn reserved(&self) -> [c_char; 64] {
+        self.raw.reserved
+    }
+
     /// The number of values.
     pub fn len(&self) -> usize {
         self.len

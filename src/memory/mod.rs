@@ -59,6 +59,8 @@ mod pool_properties;
 mod registered;
 mod rows;
 mod scope;
+#[cfg(unix)]
+mod shared_pool;
 mod unified;
 mod unified_buffer;
 

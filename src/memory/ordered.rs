@@ -67,6 +67,24 @@ impl StreamOrder<'_> {
     }
 }
 
+/// Memory of another process, which is freed in the order of a stream.
+#[cfg(unix)]
+pub(super) fn open_in_order(
+    stream: &Stream,
+    pool: &MemoryPool,
+    handle: [std::os::raw::c_char; 64],
+) -> CudaResult<Allocation> {
+    let shared = stream.inner();
+    let what = "open memory in the order of a stream";
+    must_be_home(shared)?;
+    refuse_unsafe(what)?;
+    shared.number()?;
+    let _uncaptured = shared.uncaptured(what)?;
+    let pool = pool.held()?;
+    let (address, pin) = shared.pinned(|driver, _| driver.mem_pool_import_pointer(pool, handle))?;
+    Ok(Allocation::ordered(address, pin, Home::new(shared)))
+}
+
 /// Refuses a stream with another owner, because the owner may destroy it before the memory is freed.
 #[inline]
 fn must_be_home(stream: &Shared) -> CudaResult<()> {

@@ -83,7 +83,7 @@ impl MemoryPool {
             let note = format_args!("to make a pool of up to {most} bytes: a limit is less than {TOO_LARGE}");
             return Err(CudaError::OutOfMemory.note(note));
         }
-        let raw = driver()?.mem_pool_create(device.as_raw(), most)?;
+        let raw = driver()?.mem_pool_create(device.as_raw(), most, properties.shareable)?;
         Ok(MemoryPool { raw, device, is_own: true })
     }
 
@@ -139,7 +139,10 @@ impl MemoryPool {
         self.device
     }
 
-    fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUmemoryPool>) -> CudaResult<R>) -> CudaResult<R> {
+    pub(super) fn with<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, CUmemoryPool>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
         refuse_unsafe("ask or set something of a memory pool")?;
         let driver = driver()?;
         f(driver, self.held()?)

@@ -6,6 +6,8 @@
 pub struct PoolProperties {
     /// The most bytes that the pool reserves, which the driver rounds up; less than 2<sup>50</sup>, and 0 for no limit.
     pub max_size: usize,
+    /// Whether other processes may open it.
+    pub shareable: bool,
 }
 
 impl PoolProperties {
@@ -18,7 +20,13 @@ impl PoolProperties {
     /// it).
     #[must_use]
     pub fn max_size(self, bytes: usize) -> PoolProperties {
-        PoolProperties { max_size: bytes }
+        PoolProperties { max_size: bytes, ..self }
+    }
+
+    /// A pool that other processes may open. Graphs do not allocate from it.
+    #[must_use]
+    pub fn shareable(self) -> PoolProperties {
+        PoolProperties { shareable: true, ..self }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The machine: devices, contexts, threads, and one lock around them all.
 
-use super::context::Ctx;
+use super::context::{Ctx, Description};
 use super::device::Dev;
 use super::graph::Graphs;
+use super::memory;
 use super::module::CompilerLog;
 pub(super) use super::objects::{Object, Objects};
 use super::stream::{Captures, Queue};
@@ -36,6 +37,7 @@ pub(super) const HOST_MEMORY_NOT_REGISTERED: CUresult = 713;
 pub(super) const NOT_PERMITTED: CUresult = 800;
 pub(super) const NOT_SUPPORTED: CUresult = 801;
 pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
+pub(super) const INVALID_RESOURCE: CUresult = 915;
 pub(super) const UNKNOWN: CUresult = 999;
 
 /// A context handle, as the program sees it.
@@ -66,6 +68,8 @@ pub(super) struct Machine {
     pub(super) objects: Objects,
     pub(super) graphs: Graphs,
     pub(super) captures: Captures,
+    /// What green contexts can be made from. The driver has no call that frees one.
+    pub(super) descriptions: Vec<Description>,
     /// The work of destroyed streams, which continues.
     pub(super) leftovers: Vec<(Handle, Arc<Queue>)>,
     /// Stacks of threads that have ended, the first ones.
@@ -122,6 +126,7 @@ impl Machine {
             objects: Objects::default(),
             graphs: Graphs::default(),
             captures: Captures::default(),
+            descriptions: Vec::new(),
             leftovers: Vec::new(),
             left: Vec::new(),
         };
@@ -238,8 +243,10 @@ impl Machine {
             self.contexts.push(None);
             self.contexts.len() - 1
         });
+        let handle = FIRST_HANDLE + index * HANDLE_STEP;
+        memory::lock().reach.made(handle, context.device);
         self.contexts[index] = Some(Box::new(context));
-        FIRST_HANDLE + index * HANDLE_STEP
+        handle
     }
 
     /// The context of a handle that the driver has not freed.
@@ -287,10 +294,11 @@ impl Machine {
     }
 
     /// The driver frees a destroyed context when no stack holds it any more; it keeps a primary context for the next
-    /// retain.
+    /// retain, and green contexts for good.
     pub(super) fn free_if_unused(&mut self, handle: Handle) {
-        let unused =
-            self.get(handle).is_some_and(|context| !context.alive && !context.primary && context.holds == 0);
+        let unused = self
+            .get(handle)
+            .is_some_and(|context| !context.alive && context.is_created() && context.holds == 0);
         if let Some(index) = self.index(handle).filter(|_| unused) {
             self.contexts[index] = None;
             self.freed.push(index);

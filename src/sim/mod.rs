@@ -12,7 +12,8 @@
 //!   `CUSTACK_SIM_DEVICES` is set, `CUDA_VISIBLE_DEVICES` chooses among them, by numbers or by UUIDs, as on a GPU.
 //! * Contexts: creation and destruction, the stack of each thread, what a destroyed context returns where it is still
 //!   current, when the driver frees a handle and [reuses it](reuse_handles), flags, limits with their rounding and
-//!   clamping, cache and shared-memory configurations, usage counts, peer access.
+//!   clamping, cache and shared-memory configurations, usage counts, peer access: a kernel that uses device memory of a
+//!   context on another device, without access to it, fails.
 //! * Primary contexts: their counts, flags and reset, and the handle, which is always the same.
 //! * Memory with contents and bounds. Device memory has addresses of its own, which the host cannot dereference;
 //!   managed and page-locked memory is host memory. A copy past the end of an allocation, or of freed memory, is
@@ -92,7 +93,9 @@
 //! * Execution affinity: as on a device without NVIDIA's multi-process service, there is none.
 //! * Of memory that the program maps: the host's, access only to read, handles other than descriptors of files, and which
 //!   of several devices has access, for what one may use all may.
-//! * Contexts that share a graphics queue, green contexts, and NvSciSync: refused.
+//! * Contexts that share a graphics queue, and NvSciSync: refused.
+//! * Which multiprocessors a green context has: how many is as on an H200, but their numbers follow one another. Resources
+//!   other than multiprocessors (`INVALID_RESOURCE_TYPE`), as with a driver of CUDA 13.0, which has no work queues.
 //! * Two details of streams: on an H200 a stream is done if its last work is an event that waits for the default
 //!   stream, and host functions that were pending in other streams when a kernel failed are called; neither is so here.
 //!   The other attributes of streams are refused.
@@ -103,6 +106,7 @@
 //!   second definition; functions of one text that another calls.
 //! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and
 //!   the kernel runs as without them.
+//! * Of memory of pools and of other processes, whether a kernel on another device was given access to it.
 //! * Notifications: they can be registered, but none is ever sent.
 //! * The end of a thread, on Windows: its stack is released while the program's thread-locals are being destroyed, in
 //!   their order. The NVIDIA driver releases it after the last of them, and so does this one on Unix.

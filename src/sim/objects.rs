@@ -89,8 +89,9 @@ impl Objects {
     /// The context is destroyed; its objects stay without a context.
     pub(super) fn orphan(&mut self, context: Handle) {
         for object in self.by_handle.values_mut() {
+            let is_of_green = matches!(object, Object::Stream(stream) if stream.green == context);
             let of = object.context();
-            if *of == context {
+            if *of == context || is_of_green {
                 *of = 0;
             }
         }

@@ -63,9 +63,9 @@ impl BorrowedStream<'_> {
     #[inline]
     pub unsafe fn from_raw<'a>(raw: CUstream) -> CudaResult<BorrowedStream<'a>> {
         let inner = if raw.is_null() || raw == CU_STREAM_LEGACY {
-            Resource::implicit(CU_STREAM_LEGACY, UnownedContext::of_this_thread()?, false)
+            Resource::implicit(CU_STREAM_LEGACY, UnownedContext::current_itself()?, false)
         } else if raw == CU_STREAM_PER_THREAD {
-            Resource::implicit(raw, UnownedContext::of_this_thread()?, true)
+            Resource::implicit(raw, UnownedContext::current_itself()?, true)
         } else {
             // SAFETY: the caller vouches for the handle, and the driver for the context, which lives as long as the
             // stream.
@@ -76,7 +76,7 @@ impl BorrowedStream<'_> {
                     return Err(CudaError::InvalidContext
                         .note(format_args!("to borrow {raw:p}, which belongs to no context")));
                 }
-                Resource::of_another(raw, context)
+                Resource::of_another(raw, context.base())
             }
         };
         Ok(BorrowedStream { stream: inner.into(), owner: PhantomData })

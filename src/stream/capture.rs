@@ -229,6 +229,10 @@ impl Stream {
         if !joined {
             captures::forget_stream(stream);
         }
+        #[cfg(feature = "graph")]
+        if joined {
+            self.inner.keep_green_in_capture();
+        }
         waited
     }
 }

@@ -33,6 +33,7 @@ mod borrowed;
 mod callback;
 mod capture;
 mod default;
+mod green;
 mod host_function;
 mod mark;
 mod scope;
@@ -105,7 +106,7 @@ unsafe impl Sync for Stream {}
 
 impl From<Resource<CUstream>> for Stream {
     fn from(stream: Resource<CUstream>) -> Stream {
-        Stream { raw: stream.raw(), inner: Arc::new(Shared::new(stream)) }
+        Stream::from((stream, None))
     }
 }
 
@@ -135,7 +136,8 @@ impl UnownedContext {
     #[inline]
     pub fn create_stream(&self, flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
-        Resource::make_in(self, make, destroy).map(Stream::from)
+        let green = self.pin_if_green()?;
+        Resource::make_in(self, make, destroy).map(|stream| Stream::from((stream, green)))
     }
 }
 
@@ -153,7 +155,7 @@ impl Stream {
     #[inline]
     pub fn new(flags: StreamFlags, priority: Option<i32>) -> CudaResult<Stream> {
         let make = |driver: &Driver| driver.stream_create(flags.bits(), priority.unwrap_or(0));
-        Resource::make(make, destroy).map(Stream::from)
+        Resource::make_kept(make, destroy).map(Stream::from)
     }
 
     /// The flags that the stream was made with, including bits without a name.
@@ -250,7 +252,7 @@ impl Stream {
     #[inline]
     pub fn into_raw(self) -> CUstream {
         match Arc::try_unwrap(self.inner) {
-            Ok(shared) => shared.into_stream().into_raw(),
+            Ok(shared) => shared.into_stream().0.into_raw(),
             // Makes the handle foreign, so that what shares it never destroys it.
             Err(shared) => {
                 std::mem::forget(shared);
@@ -273,14 +275,15 @@ impl Stream {
     /// The handle is that of a stream of the current context, and nothing else will destroy it.
     #[inline]
     pub unsafe fn from_raw(raw: CUstream) -> CudaResult<Stream> {
-        let context = UnownedContext::of_this_thread()?;
+        let current = UnownedContext::current_itself()?;
         if [ptr::null_mut(), CU_STREAM_LEGACY, CU_STREAM_PER_THREAD].contains(&raw) {
             return Err(
                 CudaError::InvalidHandle.note(format_args!("to own {raw:p}, which is a default stream"))
             );
         }
+        let green = current.pin_if_green()?;
         // SAFETY: as the caller guarantees.
-        Ok(unsafe { Resource::new(raw, context, destroy) }.into())
+        Ok(Stream::from((unsafe { Resource::new(raw, current.base(), destroy) }, green)))
     }
 
     /// Destroys the stream; if that fails, returns the error and the stream. A stream in whose order memory was
@@ -295,7 +298,8 @@ impl Stream {
     #[inline]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
         let Some(shared) = Arc::into_inner(stream.inner) else { return Ok(()) };
-        shared.into_stream().drop().map_err(|(error, stream)| (error, Stream::from(stream)))
+        let (stream, green) = shared.into_stream();
+        stream.drop().map_err(|(error, stream)| (error, Stream::from((stream, green))))
     }
 
     /// Waits until all work submitted so far is done, and destroys the stream, whether or not the work failed.
@@ -328,7 +332,8 @@ impl Stream {
         let raw = self.raw;
         match Arc::try_unwrap(self.inner) {
             Ok(shared) => {
-                shared.into_stream().drop_after(waited).map_err(|(error, inner)| (error, inner.into()))
+                let (stream, green) = shared.into_stream();
+                stream.drop_after(waited).map_err(|(error, stream)| (error, Stream::from((stream, green))))
             }
             Err(inner) => waited.map_err(|error| (error, Stream { raw, inner })),
         }

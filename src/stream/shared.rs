@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     /// What marks the end of its awaited work; made when work is awaited for the first time.
     #[cfg(feature = "future")]
     spare: OnceLock<Arc<Spare>>,
+    /// Keeps the green context that the stream is of: the driver destroys it after the stream.
+    green: Option<Pin>,
 }
 
 /// The flag for an event without timing.
@@ -49,7 +51,7 @@ static NUMBERED: Mutex<(Vec<u16>, u16)> = Mutex::new((Vec::new(), 0));
 
 impl Shared {
     #[inline]
-    pub(super) fn new(stream: Resource<CUstream>) -> Shared {
+    pub(super) fn new(stream: Resource<CUstream>, green: Option<Pin>) -> Shared {
         Shared {
             stream,
             mark: OnceLock::new(),
@@ -58,13 +60,23 @@ impl Shared {
             number: OnceLock::new(),
             #[cfg(feature = "future")]
             spare: OnceLock::new(),
+            green,
         }
     }
 
-    /// The handle of a stream that nothing shares any more.
+    /// The handle of a stream that nothing shares any more, and what keeps its green context.
     #[inline]
-    pub(super) fn into_stream(mut self) -> Resource<CUstream> {
-        self.stream.take()
+    pub(super) fn into_stream(mut self) -> (Resource<CUstream>, Option<Pin>) {
+        (self.stream.take(), self.green.take())
+    }
+
+    /// The stream captures: its green context, if it is of one, stays as long as what becomes of the capture.
+    #[cfg(feature = "graph")]
+    #[inline]
+    pub(crate) fn keep_green_in_capture(&self) {
+        if let Some(pin) = self.green.as_ref().and_then(Pin::another) {
+            captures::also_in(self.stream.raw().addr(), pin);
+        }
     }
 
     /// The number of this stream, which it keeps as long as it lives.

@@ -18,6 +18,8 @@ const MAKE: &[(&str, usize, &str)] = &[
     ("cuGraphCreate", 0, "graph"),
     ("cuGraphInstantiateWithFlags", 0, "executable graph"),
     ("cuGraphInstantiateWithParams", 0, "executable graph"),
+    ("cuGreenCtxCreate", 0, "green context"),
+    ("cuGreenCtxStreamCreate", 0, "stream"),
     ("cuLibraryLoadData", 0, "library"),
     ("cuLibraryLoadFromFile", 0, "library"),
     ("cuLinkCreate_v2", 3, "linker"),
@@ -46,6 +48,7 @@ const END: &[(&str, &str)] = &[
     ("cuEventDestroy_v2", "event"),
     ("cuGraphDestroy", "graph"),
     ("cuGraphExecDestroy", "executable graph"),
+    ("cuGreenCtxDestroy", "green context"),
     ("cuLibraryUnload", "library"),
     ("cuLinkDestroy", "linker"),
     ("cuMemFreeAsync", "memory"),
@@ -59,8 +62,15 @@ const END: &[(&str, &str)] = &[
 ];
 
 /// What lives on when the context is destroyed in which it was made.
-const OF_NO_CONTEXT: &[&str] =
-    &["context", "share of the primary context", "library", "graph", "executable graph", "memory pool"];
+const OF_NO_CONTEXT: &[&str] = &[
+    "context",
+    "green context",
+    "share of the primary context",
+    "library",
+    "graph",
+    "executable graph",
+    "memory pool",
+];
 
 /// Something that was made.
 pub(super) struct Made {

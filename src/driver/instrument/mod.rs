@@ -198,12 +198,12 @@ fn index(function: &str) -> usize {
     })
 }
 
-/// Contexts created and not destroyed, on any thread.
+/// Contexts created and not destroyed, on any thread; green ones too.
 pub fn contexts_alive() -> i64 {
     // The ends first: of what is made and ends meanwhile, nothing is counted as ended only.
-    let destroyed = succeeded("cuCtxDestroy_v2");
-    let created = ["cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4"].map(succeeded).iter().sum::<u64>();
-    created as i64 - destroyed as i64
+    let destroyed = ["cuCtxDestroy_v2", "cuGreenCtxDestroy"].map(succeeded).iter().sum::<u64>();
+    let create = ["cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4", "cuGreenCtxCreate"];
+    create.map(succeeded).iter().sum::<u64>() as i64 - destroyed as i64
 }
 
 /// Primary contexts retained and not released, on any thread.

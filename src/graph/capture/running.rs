@@ -57,6 +57,7 @@ impl<'a> Running<'a> {
             drop(captures::remove(number));
             return Err(error);
         }
+        stream.inner().keep_green_in_capture();
         Ok(Running { stream, number, into: is_into, ended: false })
     }
 

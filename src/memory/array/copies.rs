@@ -178,7 +178,7 @@ impl ArrayObject {
                 if is_to_array { wait_for_copy(driver) } else { Ok(()) }
             });
         };
-        if self.context() != stream.context() {
+        if !self.context().shares_with(stream.context()) {
             let (array, stream) = (self.context(), stream.context());
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to copy an array of {array} in a stream of {stream}")));

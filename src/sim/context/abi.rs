@@ -3,9 +3,13 @@
 // C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
+mod green;
+
+pub(in crate::sim) use green::*;
+
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_work};
-use crate::sim::device::{SM_COUNT, multiprocessors};
+use crate::sim::device::SM_COUNT;
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong};
 
@@ -109,6 +113,10 @@ c_abi! {
     fn cuCtxGetExecAffinity(affinity: *mut CUexecAffinityParam, kind: c_uint) {
         give(affinity, |m| {
             m.current()?;
+            let current = m.top()?;
+            if m.is_green(current) {
+                return m.refuse(INVALID_CONTEXT, "a green context has no execution affinity");
+            }
             if !affinity.is_null() && kind != CU_EXEC_AFFINITY_TYPE_SM_COUNT {
                 return m.refuse(UNSUPPORTED_EXEC_AFFINITY, format_args!("{kind} is no kind of execution affinity"));
             }
@@ -121,19 +129,6 @@ c_abi! {
     fn cuCtxDetach(context: CUcontext) { call(|m| m.detach(handle(context))) }
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) { call(|m| m.enable_peer(handle(peer), flags)) }
     fn cuCtxDisablePeerAccess(peer: CUcontext) { call(|m| m.disable_peer(handle(peer))) }
-    fn cuCtxFromGreenCtx(_out: *mut CUcontext, _green: CUgreenCtx) {
-        call(|m| m.refuse(INVALID_VALUE, "the simulated driver has no green contexts"))
-    }
-    fn cuCtxGetDevResource(context: CUcontext, resource: *mut CUdevResource, kind: c_uint) {
-        give_first(resource, |m| {
-            m.ready()?;
-            let resource = multiprocessors(m, kind)?;
-            if context.is_null() {
-                return m.refuse(INVALID_CONTEXT, "the resources of NULL");
-            }
-            m.living(handle(context)).map(|_| resource)
-        })
-    }
     // What a profiler records while a program runs is up to the profiler, and there is none.
     fn cuProfilerStart() { call(|m| m.healthy_current().map(|_| ())) }
     fn cuProfilerStop() { call(|m| m.healthy_current().map(|_| ())) }

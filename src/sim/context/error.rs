@@ -7,8 +7,9 @@ use crate::sim::machine::*;
 impl Machine {
     /// The context's error, or 0.
     pub(in crate::sim) fn error_of(&mut self, context: Handle) -> CUresult {
-        match self.get(context) {
-            Some(context) if context.alive => context.error.as_ref().map_or(0, |(status, _)| *status),
+        let base = self.base(context);
+        match (self.peek(context), self.peek(base)) {
+            (Some(own), Some(base)) if own.alive => base.error.as_ref().map_or(0, |(status, _)| *status),
             _ => CONTEXT_IS_DESTROYED,
         }
     }
@@ -18,7 +19,8 @@ impl Machine {
         if !self.get(handle).is_some_and(|context| context.alive) {
             return self.refuse(CONTEXT_IS_DESTROYED, "the context of this handle is destroyed");
         }
-        if let Some((status, why)) = self.get(handle).and_then(|context| context.error.clone()) {
+        let base = self.base(handle);
+        if let Some((status, why)) = self.get(base).and_then(|context| context.error.clone()) {
             return self.refuse(status, format_args!("the context is in error: {why}"));
         }
         self.get(handle).ok_or(INVALID_CONTEXT)
@@ -26,12 +28,19 @@ impl Machine {
 
     /// Work of the context has failed: it is in this error from now on, unless it was in one before.
     pub(in crate::sim) fn put_in_error(&mut self, context: Handle, error: (CUresult, String)) {
-        if let Some(context) = self.get(context) {
+        let base = self.base(context);
+        if let Some(context) = self.get(base) {
             context.error.get_or_insert(error);
         }
     }
 
+    /// The context that has what is made now: the primary one while a green one is current.
     pub(in crate::sim) fn healthy_current(&mut self) -> Answer<Handle> {
+        self.healthy_top().map(|handle| self.base(handle))
+    }
+
+    /// The current context itself.
+    pub(in crate::sim) fn healthy_top(&mut self) -> Answer<Handle> {
         let handle = self.current_handle()?;
         self.living(handle)?;
         self.healthy(handle).map(|_| handle)

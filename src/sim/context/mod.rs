@@ -2,12 +2,16 @@
 
 pub(super) mod abi;
 mod error;
+mod green;
 mod limits;
 mod peer;
 mod primary;
+mod resource;
 mod stack;
 
+use green::Green;
 pub(super) use primary::Primary;
+pub(super) use resource::{Description, Multiprocessors, Part};
 
 use super::machine::*;
 use super::memory;
@@ -21,6 +25,7 @@ pub(super) struct Ctx {
     pub(super) id: u64,
     pub(super) device: usize,
     pub(super) primary: bool,
+    green: Option<Green>,
     pub(super) alive: bool,
     pub(super) flags: u32,
     limits: Limits,
@@ -69,6 +74,7 @@ impl Ctx {
             id,
             device,
             primary,
+            green: None,
             alive: true,
             flags,
             limits: Limits::default(),
@@ -82,6 +88,11 @@ impl Ctx {
             per_thread: BTreeMap::new(),
             error: None,
         }
+    }
+
+    /// Whether the program created it, and may destroy it: not a primary one or a green one.
+    pub(super) fn is_created(&self) -> bool {
+        !self.primary && self.green.is_none()
     }
 }
 
@@ -147,9 +158,12 @@ impl Machine {
         }
         self.ready()?;
         let context = self.follow(handle, "cuCtxDestroy")?;
-        let (primary, alive) = (context.primary, context.alive);
-        if primary {
-            return self.refuse(INVALID_CONTEXT, "a primary context cannot be destroyed, only released");
+        let (created, alive) = (context.is_created(), context.alive);
+        if !created {
+            return self.refuse(
+                INVALID_CONTEXT,
+                "a primary context is released, and a green one destroyed as one, not as a context",
+            );
         }
         if !alive {
             return self
@@ -164,6 +178,7 @@ impl Machine {
         if let Some(context) = self.get(handle) {
             context.alive = false;
             context.peers.clear();
+            memory::lock().reach.take_all(handle);
         }
         self.end_work(handle);
         if self.stack().last() == Some(&handle) {
@@ -182,8 +197,10 @@ impl Machine {
     /// The flags; 0 if the context is destroyed.
     pub(super) fn flags(&mut self) -> Answer<u32> {
         let handle = self.current_handle()?;
-        let context = self.follow(handle, "cuCtxGetFlags")?;
-        Ok(if context.alive { context.flags } else { 0 })
+        if !self.follow(handle, "cuCtxGetFlags")?.alive {
+            return Ok(0);
+        }
+        Ok(self.current()?.flags)
     }
 
     pub(super) fn set_flags(&mut self, flags: u32) -> Answer<()> {
@@ -268,7 +285,7 @@ impl Machine {
         }
         let context = self.living(handle)?;
         context.usage = context.usage.saturating_sub(1);
-        if context.usage == 0 && !context.primary {
+        if context.usage == 0 && context.is_created() {
             self.end(handle);
         }
         Ok(())

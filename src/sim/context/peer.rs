@@ -1,6 +1,7 @@
 //! Access to the memory of contexts on other devices.
 
 use crate::sim::machine::*;
+use crate::sim::memory;
 
 impl Machine {
     pub(in crate::sim) fn enable_peer(&mut self, peer: Handle, flags: u32) -> Answer<()> {
@@ -19,6 +20,8 @@ impl Machine {
         if !self.current()?.peers.insert(peer) {
             return self.refuse(PEER_ACCESS_ALREADY_ENABLED, "access to this peer is enabled already");
         }
+        let own = self.current_handle()?;
+        memory::lock().reach.give(own, peer);
         Ok(())
     }
 
@@ -28,6 +31,8 @@ impl Machine {
         if !self.current()?.peers.remove(&peer) {
             return self.refuse(PEER_ACCESS_NOT_ENABLED, "access to this peer is not enabled");
         }
+        let own = self.current_handle()?;
+        memory::lock().reach.take(own, peer);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use super::limits::Limits;
 use super::{CHANGEABLE, Ctx, MAP_HOST, SYNC_MEMOPS, USER_COREDUMP_ENABLE};
 use crate::driver::ffi::CUdevice;
 use crate::sim::machine::*;
+use crate::sim::memory;
 
 #[derive(Default)]
 pub(in crate::sim) struct Primary {
@@ -11,6 +12,8 @@ pub(in crate::sim) struct Primary {
     handle: Handle,
     retains: u32,
     active: bool,
+    /// How many green contexts keep it.
+    greens: u32,
     /// The flags that `cuDevicePrimaryCtxGetState` returns, which differ from the context's.
     flags: u32,
 }
@@ -56,6 +59,7 @@ impl Machine {
         if let Some(context) = self.get(handle) {
             context.alive = false;
         }
+        memory::lock().reach.take_all(handle);
         self.end_work(handle);
     }
 
@@ -64,20 +68,44 @@ impl Machine {
         let device = self.device(device)?;
         let primary = &mut self.devices[device].primary;
         if primary.retains == 0 {
-            return self
-                .refuse(INVALID_CONTEXT, "the primary context is released more often than it was retained");
+            let status = if primary.greens > 0 { NOT_PERMITTED } else { INVALID_CONTEXT };
+            return self.refuse(status, "the primary context is released more often than it was retained");
         }
         primary.retains -= 1;
-        if primary.retains == 0 {
-            self.deactivate(device);
-        }
+        self.deactivate_unless_held(device);
         Ok(())
     }
 
-    /// Destroys it, whoever holds it; the retains stay counted.
+    fn deactivate_unless_held(&mut self, device: usize) {
+        let Primary { retains, greens, .. } = self.devices[device].primary;
+        if retains == 0 && greens == 0 {
+            self.deactivate(device);
+        }
+    }
+
+    /// A green context is made, which keeps the primary one.
+    pub(super) fn hold_primary(&mut self, device: usize) -> Handle {
+        if !self.devices[device].primary.active {
+            self.activate(device);
+        }
+        let primary = &mut self.devices[device].primary;
+        primary.greens += 1;
+        primary.handle
+    }
+
+    pub(super) fn let_go_of_primary(&mut self, device: usize) {
+        let primary = &mut self.devices[device].primary;
+        primary.greens = primary.greens.saturating_sub(1);
+        self.deactivate_unless_held(device);
+    }
+
+    /// Destroys it, whoever has retained it; the retains stay counted. Green contexts forbid it.
     pub(in crate::sim) fn reset_primary(&mut self, device: CUdevice) -> Answer<()> {
         self.ready()?;
         let device = self.device(device)?;
+        if self.devices[device].primary.greens > 0 {
+            return self.refuse(NOT_PERMITTED, "the primary context has green contexts");
+        }
         self.deactivate(device);
         Ok(())
     }

@@ -61,10 +61,13 @@ impl Machine {
         }
     }
 
-    /// The current context; refused unless it is alive.
+    /// The current context; refused unless it is alive. While a green one is current, the primary one, with which it
+    /// shares its settings.
     pub(in crate::sim) fn current(&mut self) -> Answer<&mut Ctx> {
         let handle = self.current_handle()?;
-        self.living(handle)
+        self.living(handle)?;
+        let base = self.base(handle);
+        self.living(base)
     }
 
     /// The context of this handle; refused unless it is alive.

@@ -3,9 +3,10 @@
 // C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
-use super::{NAME, TOTAL_MEMORY, multiprocessors};
+use super::{NAME, TOTAL_MEMORY};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put, put_text};
+use crate::sim::context::Part;
 use crate::sim::machine::*;
 use crate::sim::memory;
 use std::ffi::CStr;
@@ -185,8 +186,8 @@ c_abi! {
     }
     fn cuDeviceGetDevResource(device: CUdevice, resource: *mut CUdevResource, kind: c_uint) {
         give(resource, |m| {
-            m.ask_device(!resource.is_null(), device)?;
-            multiprocessors(m, kind)
+            let device = m.ask_device(!resource.is_null(), device)?;
+            m.multiprocessors(kind, device).map(Part::told)
         })
     }
 }

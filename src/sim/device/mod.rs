@@ -6,7 +6,7 @@ mod visible;
 use super::context::Primary;
 use super::machine::*;
 use super::memory;
-use crate::driver::ffi::{CU_DEV_RESOURCE_TYPE_SM, CUdevResource, CUdevice};
+use crate::driver::ffi::CUdevice;
 use std::collections::BTreeSet;
 
 /// What an H200 with driver 580 returned, from attribute 1.
@@ -246,13 +246,4 @@ fn parse_pci(address: &str) -> Option<(usize, usize, usize)> {
         [bus, device] => Some((0, bus, device)),
         _ => None,
     }
-}
-
-/// All multiprocessors of a device, as a resource.
-pub(super) fn multiprocessors(machine: &mut Machine, kind: u32) -> Answer<CUdevResource> {
-    if kind != CU_DEV_RESOURCE_TYPE_SM {
-        return machine.refuse(INVALID_RESOURCE_TYPE, format_args!("{kind} is not a known kind of resource"));
-    }
-    let sm = [SM_COUNT, SM_PARTITION[0], SM_PARTITION[1]];
-    Ok(CUdevResource { kind, internal: [0; 92], sm, reserved: [0; 9] })
 }

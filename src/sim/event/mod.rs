@@ -117,7 +117,7 @@ impl Machine {
         if handle == 0 {
             return self.refuse(INVALID_HANDLE, "the event is NULL");
         }
-        if self.event_of(handle)?.context != context {
+        if self.event_of(handle)?.context != self.base(context) {
             return self.refuse(INVALID_HANDLE, "an event is recorded in its own context");
         }
         self.may_wait_for(context)?;

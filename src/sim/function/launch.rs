@@ -46,6 +46,11 @@ impl Asked {
     }
 }
 
+/// The product, which may overflow 64 bits.
+fn count(sizes: [u32; 3]) -> u64 {
+    sizes.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()))
+}
+
 impl Asked {
     /// What a kernel node tells of it.
     fn attributes(&self) -> BTreeMap<u32, [u32; 3]> {
@@ -71,8 +76,18 @@ impl Machine {
         // Too much shared memory is its own fault in a capture, and elsewhere one of too many blocks at once.
         let fits = if self.capturing(stream)? { self.check_shared(asked) } else { Ok(()) };
         let kernel = fits.and_then(|()| self.kernel(asked, parameters));
+        let kernel = kernel.and_then(|kernel| self.on_part_of(&to, asked, kernel));
         let kernel = self.breaks_capture(stream, kernel)?;
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
+    }
+
+    /// The kernel on the multiprocessors of the stream's green context.
+    fn on_part_of(&mut self, stream: &Stream, asked: &Asked, kernel: Kernel) -> Answer<Kernel> {
+        let part = self.part_of(stream);
+        if let Some(part) = part.filter(|_| asked.cooperative) {
+            self.check_cooperative(asked, part.count())?;
+        }
+        Ok(Kernel { part, ..kernel })
     }
 
     /// The stream is looked at before the function.
@@ -99,12 +114,11 @@ impl Machine {
             shared: asked.shared,
             parameters: Arc::new(parameters),
             attributes: asked.attributes(),
+            part: None,
         })
     }
 
     fn check_size(&mut self, asked: &Asked, entry: &Entry) -> Answer<()> {
-        // The product of three 32-bit sizes may overflow 64 bits.
-        let count = |sizes: [u32; 3]| sizes.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let (grid, block) = (asked.grid, asked.block);
         let [most_x, most_y, most_z] = [2_147_483_647u32, 65_535, 65_535];
         let fits = grid[0] <= most_x && grid[1] <= most_y && grid[2] <= most_z && block[2] <= 64;
@@ -118,13 +132,20 @@ impl Machine {
             return self.refuse(INVALID_VALUE, why);
         }
         if asked.cooperative {
-            let each = self.blocks_at_once(asked.function, count(block) as i32, asked.shared)?;
-            if count(grid) > u64::from(SM_COUNT) * each as u64 {
-                let why = format!("{} blocks cannot run at once", count(grid));
-                return self.refuse(COOPERATIVE_LAUNCH_TOO_LARGE, why);
-            }
+            self.check_cooperative(asked, SM_COUNT)?;
         }
         self.check_shared(asked)
+    }
+
+    /// All blocks run at once on these many multiprocessors.
+    fn check_cooperative(&mut self, asked: &Asked, processors: u32) -> Answer<()> {
+        let (blocks, threads) = (count(asked.grid), count(asked.block));
+        let each = self.blocks_at_once(asked.function, threads as i32, asked.shared)?;
+        if blocks > u64::from(processors) * each as u64 {
+            return self
+                .refuse(COOPERATIVE_LAUNCH_TOO_LARGE, format_args!("{blocks} blocks cannot run at once"));
+        }
+        Ok(())
     }
 
     fn check_shared(&mut self, asked: &Asked) -> Answer<()> {

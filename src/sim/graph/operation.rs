@@ -4,6 +4,7 @@ use super::attributes::KernelAttributes;
 use super::memory::Allocation;
 use crate::driver::ffi::{CUhostFn, CUresult};
 use crate::sim::abi::call_host_function;
+use crate::sim::context::Multiprocessors;
 use crate::sim::machine::Handle;
 use crate::sim::memory::{self, Batch, End, HostMemory};
 use crate::sim::ptx::{Launch, Program};
@@ -42,6 +43,8 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) parameters: Arc<Parameters>,
     pub(in crate::sim) attributes: KernelAttributes,
+    /// The multiprocessors of the green context in whose stream it is launched or captured.
+    pub(in crate::sim) part: Option<Multiprocessors>,
 }
 
 /// The values of a kernel's parameters, and the address of each; the program may query them.
@@ -255,6 +258,7 @@ impl Kernel {
             block: self.block,
             dynamic_shared: self.shared,
             parameters: self.parameters.values.clone(),
+            part: self.part,
         };
         launch.run().map_err(|fault| (fault.status, fault.why))
     }

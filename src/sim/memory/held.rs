@@ -114,7 +114,22 @@ impl Held {
         Ok((found, (address - start) as usize))
     }
 
-    pub(super) fn view(&mut self) -> View {
+    /// The view without the device memory of these contexts.
+    pub(super) fn view(&mut self, closed: &BTreeMap<Handle, usize>) -> View {
+        let view = self.whole_view();
+        let closed_at = |(start, found): (&u64, &Allocation)| {
+            let is_devices = matches!(found.kind, Kind::Device | Kind::Variable | Kind::Graph);
+            let device = closed.get(&found.context).filter(|_| is_devices)?;
+            Some((*start, found.size as u64, *device))
+        };
+        if closed.is_empty() {
+            view
+        } else {
+            view.without(self.by_address.iter().filter_map(closed_at).collect())
+        }
+    }
+
+    fn whole_view(&mut self) -> View {
         if let Some(view) = &self.view {
             return view.clone();
         }

@@ -22,6 +22,7 @@ mod order;
 mod pointer;
 mod pool;
 mod pools;
+mod reach;
 mod rows;
 mod shared_pools;
 mod storage;
@@ -52,6 +53,7 @@ use mapped::Mapped;
 use of_graph::OfGraphs;
 use order::Order;
 use pools::Pools;
+use reach::Reach;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Storage;
@@ -71,6 +73,7 @@ pub(super) struct Memory {
     managed: Managed,
     mapped: Mapped,
     opened: Opened,
+    pub(in crate::sim) reach: Reach,
 }
 
 lazy_static! {
@@ -85,6 +88,7 @@ lazy_static! {
         managed: Managed::default(),
         mapped: Mapped::default(),
         opened: Opened::default(),
+        reach: Reach::default(),
     });
 }
 

@@ -17,10 +17,13 @@ struct Seen {
     regions: Vec<Region>,
     /// All allocations, in the order of their addresses.
     extents: Vec<Extent>,
+    /// Memory of contexts on other devices without access: where it begins, its length and its device.
+    closed: Vec<(u64, u64, usize)>,
     bound: Arc<Bindings>,
 }
 
 /// Contiguous addresses that a kernel may use: an allocation, or a piece of a pool that is there.
+#[derive(Clone)]
 pub(in crate::sim) struct Region {
     start: u64,
     size: u64,
@@ -29,15 +32,28 @@ pub(in crate::sim) struct Region {
     storage: Arc<Storage>,
 }
 
-/// The memory as it is now.
-pub(in crate::sim) fn view() -> View {
-    lock().held.view()
+/// The memory as it is now, as kernels of this context see it.
+pub(in crate::sim) fn view(context: Handle) -> View {
+    let mut memory = lock();
+    let closed = memory.reach.closed_to(context);
+    memory.held.view(&closed)
 }
 
 impl View {
     pub(super) fn new(mut regions: Vec<Region>, extents: Vec<Extent>, bound: Arc<Bindings>) -> View {
         regions.sort_unstable_by_key(|region| region.start);
-        View(Arc::new(Seen { regions, extents, bound }))
+        View(Arc::new(Seen { regions, extents, closed: Vec::new(), bound }))
+    }
+
+    /// The same without this memory, which begins at addresses of other devices.
+    pub(super) fn without(&self, closed: Vec<(u64, u64, usize)>) -> View {
+        if closed.is_empty() {
+            return self.clone();
+        }
+        let is_open = |region: &&Region| closed.iter().all(|(start, ..)| *start != region.origin);
+        let regions = self.0.regions.iter().filter(is_open).cloned().collect();
+        let (extents, bound) = (self.0.extents.clone(), Arc::clone(&self.0.bound));
+        View(Arc::new(Seen { regions, extents, closed, bound }))
     }
 
     /// The texture or surface of this context that has this handle.
@@ -58,6 +74,13 @@ impl View {
 
     #[cold]
     fn wrong(&self, address: u64, size: usize, below: Option<&Region>) -> String {
+        let is_there = |(start, size, _): &&(u64, u64, usize)| address.wrapping_sub(*start) < *size;
+        if let Some((.., device)) = self.0.closed.iter().find(is_there) {
+            return format!(
+                "{size} bytes at {address:#x}, on device {device}, to whose memory the kernel's context has no access \
+                 (cuCtxEnablePeerAccess)"
+            );
+        }
         let there = below.map(|region| (region.start, region.size as usize));
         let count = self.0.extents.partition_point(|extent| extent.start <= address);
         let extent = self.0.extents[..count].last().copied();

@@ -107,7 +107,7 @@ impl Machine {
     fn join_capture(&mut self, stream: usize, id: u64) -> Answer<()> {
         let found = self.stream_of(stream)?;
         let key = self.key(stream);
-        let member = Member { key, id, context: found.context, blocks: found.flags == 0 };
+        let member = Member { key, id, context: found.owner(), blocks: found.flags == 0 };
         self.captures.of_stream.entry(key).or_insert(member);
         Ok(())
     }
@@ -271,7 +271,10 @@ impl Machine {
     pub(in crate::sim) fn uncapture_all(&mut self, context: Handle) {
         let all: Vec<Member> = self.captures.of_stream.values().copied().collect();
         for member in all.into_iter().filter(|member| member.context == context) {
-            self.captures.lost.insert(member.key);
+            // What is behind the handles of a green context stays.
+            if !self.is_green(context) {
+                self.captures.lost.insert(member.key);
+            }
             self.leave_capture(member);
         }
     }
@@ -288,7 +291,7 @@ impl Machine {
     /// 0 not captured, 1 captured, 2 in an invalid capture. Asking of the legacy stream breaks nothing.
     pub(in crate::sim) fn capture_status(&mut self, stream: usize) -> Answer<u32> {
         if matches!(which(stream), Some(Which::Legacy)) {
-            let context = self.healthy_current()?;
+            let context = self.healthy_top()?;
             let mut members = self.captures.of_stream.values();
             let captured = members.any(|member| member.context == context && member.blocks);
             return match captured {

@@ -26,29 +26,33 @@ pub(super) fn which(handle: usize) -> Option<Which> {
 
 impl Machine {
     pub(super) fn default_stream(&mut self, which: Which) -> Answer<Stream> {
-        let context = self.healthy_current()?;
+        let owner = self.healthy_top()?;
+        let (context, green) = self.base_and_green(owner);
         match which {
             Which::Legacy => {
-                self.no_capture_ends_in(context, true)?;
-                self.legacy_is_free(context)?;
-                let found = self.healthy(context)?;
+                self.no_capture_ends_in(owner, true)?;
+                self.legacy_is_free(owner)?;
+                let found = self.healthy(owner)?;
                 let (queue, attributes) =
                     (Arc::clone(&found.default_stream), found.default_attributes.clone());
-                Ok(Stream { context, flags: 0, id: found.default_id.unwrap_or(0), queue, attributes })
+                let id = found.default_id.unwrap_or(0);
+                Ok(Stream { context, green, tells_green: false, flags: 0, id, queue, attributes })
             }
-            Which::PerThread => self.per_thread_stream(context),
+            Which::PerThread => self.per_thread_stream(owner),
         }
     }
 
     /// Made when a thread first asks. A thread that comes after one that has ended has that one's.
-    fn per_thread_stream(&mut self, context: Handle) -> Answer<Stream> {
+    fn per_thread_stream(&mut self, owner: Handle) -> Answer<Stream> {
         let thread = self.this_thread();
-        if let Some(stream) = self.healthy(context)?.per_thread.get(&thread) {
+        if let Some(stream) = self.healthy(owner)?.per_thread.get(&thread) {
             return Ok(stream.clone());
         }
         let (id, attributes) = (self.next_id(), Attributes::new(LEAST_PRIORITY));
-        let stream = Stream { context, flags: 0, id, queue: Arc::default(), attributes };
-        self.healthy(context)?.per_thread.insert(thread, stream.clone());
+        let (context, green) = self.base_and_green(owner);
+        let queue = Arc::default();
+        let stream = Stream { context, green, tells_green: false, flags: 0, id, queue, attributes };
+        self.healthy(owner)?.per_thread.insert(thread, stream.clone());
         Ok(stream)
     }
 
@@ -58,7 +62,23 @@ impl Machine {
             return Ok(stream.id);
         }
         let id = self.next_id();
-        Ok(*self.healthy(stream.context)?.default_id.insert(id))
+        Ok(*self.healthy(stream.owner())?.default_id.insert(id))
+    }
+
+    /// The context of a stream that has its memory, and its green context or 0. A thread has no stream of its own in a
+    /// green context that could be asked.
+    pub(super) fn contexts_of_stream(&mut self, handle: usize) -> Answer<(Handle, Handle)> {
+        let stream = self.known_stream(handle)?;
+        if stream.green != 0 && matches!(which(handle), Some(Which::PerThread)) {
+            return self.refuse(INVALID_HANDLE, "the per-thread stream, while a green context is current");
+        }
+        Ok((stream.context, stream.green))
+    }
+
+    /// The green context that a stream was made for, or 0.
+    pub(super) fn told_green_of_stream(&mut self, handle: usize) -> Answer<Handle> {
+        let (_, green) = self.contexts_of_stream(handle)?;
+        Ok(if self.known_stream(handle)?.tells_green { green } else { 0 })
     }
 
     /// The NULL stream is refused before it is asked what is current.

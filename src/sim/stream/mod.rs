@@ -48,10 +48,21 @@ pub(super) fn as_host_function(f: impl FnOnce()) {
 #[derive(Clone)]
 pub(super) struct Stream {
     pub(super) context: Handle,
+    /// The green context that it was made in, or 0.
+    pub(super) green: Handle,
+    /// Whether it was made for the green context, and not while that was current; only then its green context is told.
+    pub(super) tells_green: bool,
     pub(super) flags: u32,
     pub(super) id: u64,
     pub(super) queue: Arc<Queue>,
     pub(super) attributes: Attributes,
+}
+
+impl Stream {
+    /// The context with whose default stream it is: the green one, if it is of one.
+    pub(super) fn owner(&self) -> Handle {
+        if self.green == 0 { self.context } else { self.green }
+    }
 }
 
 impl Machine {
@@ -62,12 +73,28 @@ impl Machine {
                 format_args!("{flags:#x} are not flags of a stream, or the pointer is NULL"),
             );
         }
-        let context = self.healthy_current()?;
-        let (least, greatest) = self.stream_priority_range()?;
-        let attributes = Attributes::new(priority.clamp(greatest, least));
-        let id = self.next_id();
-        let stream = Stream { context, flags, id, queue: Arc::default(), attributes };
+        let owner = self.healthy_top()?;
+        self.add_stream(owner, flags, priority, false)
+    }
+
+    /// Of this context, which is alive.
+    pub(super) fn add_stream(
+        &mut self,
+        owner: Handle,
+        flags: u32,
+        priority: i32,
+        tells_green: bool,
+    ) -> Answer<usize> {
+        let attributes = Attributes::new(priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY));
+        let (context, green) = self.base_and_green(owner);
+        let (id, queue) = (self.next_id(), Arc::default());
+        let stream = Stream { context, green, tells_green, flags, id, queue, attributes };
         Ok(self.objects.add(Object::Stream(stream)))
+    }
+
+    /// The context that has the memory, and the green context or 0.
+    fn base_and_green(&self, owner: Handle) -> (Handle, Handle) {
+        (self.base(owner), if self.is_green(owner) { owner } else { 0 })
     }
 
     /// A stream of a living context.
@@ -87,6 +114,7 @@ impl Machine {
         };
         let stream = stream.clone();
         self.healthy(stream.context)?;
+        self.healthy(stream.owner())?;
         Ok(stream)
     }
 
@@ -94,9 +122,9 @@ impl Machine {
     /// for each other.
     pub(super) fn comes_after(&mut self, handle: usize, stream: &Stream) -> Vec<Arc<Moment>> {
         let others = match handle {
-            0 | default::LEGACY => self.blocking_queues(stream.context),
+            0 | default::LEGACY => self.blocking_queues(stream.owner()),
             _ if stream.flags == 0 => {
-                self.get(stream.context).map(|it| Arc::clone(&it.default_stream)).into_iter().collect()
+                self.get(stream.owner()).map(|it| Arc::clone(&it.default_stream)).into_iter().collect()
             }
             _ => Vec::new(),
         };
@@ -144,15 +172,19 @@ impl Machine {
         Ok(stream)
     }
 
-    /// All work of a context, including that of destroyed streams.
+    /// All work of a context, including that of destroyed streams, and for a primary context that of its green ones.
     pub(super) fn work_of(&mut self, context: Handle) -> Vec<Arc<Queue>> {
         self.leftovers.retain(|(_, queue)| !queue.is_idle());
-        let mut queues = self.all_queues(context);
-        queues.extend(
-            self.leftovers.iter().filter(|(of, _)| *of == context).map(|(_, queue)| Arc::clone(queue)),
-        );
-        queues.extend(self.get(context).map(|context| Arc::clone(&context.default_stream)));
-        queues.extend(self.per_thread_queues(context));
+        let of = |owner: Handle| owner == context || self.base(owner) == context;
+        let streams = self.objects.streams().filter(|stream| of(stream.owner()));
+        let mut queues: Vec<_> = streams.map(|stream| Arc::clone(&stream.queue)).collect();
+        let left = self.leftovers.iter().filter(|(owner, _)| of(*owner));
+        queues.extend(left.map(|(_, queue)| Arc::clone(queue)));
+        let greens = self.contexts_with_work().into_iter().filter(|green| *green != context && of(*green));
+        for owner in std::iter::once(context).chain(greens) {
+            queues.extend(self.peek(owner).map(|context| Arc::clone(&context.default_stream)));
+            queues.extend(self.per_thread_queues(owner));
+        }
         queues
     }
 
@@ -164,14 +196,9 @@ impl Machine {
 
     /// The queues of streams that wait for the default stream, and it for them.
     pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
-        let streams = self.objects.streams().filter(|stream| stream.context == context && stream.flags == 0);
+        let streams = self.objects.streams().filter(|stream| stream.owner() == context && stream.flags == 0);
         let own = streams.map(|stream| Arc::clone(&stream.queue));
         own.chain(self.per_thread_queues(context)).collect()
-    }
-
-    pub(super) fn all_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
-        let streams = self.objects.streams().filter(|stream| stream.context == context);
-        streams.map(|stream| Arc::clone(&stream.queue)).collect()
     }
 
     /// Work that is under way continues.
@@ -183,7 +210,7 @@ impl Machine {
         self.uncapture(handle);
         memory::lock().order.forget_stream(memory::key(&stream));
         if !stream.queue.is_idle() {
-            self.leftovers.push((stream.context, stream.queue));
+            self.leftovers.push((stream.owner(), stream.queue));
         }
         self.objects.remove(handle);
         Ok(())
@@ -196,7 +223,7 @@ impl Machine {
         let busy = match handle {
             0 | default::LEGACY => {
                 !stream.queue.is_idle()
-                    || self.blocking_queues(stream.context).iter().any(|queue| !queue.is_idle())
+                    || self.blocking_queues(stream.owner()).iter().any(|queue| !queue.is_idle())
             }
             _ => !stream.queue.is_idle(),
         };

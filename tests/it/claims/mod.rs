@@ -4,6 +4,7 @@ mod attack;
 mod bad_input;
 mod cost;
 mod faults;
+mod faults_green;
 mod faults_work;
 mod foreign;
 mod lifetimes;

@@ -3,6 +3,8 @@
 mod cache;
 mod deep;
 mod flags;
+mod green;
+mod green_kernels;
 mod guard;
 mod limits;
 mod owned;

@@ -7,8 +7,9 @@ use crate::driver::process::child_succeeds;
 use crate::harness::{parked, run, skip};
 use custack::context::{Context, ContextFlags, ContextStack, PrimaryContext, UnownedContext};
 use custack::device::{Device, PeerAttribute};
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
 use custack::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer};
+use custack::module::Module;
 use custack::stream::{Stream, StreamFlags};
 
 fn devices() -> Vec<Device> {
@@ -160,6 +161,62 @@ fn a_copy_between_devices_in_a_stream_of_the_source_is_refused() {
         assert_eq!(error, CudaError::InvalidHandle);
         assert!(error.to_string().contains("in a stream of"), "{error}");
     });
+}
+
+/// Adds twice what `x` has to what `y` has, in this context, wherever they are.
+fn adds(ctx: &Context, x: &mut DeviceBuffer<f32>, y: &mut DeviceBuffer<f32>) -> CudaResult<()> {
+    let count = x.len() as u32;
+    ctx.scoped(|_| {
+        let module = Module::load_from_bytes(include_bytes!("../../../examples/kernels.ptx"))?;
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+        // SAFETY: the kernel takes a float, two addresses of as many floats as the count says, and that count. That it may
+        // not reach one of them is what is tested, in a process of its own.
+        unsafe {
+            custack::launch!(module.saxpy<<<1, 64, 0, stream>>>(2.0f32, x.as_device_ptr(), y.as_device_ptr(), count))?;
+        }
+        stream.synchronize()
+    })
+}
+
+/// The body of the child process, whose contexts are of no use after the kernel that fails.
+pub(crate) fn kernel_at_a_peer() {
+    custack::init(custack::CudaFlags::empty()).unwrap();
+    let contexts = contexts();
+    let [first, second, ..] = &contexts[..] else { return println!("no peers") };
+    if !first.device().unwrap().can_access_peer(second.device().unwrap()).unwrap() {
+        return println!("no peers");
+    }
+    let mut x = second.scoped(|_| DeviceBuffer::from_slice(&[3.0f32; 64])).unwrap();
+    let mut y = first.scoped(|_| DeviceBuffer::from_slice(&[1.0f32; 64])).unwrap();
+    first.enable_peer_access(second).unwrap();
+    adds(first, &mut x, &mut y).unwrap();
+    // Access is in one direction, and ends when it is taken back.
+    first.disable_peer_access(second).unwrap();
+    let mut sums = [0.0; 64];
+    y.copy_to(&mut sums).unwrap();
+    assert_eq!(sums, [7.0; 64]);
+    assert_eq!(adds(first, &mut x, &mut y), Err(CudaError::IllegalAddress));
+    if custack::driver::current().unwrap().is_simulated() {
+        let said = custack::sim::log().join("\n");
+        assert!(said.contains("on device 1, to whose memory the kernel's context has no access"), "{said}");
+        // The other one is well, and reaches its own memory.
+        let mut own = second.scoped(|_| DeviceBuffer::from_slice(&[1.0f32; 64])).unwrap();
+        adds(second, &mut x, &mut own).unwrap();
+    }
+    std::mem::forget((x, y));
+    println!("reached, and not reached");
+}
+
+#[test]
+fn a_kernel_reaches_a_peers_memory_only_with_access() {
+    let text = child_succeeds("kernel at a peer", &[("CUSTACK_SIM_DEVICES", "2")]);
+    if text.contains("no peers") {
+        return skip(
+            "a_kernel_reaches_a_peers_memory_only_with_access",
+            "it needs two devices that are peers",
+        );
+    }
+    assert!(text.contains("reached, and not reached"), "{text}");
 }
 
 /// The body of the child process, which cuts links for all of it.

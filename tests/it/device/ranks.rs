@@ -114,6 +114,7 @@ fn a_wrong_variable_ends_the_example_with_its_name() {
     let Some(ranks) = ranks("a_wrong_variable_ends_the_example_with_its_name") else { return };
     let (status, text) = run_child(unlaunched(&ranks).env("CUSTACK_LOCAL_RANK", "first"));
     assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("CUDA_ERROR_INVALID_VALUE, 1"), "{text}");
     assert!(
         text.contains("CUSTACK_LOCAL_RANK holds \"first\", which is not a number of a process"),
         "{text}"

@@ -178,6 +178,7 @@ fn numbers_are_as_wide_as_the_header_has_them() {
         ("CUkernel", size_of::<ffi::CUkernel>()),
         ("CUlinkState", size_of::<ffi::CUlinkState>()),
         ("CUgreenCtx", size_of::<ffi::CUgreenCtx>()),
+        ("CUdevResourceDesc", size_of::<ffi::CUdevResourceDesc>()),
         ("CUasyncCallbackHandle", size_of::<ffi::CUasyncCallbackHandle>()),
     ];
     for (name, size) in sizes {

@@ -48,7 +48,7 @@ fn the_table_has_each_function_once_with_its_version() {
 }
 
 #[test]
-fn the_table_has_every_context_and_device_function_of_cuda_13() {
+fn the_table_has_every_context_and_device_function_of_cuda_13_0() {
     let manual = "cuInit cuDriverGetVersion cuDeviceGet cuDeviceGetCount cuDeviceGetName cuDeviceGetUuid_v2 \
         cuDeviceGetLuid cuDeviceTotalMem_v2 cuDeviceGetTexture1DLinearMaxWidth cuDeviceGetAttribute \
         cuDeviceGetHostAtomicCapabilities cuDeviceGetNvSciSyncAttributes cuDeviceSetMemPool cuDeviceGetMemPool \
@@ -63,7 +63,10 @@ fn the_table_has_every_context_and_device_function_of_cuda_13() {
         cuDeviceRegisterAsyncNotification cuDeviceUnregisterAsyncNotification cuDeviceGetByPCIBusId \
         cuDeviceGetPCIBusId cuDeviceGraphMemTrim cuDeviceGetGraphMemAttribute cuDeviceSetGraphMemAttribute \
         cuDeviceCanAccessPeer cuCtxEnablePeerAccess cuCtxDisablePeerAccess cuDeviceGetP2PAttribute \
-        cuDeviceGetP2PAtomicCapabilities cuCtxFromGreenCtx cuDeviceGetDevResource cuCtxGetDevResource";
+        cuDeviceGetP2PAtomicCapabilities cuCtxFromGreenCtx cuDeviceGetDevResource cuCtxGetDevResource \
+        cuGreenCtxGetDevResource cuDevSmResourceSplitByCount cuDevResourceGenerateDesc cuGreenCtxCreate \
+        cuGreenCtxDestroy cuGreenCtxRecordEvent cuGreenCtxWaitEvent cuStreamGetGreenCtx cuGreenCtxStreamCreate \
+        cuGreenCtxGetId cuStreamGetCtx_v2";
     for name in manual.split_whitespace() {
         assert!(FUNCTIONS.contains(&name), "{name}");
     }

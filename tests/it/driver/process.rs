@@ -36,6 +36,16 @@ pub(crate) fn child_with(scenario: &str, variable: &str, value: &OsStr) -> (Exit
     run_child(command(scenario).env(variable, value))
 }
 
+/// Like [`child`], with this as its standard input.
+#[cfg(unix)]
+pub(crate) fn child_with_input(
+    scenario: &str,
+    input: std::os::fd::OwnedFd,
+    variables: &[(&str, &str)],
+) -> (ExitStatus, String) {
+    run_child(command(scenario).stdin(std::process::Stdio::from(input)).envs(variables.iter().copied()))
+}
+
 fn command(scenario: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -78,6 +88,7 @@ fn in_a_process_of_its_own() {
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
         Ok("links") => crate::device::peers::cut_links(),
+        Ok("kernel at a peer") => crate::device::peers::kernel_at_a_peer(),
         Ok("visible") => crate::device::identity::print_devices(),
         Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),
@@ -91,6 +102,8 @@ fn in_a_process_of_its_own() {
         Ok("scope in error") => crate::stream::scope::in_error(),
         Ok("event of another process") => crate::event::interprocess::open(),
         Ok("memory of another process") => crate::memory::interprocess::open(),
+        #[cfg(unix)]
+        Ok("pool of another process") => crate::memory::shared_pools::open(),
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),
         Ok("waits in a report") => waits_in_a_report(),
@@ -274,7 +287,10 @@ fn examples(variables: &[(&str, &str)]) -> Option<Vec<(String, ExitStatus, Strin
         .filter(|source| source.extension() == Some("rs".as_ref()))
         .map(|source| {
             let name = source.file_stem().unwrap().to_str().unwrap().to_owned();
-            let (status, text) = run_child(Command::new(example(&name)?).envs(variables.iter().copied()));
+            let mut command = Command::new(example(&name)?);
+            // What hides GPUs would hide simulated devices too.
+            command.env_remove("CUDA_VISIBLE_DEVICES");
+            let (status, text) = run_child(command.envs(variables.iter().copied()));
             Some((name, status, text))
         })
         .collect()

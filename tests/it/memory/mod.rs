@@ -19,7 +19,7 @@ mod pitched;
 mod pointers;
 mod pool;
 mod registered;
-mod shared_pools;
+pub(crate) mod shared_pools;
 mod stream_ordered;
 mod unified;
 

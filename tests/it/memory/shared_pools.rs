@@ -4,10 +4,14 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use super::interprocess::have_none;
-use crate::harness::{pushed, run, table};
+use super::interprocess::{from_text, have_none, to_text};
+use crate::driver::process::child_with_input;
+use crate::harness::{device, parked, pushed, run, table};
 use crate::stream::stream;
 use custack::driver::ffi::{CUmemLocation, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool};
+use custack::error::CudaError;
+use custack::memory::{CopyDestination, DeviceBuffer, IpcMemHandle, MemoryPool, PoolProperties};
+use custack::stream::StreamFlags;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
@@ -149,5 +153,66 @@ fn what_is_no_pool_or_no_memory_of_one_is_not_shared() {
         stream.synchronize().unwrap();
         assert_eq!(export_pointer(at).0, 1);
         [shared, private].into_iter().for_each(destroy);
+    });
+}
+
+#[test]
+fn another_process_reads_and_writes_memory_of_a_pool() {
+    if have_none("another_process_reads_and_writes_memory_of_a_pool") {
+        return;
+    }
+    run(|| {
+        let ctx = parked();
+        let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let pool = MemoryPool::new(device(), &PoolProperties::new().shareable()).unwrap();
+        // Two, so that one does not begin with the pool's memory.
+        let first = DeviceBuffer::from_slice_in(&[1u32; 3000], (&pool, &stream)).unwrap();
+        assert_eq!(first.pool_handle(), Err(CudaError::InvalidValue), "the pool is exported first");
+        let descriptor = pool.descriptor().unwrap();
+        let values: Vec<u32> = (0..3000).collect();
+        let buffer = DeviceBuffer::from_slice_in(&values, (&pool, &stream)).unwrap();
+        stream.synchronize().unwrap();
+        let handle = buffer.pool_handle().unwrap();
+        assert_eq!((handle.len(), buffer.pool_handle().unwrap()), (3000, handle));
+        assert_eq!(buffer.ipc_handle(), Err(CudaError::InvalidValue));
+        let text = to_text(&handle.to_bytes());
+        let (status, output) =
+            child_with_input("pool of another process", descriptor, &[("CUSTACK_TEST_MEMORY", &text)]);
+        assert!(status.success() && output.contains("scenario done"), "{output}");
+        let mut back = vec![0; 3000];
+        buffer.copy_to(&mut back).unwrap();
+        assert_eq!(back[..3], [77, 1, 2]);
+        let whole = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
+        assert_eq!(whole.descriptor().unwrap_err(), CudaError::InvalidValue);
+    });
+}
+
+/// What the test above runs in a process of its own.
+pub(crate) fn open() {
+    run(|| {
+        let bytes = from_text(&std::env::var("CUSTACK_TEST_MEMORY").unwrap());
+        let handle = IpcMemHandle::<u32>::from_bytes(bytes.try_into().unwrap());
+        let ctx = parked();
+        let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let pool = MemoryPool::open(std::io::stdin(), device()).unwrap();
+        let mut buffer = unsafe { DeviceBuffer::open_in(handle, (&pool, &stream)) }.unwrap();
+        let mut back = vec![0; 3000];
+        buffer.copy_to(&mut back).unwrap();
+        assert!((0..3000).eq(back));
+        buffer[..1].copy_from(&[77]).unwrap();
+        assert!(
+            DeviceBuffer::from_slice_in(&[1u32], (&pool, &stream)).is_err(),
+            "it has no memory of its own"
+        );
+        let own = MemoryPool::of_device(device()).unwrap();
+        assert_eq!(
+            unsafe { DeviceBuffer::open_in(handle, (&own, &stream)) }.err(),
+            Some(CudaError::InvalidValue)
+        );
+        drop(pool);
+        drop(buffer);
+        stream.synchronize().unwrap();
+        let other = File::open("/dev/null").unwrap();
+        assert_eq!(MemoryPool::open(other, device()).unwrap_err(), CudaError::UnknownError);
     });
 }

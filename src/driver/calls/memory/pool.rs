@@ -4,15 +4,17 @@
 #![allow(unsafe_code)]
 
 use crate::driver::calls::{ask, made};
-use crate::driver::ffi::{CUdevice, CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemoryPool};
+use crate::driver::ffi::*;
 use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
-use std::os::raw::c_int;
+use std::os::raw::{c_char, c_int};
 use std::ptr;
 
 /// The type of a pool's allocations, and of its location: memory that stays where it is, on a device.
 const PINNED: u32 = 1;
 const ON_DEVICE: u32 = 1;
+/// The type of handles that are descriptors of files.
+const DESCRIPTOR: u32 = 1;
 
 fn on_device(device: CUdevice) -> CUmemLocation {
     CUmemLocation { kind: ON_DEVICE, id: device }
@@ -20,10 +22,15 @@ fn on_device(device: CUdevice) -> CUmemLocation {
 
 impl Driver {
     #[inline]
-    pub(crate) fn mem_pool_create(&self, device: CUdevice, max_size: usize) -> CudaResult<CUmemoryPool> {
+    pub(crate) fn mem_pool_create(
+        &self,
+        device: CUdevice,
+        max_size: usize,
+        shareable: bool,
+    ) -> CudaResult<CUmemoryPool> {
         let properties = CUmemPoolProps {
             allocType: PINNED,
-            handleTypes: 0,
+            handleTypes: if shareable { DESCRIPTOR } else { 0 },
             location: on_device(device),
             win32SecurityAttributes: ptr::null_mut(),
             maxSize: max_size,
@@ -38,6 +45,55 @@ impl Driver {
     #[inline]
     pub(crate) fn mem_pool_destroy(&self, pool: Held<'_, CUmemoryPool>) -> CudaResult<()> {
         ask!(self.cuMemPoolDestroy(pool.raw()))
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn mem_pool_export(&self, pool: Held<'_, CUmemoryPool>) -> CudaResult<c_int> {
+        let mut file: c_int = -1;
+        let exported =
+            ask!(self.cuMemPoolExportToShareableHandle((&raw mut file).cast(), pool.raw(), DESCRIPTOR, 0));
+        exported.inspect_err(|_| {
+            // A driver that fails after it has opened the file has written its number.
+            if file >= 0 {
+                // SAFETY: just opened, and given to nothing else.
+                drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(file) });
+            }
+        })?;
+        Ok(file)
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn mem_pool_import(&self, file: c_int) -> CudaResult<CUmemoryPool> {
+        // The number itself goes as the pointer.
+        let file = ptr::without_provenance_mut(file as usize);
+        let mut pool = ptr::null_mut();
+        let made = ask!(self.cuMemPoolImportFromShareableHandle(&mut pool, file, DESCRIPTOR, 0));
+        made!(self, made, pool, mem_pool_destroy)
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn mem_pool_export_pointer(&self, address: u64) -> CudaResult<CUmemPoolPtrExportData> {
+        let mut data = CUmemPoolPtrExportData { reserved: [0; 64] };
+        ask!(self.cuMemPoolExportPointer(&mut data, address))?;
+        Ok(data)
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn mem_pool_import_pointer(
+        &self,
+        pool: Held<'_, CUmemoryPool>,
+        reserved: [c_char; 64],
+    ) -> CudaResult<u64> {
+        let (mut address, mut data) = (0, CUmemPoolPtrExportData { reserved });
+        let opened = ask!(self.cuMemPoolImportPointer(&mut address, pool.raw(), &mut data));
+        opened.inspect_err(|_| {
+            // A driver that fails after it has opened the memory has written the address.
+            if address != 0 {
+                // SAFETY: just opened, and given to nothing else.
+                let _ = unsafe { self.mem_free(address) };
+            }
+        })?;
+        Ok(address)
     }
 
     /// An attribute that is a C `int`.

@@ -7,6 +7,7 @@ use super::fault::{Fault, LAUNCH_TIMEOUT};
 use super::heap;
 use super::registers::WARP;
 use super::{FUNCTION_STEP, FUNCTIONS, count, unfold};
+use crate::sim::context::Multiprocessors;
 use crate::sim::device::SM_COUNT;
 use crate::sim::machine::Handle;
 use crate::sim::memory::{self, Kind};
@@ -52,6 +53,8 @@ pub(in crate::sim) struct Launch {
     pub(in crate::sim) block: [u32; 3],
     pub(in crate::sim) dynamic_shared: usize,
     pub(in crate::sim) parameters: Vec<u8>,
+    /// The multiprocessors that it may use, if not all.
+    pub(in crate::sim) part: Option<Multiprocessors>,
 }
 
 impl Launch {
@@ -126,7 +129,7 @@ fn cores() -> usize {
 impl Running<'_> {
     /// Executes blocks until none is left. The first worker starts the others, in the scope.
     fn work<'s>(&'s self, mut helpers: Option<&'s Scope<'s, '_>>) {
-        let view = memory::view();
+        let view = memory::view(self.launch.context);
         let env = Env {
             body: self.body,
             view: &view,
@@ -180,7 +183,8 @@ impl Running<'_> {
     /// there at once.
     fn most_at_once(&self) -> (usize, usize) {
         let threads = count(self.launch.block).max(1);
-        let resident = (THREADS / threads).clamp(1, 32) * SM_COUNT as u64;
+        let processors = self.launch.part.map_or(SM_COUNT, Multiprocessors::count);
+        let resident = (THREADS / threads).clamp(1, 32) * u64::from(processors);
         let warps = threads.div_ceil(WARP as u64);
         let each = warps * self.body.bytes_of_warp() + self.all_shared() as u64;
         (resident.min(MOST_MEMORY / each.max(1)).max(1) as usize, resident as usize)
@@ -277,7 +281,10 @@ impl Running<'_> {
             Special::Laneid => lane.into(),
             Special::Warpid => (first / WARP as u32).into(),
             Special::Nwarpid => 64,
-            Special::Smid => (linear(ctaid) % SM_COUNT as u64).into(),
+            Special::Smid => match self.launch.part {
+                Some(part) => part.of_block(linear(ctaid)).into(),
+                None => (linear(ctaid) % SM_COUNT as u64).into(),
+            },
             Special::Nsmid => SM_COUNT.into(),
             Special::Gridid => 1,
             Special::LanemaskEq => (1u32 << lane).into(),

@@ -48,6 +48,16 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         );
         pool.make_current()
     }),
+    #[cfg(unix)]
+    ("a pool for other processes", || {
+        let (device, stream) = (Device::get_device(0)?, stream()?);
+        let pool = MemoryPool::new(device, &PoolProperties::new().shareable())?;
+        let opened = MemoryPool::open(pool.descriptor()?, device)?;
+        let buffer = DeviceBuffer::from_slice_in(&[1u8; 8], (&pool, &stream))?;
+        stream.synchronize()?;
+        drop(unsafe { DeviceBuffer::open_in(buffer.pool_handle()?, (&opened, &stream)) }?);
+        stream.synchronize()
+    }),
     ("fills", || {
         let (stream, mut buffer) = (stream()?, DeviceBuffer::from_slice(&[1u16, 2])?);
         buffer.fill(7)?;

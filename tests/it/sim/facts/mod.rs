@@ -17,6 +17,8 @@ mod destroyed;
 mod device;
 mod graph;
 mod graph_order;
+mod green;
+mod green_streams;
 mod library;
 mod limits;
 mod pool;

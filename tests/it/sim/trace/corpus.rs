@@ -10,7 +10,7 @@
 //! Lines that begin with `end` are from draining each thread's stack.
 
 use super::generate::generate;
-use super::language::{Step, Trace};
+use super::language::{ALL, Step, Trace, slot_name};
 use super::play::{Name, Out, Outcome, play};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -58,9 +58,8 @@ fn parse_outcome(text: &str) -> Option<Outcome> {
 fn parse_name(text: &str) -> Option<Name> {
     match text {
         "null" => Some(Name::Null),
-        "p" => Some(Name::Slot(super::language::PRIMARY)),
         "?" => Some(Name::Unknown),
-        slot => slot.strip_prefix('c')?.parse().ok().map(Name::Slot),
+        name => (0..ALL).find(|slot| slot_name(*slot) == name).map(Name::Slot),
     }
 }
 
@@ -180,5 +179,21 @@ const NAMED: &[(&str, &str)] = &[
         "t0 cuCtxCreate_v2 out=c0 flags=0 device=0\nt1 cuCtxDestroy_v2 context=c0\n\
          t0 cuCtxGetApiVersion context=null out=null\nt0 cuCtxGetApiVersion context=c0 out=null\n\
          t0 cuCtxGetApiVersion context=null out=here",
+    ),
+    (
+        "a destroyed green context stays current",
+        "t0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuGreenCtxCreate out=g0 part=1 device=0 flags=1\n\
+         t0 cuCtxPushCurrent_v2 context=g0\nt0 cuCtxDestroy_v2 context=g0\nt0 cuGreenCtxDestroy green=g0\n\
+         t0 cuCtxGetDevice out=here\nt0 cuCtxSynchronize\nt0 cuCtxPopCurrent_v2 out=here\n\
+         t0 cuCtxPushCurrent_v2 context=g0\nt0 cuGreenCtxDestroy green=g0\nt0 cuCtxPopCurrent_v2 out=here",
+    ),
+    (
+        "streams tell their contexts",
+        "t0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuGreenCtxCreate out=g0 part=1 device=0 flags=1\n\
+         t0 cuGreenCtxStreamCreate out=s0 green=g0 flags=1 priority=-100\nt0 cuStreamGetGreenCtx stream=s0\n\
+         t0 cuStreamGetCtx_v2 stream=s0\nt0 cuCtxPushCurrent_v2 context=g0\nt0 cuStreamCreate out=s1 flags=0\n\
+         t0 cuStreamGetGreenCtx stream=s1\nt0 cuStreamGetCtx_v2 stream=s1\nt0 cuStreamGetGreenCtx stream=0\n\
+         t0 cuStreamGetCtx_v2 stream=0\nt0 cuStreamGetGreenCtx stream=2\nt0 cuGreenCtxDestroy green=g0\n\
+         t0 cuStreamDestroy_v2 stream=s0\nt0 cuStreamQuery stream=s1",
     ),
 ];

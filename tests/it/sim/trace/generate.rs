@@ -3,184 +3,17 @@
 //! What crashes a real driver is left out: a handle that the driver has freed (of a created context that is destroyed
 //! and on no stack any more), `cuCtxSetFlags` while the current context is destroyed, and wild pointers. A limit that
 //! would take most of the device's memory (a stack of more than 2 KiB per thread) is left out as well, because the
-//! answer then depends on what else is on the device. Everything else may happen.
+//! answer then depends on what else is on the device. Of green contexts are left out: descriptions that were not made,
+//! and of no resources; `cuCtxAttach` and `cuCtxDetach`; the end of the primary context while a destroyed green one is on
+//! a stack; and handles of destroyed ones, unless they are on a stack or nothing was made since, streams of green
+//! contexts whose primary context is gone, and events and streams of destroyed contexts. Everything else may happen.
 
-use super::language::{Call, Ctx, PRIMARY, SLOTS, Step, Trace};
-use super::play::Outcome;
+use super::language::{
+    ALL, Call, Ctx, EVENTS, Evt, GREEN, GREENS, PRIMARY, SLOTS, STREAMS, Step, Stm, Trace,
+};
+use super::made::PARTS;
 use super::random::Random;
-
-/// What the generator tracks to avoid crashes: which contexts live, and which stacks hold them.
-struct State {
-    alive: [bool; SLOTS],
-    usage: [u32; SLOTS],
-    stacks: Vec<Vec<usize>>,
-    retained: bool,
-    retains: u32,
-    active: bool,
-    /// Contexts made so far; making one takes a real driver some time.
-    made: usize,
-}
-
-impl State {
-    fn new(threads: usize) -> State {
-        State {
-            alive: [false; SLOTS],
-            usage: [0; SLOTS],
-            stacks: vec![Vec::new(); threads],
-            retained: false,
-            retains: 0,
-            active: false,
-            made: 0,
-        }
-    }
-
-    fn is_alive(&self, slot: usize) -> bool {
-        if slot == PRIMARY { self.active } else { self.alive[slot] }
-    }
-
-    fn is_alive_top(&self, thread: usize, slot: usize) -> bool {
-        self.is_alive(slot) && self.stacks[thread].last() == Some(&slot)
-    }
-
-    fn is_held(&self, slot: usize) -> bool {
-        self.stacks.iter().flatten().any(|held| *held == slot)
-    }
-
-    /// Whether a driver can be given this context in this call.
-    fn allows(&self, Step { thread, call }: Step) -> bool {
-        let current = self.stacks[thread].last();
-        let good = |context| match context {
-            Ctx::Null => true,
-            Ctx::Slot(slot) => self.is_alive(slot) || self.is_held(slot),
-        };
-        match call {
-            Call::cuCtxPushCurrent_v2 { context } | Call::cuCtxSetCurrent { context } => {
-                // The driver keeps the memory behind a primary context's handle.
-                good(context) || context == Ctx::Slot(PRIMARY) && self.retained
-            }
-            Call::cuCtxDestroy_v2 { context }
-            | Call::cuCtxGetDevice_v2 { context, .. }
-            | Call::cuCtxGetId { context, .. }
-            | Call::cuCtxSynchronize_v2 { context }
-            | Call::cuCtxGetApiVersion { context, .. }
-            | Call::cuCtxRecordEvent { context }
-            | Call::cuCtxWaitEvent { context }
-            | Call::cuCtxDetach { context }
-            | Call::cuCtxGetDevResource { context, .. } => good(context),
-            Call::cuCtxEnablePeerAccess { peer, .. } | Call::cuCtxDisablePeerAccess { peer } => good(peer),
-            Call::cuCtxSetFlags { .. } => current.is_none_or(|slot| self.is_alive(*slot)),
-            Call::cuCtxCreate_v2 { out, .. }
-            | Call::cuCtxCreate_v3 { out, .. }
-            | Call::cuCtxCreate_v4 { out, .. } => match out {
-                Ctx::Null => true,
-                Ctx::Slot(slot) => slot != PRIMARY && !self.alive[slot] && !self.is_held(slot),
-            },
-            _ => true,
-        }
-    }
-
-    /// Whether the call ends a context's life.
-    fn ends(&self, Step { thread, call }: Step) -> bool {
-        match call {
-            Call::cuCtxDestroy_v2 { context: Ctx::Slot(slot) } => slot != PRIMARY && self.alive[slot],
-            Call::cuCtxDetach { context: Ctx::Slot(slot) } if slot != PRIMARY => {
-                self.usage[slot] == 1 && self.is_alive_top(thread, slot)
-            }
-            Call::cuDevicePrimaryCtxRelease_v2 { device: 0 } => self.retains == 1 && self.active,
-            Call::cuDevicePrimaryCtxReset_v2 { device: 0 } => self.active,
-            _ => false,
-        }
-    }
-
-    fn end(&mut self, thread: usize, slot: usize) {
-        self.alive[slot] = false;
-        if self.stacks[thread].last() == Some(&slot) {
-            self.stacks[thread].pop();
-        }
-    }
-
-    /// The effect of the call if it succeeds. The status is the driver's if the call was played, else the expected one.
-    fn apply(&mut self, Step { thread, call }: Step, status: Option<u32>) {
-        let succeeded = |expected: bool| status.map_or(expected, |status| status == 0);
-        let good_flags = |flags: u32| (flags & 7).count_ones() < 2 && flags < 0x100;
-        match call {
-            Call::cuCtxCreate_v2 { out: Ctx::Slot(slot), flags, device } => {
-                self.create(thread, slot, succeeded(device == 0 && good_flags(flags)));
-            }
-            Call::cuCtxCreate_v3 { out: Ctx::Slot(slot), affinities, flags, device }
-            | Call::cuCtxCreate_v4 { out: Ctx::Slot(slot), affinities, flags, device } => {
-                self.create(thread, slot, succeeded(device == 0 && affinities <= 0 && good_flags(flags)));
-            }
-            Call::cuCtxDestroy_v2 { context: Ctx::Slot(slot) }
-                if slot != PRIMARY && succeeded(self.alive[slot]) =>
-            {
-                self.end(thread, slot);
-            }
-            Call::cuCtxPushCurrent_v2 { context: Ctx::Slot(slot) } => self.stacks[thread].push(slot),
-            Call::cuCtxPopCurrent_v2 { .. } | Call::cuCtxSetCurrent { context: Ctx::Null } => {
-                self.stacks[thread].pop();
-            }
-            Call::cuCtxSetCurrent { context: Ctx::Slot(slot) } => {
-                self.stacks[thread].pop();
-                self.stacks[thread].push(slot);
-            }
-            Call::cuCtxAttach { out: true, flags: 0 } => {
-                if let Some(slot) =
-                    self.stacks[thread].last().filter(|slot| **slot < SLOTS && self.alive[**slot])
-                {
-                    self.usage[*slot] += 1;
-                }
-            }
-            Call::cuCtxDetach { context: Ctx::Slot(slot) }
-                if slot != PRIMARY && self.is_alive_top(thread, slot) =>
-            {
-                self.usage[slot] -= 1;
-                if self.usage[slot] == 0 {
-                    self.end(thread, slot);
-                }
-            }
-            Call::cuDevicePrimaryCtxRetain { out: true, device: 0 } => {
-                self.made += usize::from(!self.active);
-                self.retains += 1;
-                (self.retained, self.active) = (true, true);
-            }
-            Call::cuDevicePrimaryCtxRelease_v2 { device: 0 } if self.retains > 0 => {
-                self.retains -= 1;
-                self.active &= self.retains > 0;
-            }
-            Call::cuDevicePrimaryCtxReset_v2 { device: 0 } => self.active = false,
-            _ => {}
-        }
-    }
-
-    fn create(&mut self, thread: usize, slot: usize, succeeded: bool) {
-        if succeeded {
-            self.alive[slot] = true;
-            self.usage[slot] = 1;
-            self.made += 1;
-            self.stacks[thread].push(slot);
-        }
-    }
-}
-
-/// Whether no step of the trace would crash a driver.
-pub(super) fn is_safe(trace: &Trace) -> bool {
-    let mut state = State::new(trace.threads());
-    trace.steps.iter().all(|step| {
-        let allowed = state.allows(*step);
-        state.apply(*step, None);
-        allowed
-    })
-}
-
-/// Which slots' contexts are alive after the trace was played.
-pub(super) fn alive_after(trace: &Trace, outcomes: &[Outcome]) -> [bool; SLOTS] {
-    let mut state = State::new(trace.threads());
-    for (step, outcome) in trace.steps.iter().zip(outcomes) {
-        state.apply(*step, Some(outcome.status));
-    }
-    state.alive
-}
+use super::state::State;
 
 /// A trace of `length` steps.
 pub(super) fn generate(seed: u64, length: usize) -> Trace {
@@ -193,17 +26,21 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
     let most_made = 4 + length / 4000;
     let mut ended = 0;
     while steps.len() < length {
-        let step = Step { thread: random.below(threads), call: call(&mut random) };
+        let call = if random.once_in(3) { call_of_green(&mut random) } else { call(&mut random) };
+        let step = Step { thread: random.below(threads), call };
+        state.forget_what_is_gone();
         let makes = matches!(
             step.call,
             Call::cuCtxCreate_v2 { .. }
                 | Call::cuCtxCreate_v3 { .. }
                 | Call::cuCtxCreate_v4 { .. }
                 | Call::cuDevicePrimaryCtxRetain { .. }
-        );
+        ) || matches!(step.call, Call::cuGreenCtxCreate { .. }) && !state.is_alive(PRIMARY);
+        let makes_green = matches!(step.call, Call::cuGreenCtxCreate { .. });
+        let too_many = makes && state.made >= most_made || makes_green && state.greens_made >= 10 * most_made;
         let ends = state.ends(step);
         let too_soon = ends && ended * length > steps.len() * most_made;
-        if state.allows(step) && !(makes && state.made >= most_made) && !too_soon {
+        if state.allows(step) && !too_many && !too_soon {
             ended += usize::from(ends);
             state.apply(step, None);
             steps.push(step);
@@ -248,7 +85,78 @@ fn slot(random: &mut Random) -> Ctx {
 }
 
 fn context(random: &mut Random) -> Ctx {
-    if random.once_in(16) { Ctx::Null } else { Ctx::Slot(random.below(SLOTS + 1)) }
+    if random.once_in(16) { Ctx::Null } else { Ctx::Slot(random.below(ALL)) }
+}
+
+fn green(random: &mut Random) -> Ctx {
+    if random.once_in(16) { Ctx::Null } else { Ctx::Slot(GREEN + random.below(GREENS)) }
+}
+
+fn stream(random: &mut Random) -> Stm {
+    if random.once_in(4) { Stm::Default(random.below(3)) } else { Stm::Slot(random.below(STREAMS)) }
+}
+
+fn stream_slot(random: &mut Random) -> Stm {
+    Stm::Slot(random.below(STREAMS))
+}
+
+fn event(random: &mut Random) -> Evt {
+    Evt((!random.once_in(6)).then(|| random.below(EVENTS)))
+}
+
+fn kind(random: &mut Random) -> u32 {
+    random.pick(&[1, 1, 1, 0, 2, 3, 1000, 10_000, u32::MAX])
+}
+
+/// A call on green contexts, and on what is made in contexts.
+fn call_of_green(random: &mut Random) -> Call {
+    match random.below(40) {
+        0..=3 => Call::cuGreenCtxCreate {
+            out: green(random),
+            part: random.below(PARTS as usize) as u32,
+            device: device(random),
+            flags: random.pick(&[1, 1, 1, 1, 1, 1, 0, 2, 3]),
+        },
+        4..=5 => Call::cuGreenCtxDestroy { green: green(random) },
+        6..=7 => Call::cuCtxFromGreenCtx { out: here(random), green: green(random) },
+        8..=9 => {
+            Call::cuGreenCtxGetDevResource { green: green(random), out: here(random), kind: kind(random) }
+        }
+        10 => Call::cuGreenCtxGetId { green: green(random), out: here(random) },
+        11..=12 => Call::cuGreenCtxRecordEvent { green: green(random), event: event(random) },
+        13..=14 => Call::cuGreenCtxWaitEvent { green: green(random), event: event(random) },
+        15..=17 => Call::cuGreenCtxStreamCreate {
+            out: stream_slot(random),
+            green: green(random),
+            flags: random.pick(&[1, 1, 1, 1, 0, 2, 3]),
+            priority: random.pick(&[0, -1, -3, -5, -6, -100, 1, 100]),
+        },
+        18..=19 => Call::cuStreamCreate { out: stream_slot(random), flags: random.pick(&[1, 1, 0, 2]) },
+        20..=21 => Call::cuStreamDestroy_v2 { stream: stream(random) },
+        22 => Call::cuStreamQuery { stream: stream(random) },
+        23 => Call::cuStreamSynchronize { stream: stream(random) },
+        24 => Call::cuStreamGetPriority { stream: stream(random) },
+        25..=26 => Call::cuStreamGetCtx { stream: stream(random) },
+        27..=28 => Call::cuStreamGetCtx_v2 { stream: stream(random) },
+        29..=30 => Call::cuStreamGetGreenCtx { stream: stream(random) },
+        31 => Call::cuStreamWaitEvent { stream: stream(random), event: event(random) },
+        32 => Call::cuEventCreate { out: event(random) },
+        33 => Call::cuEventDestroy_v2 { event: event(random) },
+        34..=35 => Call::cuEventRecord { event: event(random), stream: stream(random) },
+        36 => Call::cuEventSynchronize { event: event(random) },
+        37 => Call::cuDeviceGetDevResource { out: here(random), kind: kind(random), device: device(random) },
+        38 => Call::cuDevResourceGenerateDesc { part: 1 + random.below(PARTS as usize - 1) as u32 },
+        _ => Call::cuDevSmResourceSplitByCount {
+            of: 1 + random.below(PARTS as usize - 1 + GREENS) as u32,
+            room: random.pick(&[0, 1, 2, 3, 16, 64]),
+            flags: random.pick(&[0, 0, 0, 1, 2, 3, 4, 7]),
+            least: if random.once_in(4) {
+                random.below(140) as u32
+            } else {
+                random.pick(&[0, 1, 2, 8, 9, 16, 132, 133])
+            },
+        },
+    }
 }
 
 fn device(random: &mut Random) -> i32 {
@@ -366,13 +274,13 @@ fn call(random: &mut Random) -> Call {
         73 => Call::cuCtxGetStreamPriorityRange { least: here(random), greatest: here(random) },
         74 => Call::cuCtxResetPersistingL2Cache {},
         75 => Call::cuCtxGetExecAffinity { out: here(random), kind: random.pick(&[0, 0, 1, 7]) },
-        76 => Call::cuCtxRecordEvent { context: context(random) },
-        77 => Call::cuCtxWaitEvent { context: context(random) },
+        76 => Call::cuCtxRecordEvent { context: context(random), event: event(random) },
+        77 => Call::cuCtxWaitEvent { context: context(random), event: event(random) },
         78..=79 => Call::cuCtxAttach { out: here(random), flags: random.pick(&[0, 0, 0, 1]) },
         80..=82 => Call::cuCtxDetach { context: context(random) },
         83 => Call::cuCtxEnablePeerAccess { peer: context(random), flags: random.pick(&[0, 0, 1]) },
         84 => Call::cuCtxDisablePeerAccess { peer: context(random) },
-        85 => Call::cuCtxFromGreenCtx {},
+        85 => Call::cuCtxFromGreenCtx { out: here(random), green: green(random) },
         86 => Call::cuCtxGetDevResource {
             context: context(random),
             out: here(random),

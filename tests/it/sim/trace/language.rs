@@ -1,13 +1,19 @@
 //! The language of traces: which thread calls which function, with which arguments by name.
 //!
 //! One step is one line, `t0 cuCtxCreate_v2 out=c1 flags=0x8 device=0`. Contexts are named: `c0` to `c3` are the
-//! program's, `p` is the primary one, `null` is none. `out=null` passes NULL as the out-parameter.
+//! program's, `p` is the primary one, `g0` to `g2` are green ones, `null` is none. `out=null` passes NULL as the
+//! out-parameter. Streams are `s0` to `s3`, and by their numbers the default ones; events are `e0` and `e1`.
 
 use std::fmt;
 
-/// The names of contexts: four slots, each for one context at a time, and the primary one.
+/// The names of contexts: four slots, each for one context at a time, the primary one, and slots for green ones.
 pub(super) const SLOTS: usize = 4;
 pub(super) const PRIMARY: usize = SLOTS;
+pub(super) const GREEN: usize = PRIMARY + 1;
+pub(super) const GREENS: usize = 3;
+pub(super) const ALL: usize = GREEN + GREENS;
+pub(super) const STREAMS: usize = 4;
+pub(super) const EVENTS: usize = 2;
 
 /// A context by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,6 +21,17 @@ pub(super) enum Ctx {
     Null,
     Slot(usize),
 }
+
+/// A stream: a slot, or a default stream by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Stm {
+    Default(usize),
+    Slot(usize),
+}
+
+/// An event by name; `None` is NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Evt(pub(super) Option<usize>);
 
 macro_rules! calls {
     ($($name:ident { $($arg:ident: $ty:ident),* })*) => {
@@ -84,19 +101,42 @@ calls! {
     cuCtxGetStreamPriorityRange { least: bool, greatest: bool }
     cuCtxResetPersistingL2Cache { }
     cuCtxGetExecAffinity { out: bool, kind: u32 }
-    cuCtxRecordEvent { context: Ctx }
-    cuCtxWaitEvent { context: Ctx }
+    cuCtxRecordEvent { context: Ctx, event: Evt }
+    cuCtxWaitEvent { context: Ctx, event: Evt }
     cuCtxAttach { out: bool, flags: u32 }
     cuCtxDetach { context: Ctx }
     cuCtxEnablePeerAccess { peer: Ctx, flags: u32 }
     cuCtxDisablePeerAccess { peer: Ctx }
-    cuCtxFromGreenCtx { }
+    cuCtxFromGreenCtx { out: bool, green: Ctx }
     cuCtxGetDevResource { context: Ctx, out: bool, kind: u32 }
     cuDevicePrimaryCtxRetain { out: bool, device: i32 }
     cuDevicePrimaryCtxRelease_v2 { device: i32 }
     cuDevicePrimaryCtxSetFlags_v2 { device: i32, flags: u32 }
     cuDevicePrimaryCtxGetState { device: i32, flags: bool, active: bool }
     cuDevicePrimaryCtxReset_v2 { device: i32 }
+    cuDeviceGetDevResource { out: bool, kind: u32, device: i32 }
+    cuDevSmResourceSplitByCount { of: u32, room: u32, flags: u32, least: u32 }
+    cuDevResourceGenerateDesc { part: u32 }
+    cuGreenCtxCreate { out: Ctx, part: u32, device: i32, flags: u32 }
+    cuGreenCtxDestroy { green: Ctx }
+    cuGreenCtxGetDevResource { green: Ctx, out: bool, kind: u32 }
+    cuGreenCtxStreamCreate { out: Stm, green: Ctx, flags: u32, priority: i32 }
+    cuGreenCtxRecordEvent { green: Ctx, event: Evt }
+    cuGreenCtxWaitEvent { green: Ctx, event: Evt }
+    cuGreenCtxGetId { green: Ctx, out: bool }
+    cuStreamCreate { out: Stm, flags: u32 }
+    cuStreamDestroy_v2 { stream: Stm }
+    cuStreamQuery { stream: Stm }
+    cuStreamSynchronize { stream: Stm }
+    cuStreamGetPriority { stream: Stm }
+    cuStreamGetCtx { stream: Stm }
+    cuStreamGetCtx_v2 { stream: Stm }
+    cuStreamGetGreenCtx { stream: Stm }
+    cuStreamWaitEvent { stream: Stm, event: Evt }
+    cuEventCreate { out: Evt }
+    cuEventDestroy_v2 { event: Evt }
+    cuEventRecord { event: Evt, stream: Stm }
+    cuEventSynchronize { event: Evt }
 }
 
 /// How an argument is written and read.
@@ -109,16 +149,55 @@ impl Word for Ctx {
     fn word(&self) -> String {
         match self {
             Ctx::Null => "null".to_owned(),
-            Ctx::Slot(PRIMARY) => "p".to_owned(),
-            Ctx::Slot(slot) => format!("c{slot}"),
+            Ctx::Slot(slot) => slot_name(*slot),
         }
     }
 
     fn read(text: &str) -> Option<Ctx> {
         match text {
             "null" => Some(Ctx::Null),
-            "p" => Some(Ctx::Slot(PRIMARY)),
-            slot => slot.strip_prefix('c')?.parse().ok().filter(|slot| *slot < SLOTS).map(Ctx::Slot),
+            name => (0..ALL).find(|slot| slot_name(*slot) == name).map(Ctx::Slot),
+        }
+    }
+}
+
+/// The name of the context in a slot.
+pub(super) fn slot_name(slot: usize) -> String {
+    match slot {
+        PRIMARY => "p".to_owned(),
+        GREEN.. => format!("g{}", slot - GREEN),
+        _ => format!("c{slot}"),
+    }
+}
+
+impl Word for Stm {
+    fn word(&self) -> String {
+        match self {
+            Stm::Default(number) => number.to_string(),
+            Stm::Slot(slot) => format!("s{slot}"),
+        }
+    }
+
+    fn read(text: &str) -> Option<Stm> {
+        match text.strip_prefix('s') {
+            Some(slot) => slot.parse().ok().filter(|slot| *slot < STREAMS).map(Stm::Slot),
+            None => text.parse().ok().filter(|number| *number < 3).map(Stm::Default),
+        }
+    }
+}
+
+impl Word for Evt {
+    fn word(&self) -> String {
+        self.0.map_or("null".to_owned(), |slot| format!("e{slot}"))
+    }
+
+    fn read(text: &str) -> Option<Evt> {
+        match text {
+            "null" => Some(Evt(None)),
+            name => {
+                let slot = name.strip_prefix('e')?.parse().ok().filter(|slot| *slot < EVENTS)?;
+                Some(Evt(Some(slot)))
+            }
         }
     }
 }

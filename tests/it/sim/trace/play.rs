@@ -3,7 +3,9 @@
 // The calls of a trace are C calls; the generator leaves out those that would crash a driver.
 #![allow(unsafe_code)]
 
-use super::language::{Call, Ctx, PRIMARY, SLOTS, Step, Trace};
+use super::language::{ALL, Call, Ctx, EVENTS, GREENS, PRIMARY, STREAMS, Step, Trace, slot_name};
+use super::made;
+use super::state;
 use custack::driver::Table;
 use custack::driver::ffi::{CUcontext, CUctxCreateParams, CUdevResource, CUexecAffinityParam};
 use std::fmt;
@@ -39,8 +41,7 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Name::Null => f.write_str("null"),
-            Name::Slot(PRIMARY) => f.write_str("p"),
-            Name::Slot(slot) => write!(f, "c{slot}"),
+            Name::Slot(slot) => f.write_str(&slot_name(*slot)),
             Name::Unknown => f.write_str("?"),
         }
     }
@@ -61,18 +62,22 @@ impl fmt::Display for Outcome {
 }
 
 /// The initial contents of an out-parameter: a pattern that a driver is unlikely to write.
-const UNTOUCHED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
+pub(super) const UNTOUCHED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 
 /// The handles of the slots, as numbers, so that they can be sent between threads.
 #[derive(Clone, Default)]
-struct Handles {
-    slots: [usize; SLOTS + 1],
+pub(super) struct Handles {
+    pub(super) slots: [usize; ALL],
+    /// The green contexts as such, whose contexts are in the slots.
+    pub(super) greens: [usize; GREENS],
+    pub(super) streams: [usize; STREAMS],
+    pub(super) events: [usize; EVENTS],
     /// The driver's ids in the order in which they were first seen.
     ids: Vec<u64>,
 }
 
 impl Handles {
-    fn raw(&self, context: Ctx) -> CUcontext {
+    pub(super) fn raw(&self, context: Ctx) -> CUcontext {
         match context {
             Ctx::Null => null_mut(),
             Ctx::Slot(slot) => self.slots[slot] as CUcontext,
@@ -146,8 +151,9 @@ fn act(table: &Table, orders: &Receiver<(Call, Handles)>, done: &Sender<(Outcome
 
 /// Destroys the contexts that are left, and releases the rest of the primary one's count.
 fn clean_up(table: &Table, trace: &Trace, outcomes: &[Outcome], handles: &Handles) {
-    let alive = super::generate::alive_after(trace, outcomes);
-    for (slot, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
+    let state = state::after(trace, outcomes);
+    made::clean_up(table, &state, handles);
+    for slot in state.contexts_alive() {
         // SAFETY: the slot's context is alive, according to the generator.
         assert_eq!(unsafe { (table.cuCtxDestroy_v2)(handles.slots[slot] as CUcontext) }, 0, "{trace}");
     }
@@ -159,16 +165,16 @@ fn clean_up(table: &Table, trace: &Trace, outcomes: &[Outcome], handles: &Handle
 }
 
 /// A 64-bit buffer for an out-parameter of type `T`.
-fn out_parameter<T>(here: bool, value: &mut u64) -> *mut T {
+pub(super) fn out_parameter<T>(here: bool, value: &mut u64) -> *mut T {
     *value = UNTOUCHED;
     if here { (&raw mut *value).cast() } else { null_mut() }
 }
 
-fn written(here: bool, value: u64, mask: u64) -> Out {
+pub(super) fn written(here: bool, value: u64, mask: u64) -> Out {
     if !here || value == UNTOUCHED { Out::Untouched } else { Out::Number(value & mask) }
 }
 
-const LOW: u64 = 0xffff_ffff;
+pub(super) const LOW: u64 = 0xffff_ffff;
 
 #[allow(clippy::too_many_lines, reason = "one arm for each function of the language")]
 fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) {
@@ -269,11 +275,11 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
                 let count = if status == 0 { u64::from(affinity.sm_count) } else { UNTOUCHED };
                 (status, vec![written(out, count, u64::MAX)])
             }
-            Call::cuCtxRecordEvent { context } => {
-                ((table.cuCtxRecordEvent)(handles.raw(context), null_mut()), vec![])
+            Call::cuCtxRecordEvent { context, event } => {
+                ((table.cuCtxRecordEvent)(handles.raw(context), handles.event(event)), vec![])
             }
-            Call::cuCtxWaitEvent { context } => {
-                ((table.cuCtxWaitEvent)(handles.raw(context), null_mut()), vec![])
+            Call::cuCtxWaitEvent { context, event } => {
+                ((table.cuCtxWaitEvent)(handles.raw(context), handles.event(event)), vec![])
             }
             Call::cuCtxAttach { out, flags } => {
                 let status = (table.cuCtxAttach)(out_parameter(out, &mut a), flags);
@@ -286,7 +292,6 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
             Call::cuCtxDisablePeerAccess { peer } => {
                 ((table.cuCtxDisablePeerAccess)(handles.raw(peer)), vec![])
             }
-            Call::cuCtxFromGreenCtx {} => ((table.cuCtxFromGreenCtx)(null_mut(), null_mut()), vec![]),
             Call::cuCtxGetDevResource { context, out, kind } => {
                 let mut resource: CUdevResource = std::mem::zeroed();
                 let to = if out { &raw mut resource } else { null_mut() };
@@ -314,6 +319,7 @@ fn perform(table: &Table, call: Call, handles: &mut Handles) -> (u32, Vec<Out>) 
             Call::cuDevicePrimaryCtxReset_v2 { device } => {
                 ((table.cuDevicePrimaryCtxReset_v2)(device), vec![])
             }
+            _ => made::perform(table, call, handles),
         }
     }
 }
@@ -330,12 +336,12 @@ fn created(out: Ctx, status: u32, raw: u64, handles: &mut Handles) -> Vec<Out> {
     vec![context(out != Ctx::Null, raw, handles)]
 }
 
-fn context(here: bool, raw: u64, handles: &Handles) -> Out {
+pub(super) fn context(here: bool, raw: u64, handles: &Handles) -> Out {
     if !here || raw == UNTOUCHED { Out::Untouched } else { Out::Context(handles.name(raw as usize)) }
 }
 
 /// Ids differ from driver to driver; the order in which they are first seen does not.
-fn id(here: bool, value: u64, handles: &mut Handles) -> Out {
+pub(super) fn id(here: bool, value: u64, handles: &mut Handles) -> Out {
     if !here || value == UNTOUCHED {
         return Out::Untouched;
     }

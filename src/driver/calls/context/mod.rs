@@ -3,6 +3,8 @@
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
 
+mod green;
+
 use super::{ask, ask_briefly};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Failed, Live};

@@ -1,0 +1,139 @@
+//! Events of whole contexts: after all their present work, and before all their later work.
+
+use super::Event;
+use crate::context::{GreenContext, UnownedContext, captures, refuse_in_context};
+use crate::driver::Driver;
+use crate::error::{CudaError, CudaResult};
+
+impl UnownedContext {
+    /// Puts the event's marker after all work that the context has now, in all its streams (CUDA 12.5 and later). Of a
+    /// primary context that includes the work of its green contexts.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for an event of another context;
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while a stream of the context captures;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
+    /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) on an older driver.
+    ///
+    /// ```
+    /// use custack::event::EventFlags;
+    /// use custack::stream::StreamFlags;
+    ///
+    /// let context = custack::quick_init()?;
+    /// let (one, two) = (context.create_stream(StreamFlags::NON_BLOCKING, None)?, context.create_stream(StreamFlags::NON_BLOCKING, None)?);
+    /// one.launch_host_func(|| println!("in one stream"))?;
+    /// two.launch_host_func(|| println!("in another"))?;
+    /// let done = context.create_event(EventFlags::DISABLE_TIMING)?;
+    /// context.record_event(&done)?;
+    /// done.synchronize()?; // both
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxRecordEvent")]
+    pub fn record_event(&self, event: &Event) -> CudaResult<()> {
+        self.record_whole(event, |driver, event| driver.ctx_record_event(self.lease()?.live(), event))
+    }
+
+    /// Makes all later work of the context, in all its streams, wait for the event's current marker (CUDA 12.5 and
+    /// later). Of a primary context that includes the work of its green contexts. The event may be of another context.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while a stream of the context captures;
+    /// [`CapturedEvent`](CudaError::CapturedEvent) if the event was recorded in a capture;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), for either;
+    /// [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) on an older driver.
+    ///
+    /// ```
+    /// use custack::event::{Event, EventFlags};
+    /// use custack::stream::StreamFlags;
+    ///
+    /// let context = custack::quick_init()?;
+    /// let first = context.create_stream(StreamFlags::NON_BLOCKING, None)?;
+    /// let prepared = Event::new(EventFlags::DISABLE_TIMING)?;
+    /// prepared.record(&first)?;
+    /// context.wait_event(&prepared)?; // whatever comes now
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuCtxWaitEvent")]
+    pub fn wait_event(&self, event: &Event) -> CudaResult<()> {
+        self.wait_whole(event, |driver, event| driver.ctx_wait_event(self.lease()?.live(), event))
+    }
+
+    fn record_whole(
+        &self,
+        event: &Event,
+        record: impl FnOnce(&Driver, Held<'_>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        self.usable()?;
+        if !self.shares_with(event.context()) {
+            let there = event.context();
+            return Err(CudaError::InvalidHandle
+                .note(format_args!("to record an event of {there} after the work of {self}")));
+        }
+        let _call = refuse_in_context(&self.base(), "record an event after all work of a context")?;
+        event.inner().with(record)?;
+        if captures::any() {
+            captures::forget_event(event.as_raw().addr());
+        }
+        Ok(())
+    }
+
+    fn wait_whole(
+        &self,
+        event: &Event,
+        wait: impl FnOnce(&Driver, Held<'_>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        self.usable()?;
+        let _call = refuse_in_context(&self.base(), "make a context wait for an event")?;
+        captures::refuse_of(event.as_raw().addr(), "wait for an event")?;
+        event.inner().with(wait)
+    }
+}
+
+type Held<'a> = crate::driver::Held<'a, crate::driver::ffi::CUevent>;
+
+impl GreenContext {
+    /// Puts the event's marker after all work that the green context has now, and no other's.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for an event that is not of the primary context;
+    /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while a stream captures that is of the primary
+    /// context or of one of its green ones; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// # use custack::context::GreenContext;
+    /// # use custack::device::Device;
+    /// # use custack::event::EventFlags;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let green = GreenContext::new(&Device::get_device(0)?.sm_resource()?)?;
+    /// let stream = green.create_stream(None)?;
+    /// stream.launch_host_func(|| println!("in the green context"))?;
+    /// let done = green.primary().create_event(EventFlags::DISABLE_TIMING)?;
+    /// green.record_event(&done)?;
+    /// done.synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGreenCtxRecordEvent")]
+    pub fn record_event(&self, event: &Event) -> CudaResult<()> {
+        let record = |_: &Driver, event: Held<'_>| {
+            self.with(|driver, green| driver.green_ctx_record_event(green, event))
+        };
+        self.handle().record_whole(event, record)
+    }
+
+    /// Makes all later work of the green context wait for the event's current marker. The event may be of another context.
+    ///
+    /// # Errors
+    ///
+    /// As for [`record_event`](Self::record_event), but for the event's context;
+    /// [`CapturedEvent`](CudaError::CapturedEvent) if the event was recorded in a capture.
+    #[doc(alias = "cuGreenCtxWaitEvent")]
+    pub fn wait_event(&self, event: &Event) -> CudaResult<()> {
+        let wait = |_: &Driver, event: Held<'_>| {
+            self.with(|driver, green| driver.green_ctx_wait_event(green, event))
+        };
+        self.handle().wait_whole(event, wait)
+    }
+}

@@ -1,0 +1,104 @@
+//! Pools that other processes open, and memory of such pools.
+
+// Memory of another process is valid only as long as that process keeps it.
+#![allow(unsafe_code)]
+
+use super::interprocess::IpcMemHandle;
+use super::ordered::open_in_order;
+use super::{DeviceBuffer, DeviceCopy, MemoryPool};
+use crate::context::refuse_unsafe;
+use crate::device::Device;
+use crate::driver::driver;
+use crate::error::{CudaError, CudaResult};
+use crate::stream::Stream;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Pools that processes share, on Unix. The pool goes to another process as a descriptor (through a Unix socket, or by
+/// inheritance), and each buffer of it as the bytes of a handle.
+///
+/// ```
+/// use custack::device::Device;
+/// use custack::memory::{DeviceBuffer, MemoryPool, PoolProperties};
+/// use custack::stream::{Stream, StreamFlags};
+///
+/// let _context = custack::quick_init()?;
+/// # if cfg!(target_os = "linux") {
+/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new().shareable())?;
+/// let descriptor = pool.descriptor()?; // to send
+/// let buffer = DeviceBuffer::from_slice_in(&[1u32, 2, 3], (&pool, &stream))?;
+/// stream.synchronize()?;
+/// let bytes = buffer.pool_handle()?.to_bytes(); // to send as well
+/// # }
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
+impl MemoryPool {
+    /// A descriptor with which other processes open the pool. It must have been made
+    /// [shareable](super::PoolProperties::shareable).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) for any other pool; [`NotSupported`](CudaError::NotSupported) on the
+    /// simulated driver on systems other than Linux.
+    #[doc(alias = "cuMemPoolExportToShareableHandle")]
+    pub fn descriptor(&self) -> CudaResult<OwnedFd> {
+        let raw = self.with(|driver, pool| driver.mem_pool_export(pool))?;
+        // SAFETY: the driver has just opened it for the caller.
+        Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+    }
+
+    /// Opens a pool on this device that another process, or this one, has made. Nothing can be allocated from it; it is what
+    /// [`DeviceBuffer::open_in`] opens memory in.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownError`](CudaError::UnknownError) for a descriptor of anything else.
+    #[doc(alias = "cuMemPoolImportFromShareableHandle")]
+    pub fn open(descriptor: impl AsFd, device: Device) -> CudaResult<MemoryPool> {
+        refuse_unsafe("open a memory pool")?;
+        let raw = driver()?.mem_pool_import(descriptor.as_fd().as_raw_fd())?;
+        // SAFETY: the driver has just made it for this value.
+        Ok(unsafe { MemoryPool::from_raw(raw, device, true) })
+    }
+}
+
+impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// The handle of memory of a pool, with which a process that has opened the pool opens the memory
+    /// ([`open_in`](Self::open_in)). The memory must live as long as any process has it open.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) for memory that is not of a pool of which there is a
+    /// [`descriptor`](MemoryPool::descriptor), and for no values.
+    #[doc(alias = "cuMemPoolExportPointer")]
+    pub fn pool_handle(&self) -> CudaResult<IpcMemHandle<T>> {
+        let memory = self.memory();
+        if memory.is_spent() {
+            return Err(CudaError::InvalidValue.note(format_args!("to share a buffer that has no memory")));
+        }
+        let data = memory.context().inside(|driver| driver.mem_pool_export_pointer(memory.address()))?;
+        Ok(IpcMemHandle::of(data.reserved, self.len()))
+    }
+
+    /// Opens memory of another process in a pool that was [opened](MemoryPool::open). It is used and freed in the order of
+    /// this stream; freeing it closes it, and the other process keeps it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`](CudaError::InvalidValue) for bytes that are not a handle, and for a pool that was not opened; those of
+    /// [`uninitialized_in`](Self::uninitialized_in).
+    ///
+    /// # Safety
+    ///
+    /// The bytes are from [`pool_handle`](Self::pool_handle) of a buffer of this very type; the stream that allocates it in
+    /// the other process has got there; that process frees it after this value is dropped and this stream is done; and no
+    /// process writes values while another one reads or writes them.
+    #[doc(alias = "cuMemPoolImportPointer")]
+    pub unsafe fn open_in(
+        handle: IpcMemHandle<T>,
+        (pool, stream): (&MemoryPool, &Stream),
+    ) -> CudaResult<DeviceBuffer<T>> {
+        let memory = open_in_order(stream, pool, handle.reserved())?.aligned_for::<T>()?;
+        Ok(DeviceBuffer::of_memory(memory, handle.len()))
+    }
+}
