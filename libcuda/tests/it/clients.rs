@@ -1,6 +1,6 @@
 //! Programs in C, compiled by the system's compiler and linked as with NVIDIA's library.
 
-use super::{custack_run, folder, part, skip};
+use super::{custack_run, folder, part, skip, within};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -48,6 +48,14 @@ fn a_c_program_launches_as_programs_for_cuda_3_did() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(said, "one block: 1 2 4 8\ntwo blocks: 2 3 5 8\nin a stream: 2.5 3.5 5.5 8\n");
+}
+
+#[test]
+fn memory_that_a_stream_frees_when_its_context_ends_is_allocated_anew() {
+    let name = "memory_that_a_stream_frees_when_its_context_ends_is_allocated_anew";
+    let Some(program) = compiled("ends") else { return skip(name, "there is no C compiler") };
+    let mut command = Command::new(program);
+    within(60, command.env("LD_LIBRARY_PATH", folder())).unwrap();
 }
 
 #[test]

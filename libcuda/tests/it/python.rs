@@ -123,9 +123,10 @@ fn report_of(test: &str, package: &str) -> Option<String> {
     let name = package.replace('.', "_");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/clients/with_{name}.py"));
     let report = folder().join(format!("{name}.report"));
+    let (report_file, trace) = (report.to_str().unwrap(), report.with_extension("json"));
+    let options = ["--report", report_file, "--trace", trace.to_str().unwrap()];
     // `-B`: nothing is written beside the programs.
-    let output =
-        custack_run(&["--report", report.to_str().unwrap(), "--", python, "-B", program.to_str().unwrap()]);
+    let output = custack_run(&[&options[..], &["--", python, "-B", program.to_str().unwrap()]].concat());
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(said, "0: 1000 sums are right\n1: 1000 sums are right\n");
@@ -144,6 +145,10 @@ fn a_program_that_uses_cuda_core_has_contexts_and_launches_kernels() {
     let test = "a_program_that_uses_cuda_core_has_contexts_and_launches_kernels";
     let Some(report) = report_of(test, "cuda.core") else { return };
     assert!(part(&report, "Calls").contains(" 2 cuLaunchKernelEx"), "{report}");
+    // It launches a library's kernel, which has a name too.
+    let trace = std::fs::read_to_string(folder().join("cuda_core.json")).unwrap();
+    assert_eq!(trace.matches("\"kernel\":\"sum\"").count(), 2, "{trace}");
+    assert_eq!(trace.matches("{\"name\":\"sum\"").count(), 2, "{trace}");
     assert_eq!(part(&report, "Contexts left on the stacks of threads"), " none", "{report}");
 }
 

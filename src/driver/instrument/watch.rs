@@ -6,7 +6,7 @@
 use super::report::Report;
 use super::trace::Trace;
 use super::{FUNCTIONS, INNER, Index};
-use crate::driver::ffi::{CUfunction, CUresult};
+use crate::driver::ffi::{CUfunction, CUkernel, CUresult};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::path::Path;
@@ -128,13 +128,15 @@ fn kernel(index: usize, arguments: &[u64]) -> Option<String> {
         _ => return None,
     };
     let inner = INNER.get()?;
+    let handle = std::ptr::without_provenance_mut::<()>(function as usize);
     let mut name = std::ptr::null();
-    // SAFETY: the handle is the one that the program is about to launch; the name is the driver's as long as the module.
+    // SAFETY: the handle is the one that the program is about to launch, a function's or a kernel's; the name is the
+    // driver's as long as the module or the library.
     unsafe {
-        let status = (inner.cuFuncGetName)(
-            &mut name,
-            std::ptr::without_provenance_mut::<()>(function as usize) as CUfunction,
-        );
+        let status = match (inner.cuFuncGetName)(&mut name, handle as CUfunction) {
+            0 => 0,
+            _ => (inner.cuKernelGetName)(&mut name, handle as CUkernel),
+        };
         (status == 0 && !name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
     }
 }

@@ -18,6 +18,20 @@ const READ: u32 = 1;
 /// An H200 accepts a limit of 2^40 bytes, which is more than it has, and refuses this.
 const TOO_LARGE: usize = 1 << 50;
 
+/// Memory of a pool that is free when this is dropped, as it is when the stream gets there, and also when the stream's
+/// context has ended before: the pool lives on, and who gets the memory next waits for this.
+struct Leaving {
+    address: u64,
+    moment: Arc<Moment>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        lock().ceases_to_be(self.address);
+        self.moment.comes();
+    }
+}
+
 impl Machine {
     /// Does this in the order of the stream, or now if the stream is idle.
     fn do_in_order(
@@ -99,10 +113,8 @@ impl Machine {
             let freed = memory.order.free(key(&found), Arc::clone(&moment));
             memory.free_in(address, Some(freed));
             drop(memory);
-            return self.do_in_order(stream, &found, Vec::new(), move || {
-                lock().ceases_to_be(address);
-                moment.comes();
-            });
+            let leaving = Leaving { address, moment };
+            return self.do_in_order(stream, &found, Vec::new(), move || drop(leaving));
         }
         let is_managed = lock().owner(address, &[Kind::Managed]).is_some();
         if is_managed {
