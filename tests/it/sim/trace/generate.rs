@@ -5,7 +5,8 @@
 //! would take most of the device's memory (a stack of more than 2 KiB per thread) is left out as well, because the
 //! answer then depends on what else is on the device. Of green contexts are left out: descriptions that were not made,
 //! and of no resources; `cuCtxAttach` and `cuCtxDetach`; the end of the primary context while a destroyed green one is on
-//! a stack; and handles of destroyed ones, unless they are on a stack or nothing was made since, streams of green
+//! a stack; releases of the primary context beyond those of the program, while a green one has it; and handles of
+//! destroyed ones, unless they are on a stack or nothing was made since, streams of green
 //! contexts whose primary context is gone, and events and streams of destroyed contexts. Everything else may happen.
 
 use super::language::{
