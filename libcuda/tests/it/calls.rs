@@ -7,6 +7,7 @@ use custack::driver::{ARGUMENTS, FUNCTIONS};
 use libloading::Library;
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -133,8 +134,8 @@ fn has_pointers(symbol: &str) -> bool {
 
 /// The calls of one process, which ends in good order.
 fn calls(seed: u64, count: usize, path: &str) {
-    // SAFETY: the library is custack's own.
-    let library = unsafe { Library::new(folder().join("libcuda.so.1")) }.unwrap();
+    // SAFETY: the library is custack's own, which lies beside what is written.
+    let library = unsafe { Library::new(Path::new(path).with_file_name("libcuda.so.1")) }.unwrap();
     let symbols: Vec<&str> =
         super::symbols::listed_symbols().into_iter().filter(|it| !is_left_out(it)).collect();
     let functions: Vec<Any> = symbols
@@ -181,6 +182,8 @@ fn calls(seed: u64, count: usize, path: &str) {
 /// Has a process make calls, and says how it ended if it ended in another way than by itself.
 fn outcome(seed: u64, count: usize) -> Result<(), String> {
     let path = folder().join(format!("calls-{seed}"));
+    // What an earlier process of this seed has written would be taken for this one's.
+    let _ = std::fs::remove_file(&path);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "calls::in_a_process_of_its_own"])
         .env("CUSTACK_TEST_CALLS", format!("{seed} {count} {}", path.display()))

@@ -29,11 +29,13 @@ fn folder() -> &'static Path {
         assert!(build.status().unwrap().success(), "the library does not build");
         let folder = profile.join("libcuda-tests");
         std::fs::create_dir_all(&folder).unwrap();
-        let library = folder.join("libcuda.so.1");
-        let _ = std::fs::remove_file(&library);
-        std::fs::copy(profile.join("libcustack_libcuda.so"), &library).unwrap();
-        let _ = std::fs::remove_file(folder.join("libcuda.so"));
-        std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).unwrap();
+        // Renamed and not copied into place: a process that another run of the tests has begun may be reading it.
+        let copy = folder.join(format!("libcuda.so.{}", std::process::id()));
+        std::fs::copy(profile.join("libcustack_libcuda.so"), &copy).unwrap();
+        std::fs::rename(copy, folder.join("libcuda.so.1")).unwrap();
+        if let Err(error) = std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")) {
+            assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{error}");
+        }
         folder
     })
 }
