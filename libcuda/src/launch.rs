@@ -10,15 +10,19 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Mutex, PoisonError};
 
 const INVALID_VALUE: CUresult = 1;
+const INVALID_CONTEXT: CUresult = 201;
 /// The threads that a block can have.
 const MAX_THREADS_PER_BLOCK: u64 = 1024;
+/// The layers of threads that a block can have.
+const MAX_DEPTH: c_uint = 64;
 /// The bytes of arguments that a kernel can have.
 const MAX_ARGUMENTS: usize = 4096;
 /// An attribute that every function has.
 const ANY_ATTRIBUTE: c_uint = 0;
+const MAX_DYNAMIC_SHARED_SIZE_BYTES: c_uint = 8;
 
 /// What a function keeps.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Kept {
     block: [c_uint; 3],
     shared: c_uint,
@@ -26,30 +30,68 @@ struct Kept {
     size: usize,
 }
 
-static KEPT: Mutex<BTreeMap<usize, Kept>> = Mutex::new(BTreeMap::new());
-
-/// Changes what a function keeps, if it is one.
-fn change(function: CUfunction, f: impl FnOnce(&mut Kept)) -> CUresult {
-    let mut value = 0;
-    // SAFETY: the value is here, and the handle is the simulated driver's to check.
-    let status = call(|table| unsafe { (table.cuFuncGetAttribute)(&mut value, ANY_ATTRIBUTE, function) });
-    if status == 0 {
-        f(KEPT.lock().unwrap_or_else(PoisonError::into_inner).entry(function as usize).or_default());
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { block: [1; 3], shared: 0, arguments: Vec::new(), size: 0 }
     }
-    status
 }
 
-/// Writes some bytes of a function's arguments.
+static KEPT: Mutex<BTreeMap<usize, Kept>> = Mutex::new(BTreeMap::new());
+
+/// Changes what a function of the current context keeps, if it may be so.
+fn change(function: CUfunction, f: impl FnOnce(&mut Kept) -> CUresult) -> CUresult {
+    match own(function) {
+        0 => f(KEPT.lock().unwrap_or_else(PoisonError::into_inner).entry(function as usize).or_default()),
+        status => status,
+    }
+}
+
+/// Whether this is a function, and a context is current: that is asked first.
+fn own(function: CUfunction) -> CUresult {
+    let mut current = null_mut();
+    // SAFETY: the value is here.
+    match call(|table| unsafe { (table.cuCtxGetCurrent)(&mut current) }) {
+        0 if current.is_null() => INVALID_CONTEXT,
+        0 => attribute(function, ANY_ATTRIBUTE).map_or_else(|status| status, |_| 0),
+        status => status,
+    }
+}
+
+/// An attribute of a function.
+fn attribute(function: CUfunction, attribute: c_uint) -> Result<c_int, CUresult> {
+    let mut value = 0;
+    // SAFETY: the value is here, and the handle is the simulated driver's to check.
+    match call(|table| unsafe { (table.cuFuncGetAttribute)(&mut value, attribute, function) }) {
+        0 => Ok(value),
+        status => Err(status),
+    }
+}
+
+/// The bytes of all arguments of a function.
+fn size_of_arguments(function: CUfunction) -> usize {
+    let (mut offset, mut size) = (0, 0);
+    let mut ends = (0..).map_while(|index| {
+        // SAFETY: the values are here, and the handle is the simulated driver's to check.
+        let status =
+            call(|table| unsafe { (table.cuFuncGetParamInfo)(function, index, &mut offset, &mut size) });
+        (status == 0).then_some(offset + size)
+    });
+    ends.by_ref().last().unwrap_or(0)
+}
+
+/// Writes some bytes of a function's arguments. What lies behind those that a kernel can have is never used.
 fn write(function: CUfunction, offset: c_int, bytes: &[u8]) -> CUresult {
-    let Some(begin) = usize::try_from(offset).ok().filter(|it| it + bytes.len() <= MAX_ARGUMENTS) else {
-        return INVALID_VALUE;
-    };
+    let Ok(begin) = usize::try_from(offset) else { return INVALID_VALUE };
     change(function, |kept| {
-        let end = begin + bytes.len();
+        let end = begin.saturating_add(bytes.len());
+        if end > MAX_ARGUMENTS {
+            return 0;
+        }
         if kept.arguments.len() < end {
             kept.arguments.resize(end, 0);
         }
         kept.arguments[begin..end].copy_from_slice(bytes);
+        0
     })
 }
 
@@ -58,23 +100,36 @@ fn write(function: CUfunction, offset: c_int, bytes: &[u8]) -> CUresult {
 pub extern "C" fn cuFuncSetBlockShape(function: CUfunction, x: c_int, y: c_int, z: c_int) -> CUresult {
     let sides = [x, y, z].map(|side| u32::try_from(side).unwrap_or(0));
     let threads = sides.iter().try_fold(1_u64, |threads, side| threads.checked_mul(u64::from(*side)));
-    if !threads.is_some_and(|threads| (1..=MAX_THREADS_PER_BLOCK).contains(&threads)) {
-        return INVALID_VALUE;
-    }
-    change(function, |kept| kept.block = sides)
+    let fits = threads.is_some_and(|threads| (1..=MAX_THREADS_PER_BLOCK).contains(&threads));
+    change(function, |kept| {
+        if !fits || sides[2] > MAX_DEPTH {
+            return INVALID_VALUE;
+        }
+        kept.block = sides;
+        0
+    })
 }
 
 /// The memory that a block of the next launches shares, beside what the kernel declares.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuFuncSetSharedSize(function: CUfunction, bytes: c_uint) -> CUresult {
-    change(function, |kept| kept.shared = bytes)
+    let most = attribute(function, MAX_DYNAMIC_SHARED_SIZE_BYTES).unwrap_or(0);
+    change(function, |kept| {
+        if i64::from(bytes) > i64::from(most) {
+            return INVALID_VALUE;
+        }
+        kept.shared = bytes;
+        0
+    })
 }
 
 /// The size of all arguments together.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuParamSetSize(function: CUfunction, bytes: c_uint) -> CUresult {
-    let size = bytes as usize;
-    if size > MAX_ARGUMENTS { INVALID_VALUE } else { change(function, |kept| kept.size = size) }
+    change(function, |kept| {
+        kept.size = bytes as usize;
+        0
+    })
 }
 
 /// An argument that is a number.
@@ -101,7 +156,7 @@ pub unsafe extern "C" fn cuParamSetv(
     from: *const c_void,
     bytes: c_uint,
 ) -> CUresult {
-    if from.is_null() || bytes as usize > MAX_ARGUMENTS {
+    if from.is_null() {
         return INVALID_VALUE;
     }
     // SAFETY: not null, and the caller guarantees the rest.
@@ -114,11 +169,17 @@ fn launch(function: CUfunction, width: c_int, height: c_int, stream: CUstream) -
         return INVALID_VALUE;
     };
     let mut kept = Kept::default();
-    let status = change(function, |it| kept = it.clone());
+    let status = change(function, |it| {
+        kept = it.clone();
+        0
+    });
     if status != 0 {
         return status;
     }
-    kept.arguments.resize(kept.size.max(1), 0);
+    // Arguments that are missing are zeros; the launch refuses too many.
+    kept.arguments.truncate(kept.size);
+    kept.arguments.resize(MAX_ARGUMENTS, 0);
+    kept.size = kept.size.max(size_of_arguments(function));
     // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, and the end of the list.
     let mut extra: [*mut c_void; 5] = [
         without_provenance_mut(1),

@@ -47,6 +47,7 @@ static void expect(unsigned status, unsigned expected, const char *what) {
 }
 #define CHECK(call) expect(call, 0, #call)
 #define REFUSED(call) expect(call, 1, #call)
+#define NO_FUNCTION(call) expect(call, 400, #call)
 
 static void show(const char *what, CUdeviceptr a) {
     float x[4];
@@ -69,13 +70,24 @@ int main(void) {
     CHECK(cuModuleGetFunction(&add, module, "add"));
     REFUSED(cuFuncSetBlockShape(add, 0, 1, 1));
     REFUSED(cuFuncSetBlockShape(add, 1025, 1, 1));
+    REFUSED(cuFuncSetBlockShape(add, 1, 1, 65));
+    NO_FUNCTION(cuFuncSetBlockShape(0, 0, 1, 1));
+    NO_FUNCTION(cuParamSetSize(0, 0));
+    REFUSED(cuFuncSetSharedSize(add, 49153));
+    /* Nobody looks at these before the launch does. */
+    CHECK(cuParamSetSize(add, 100000));
+    CHECK(cuParamSetv(add, 5000, &a, sizeof a));
+    expect(cuLaunch(add), 701, "a launch with more arguments than there are");
     REFUSED(cuParamSetv(add, -1, &a, sizeof a));
-    CHECK(cuFuncSetBlockShape(add, 4, 1, 1));
     CHECK(cuFuncSetSharedSize(add, 0));
     CHECK(cuParamSetSize(add, 16));
     CHECK(cuParamSetv(add, 0, &a, sizeof a));
     CHECK(cuParamSeti(add, 8, 4));
     CHECK(cuParamSetf(add, 12, 1));
+    /* As long as nothing is said of it a block is one thread. */
+    CHECK(cuLaunch(add));
+    show("one thread", a);
+    CHECK(cuFuncSetBlockShape(add, 4, 1, 1));
     CHECK(cuLaunch(add));
     show("one block", a);
     /* Three of them in two blocks. */
