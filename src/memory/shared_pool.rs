@@ -59,7 +59,14 @@ impl MemoryPool {
     #[doc(alias = "cuMemPoolImportFromShareableHandle")]
     pub fn open(descriptor: impl AsFd, device: Device) -> CudaResult<MemoryPool> {
         refuse_unsafe("open a memory pool")?;
-        let raw = driver()?.mem_pool_import(descriptor.as_fd().as_raw_fd())?;
+        // The driver takes the number as a pointer, and 0 for none.
+        let descriptor = descriptor.as_fd();
+        let other = (descriptor.as_raw_fd() == 0).then(|| descriptor.try_clone_to_owned()).transpose();
+        let other = other.map_err(|error| {
+            CudaError::OperatingSystemError.note(format_args!("to open a memory pool: {error}"))
+        })?;
+        let number = other.as_ref().map_or(descriptor.as_raw_fd(), AsRawFd::as_raw_fd);
+        let raw = driver()?.mem_pool_import(number)?;
         // Destroyed through one of several values it would be gone for the others, and an H200 refuses to destroy it.
         // SAFETY: the driver has just opened it, and nothing destroys it.
         Ok(unsafe { MemoryPool::from_raw(raw, device, false) })

@@ -43,7 +43,12 @@ c_abi! {
     }
     fn cuMemPoolImportFromShareableHandle(pool: *mut CUmemoryPool, shared: *mut c_void, kind: c_uint, flags: c_ulonglong) {
         // The descriptor itself is in the pointer.
-        give_first(pool, |m| m.import_pool(shared.addr() as c_int, kind, flags).map(|it| it as CUmemoryPool))
+        give_first(pool, |m| {
+            if shared.is_null() {
+                return m.refuse(INVALID_VALUE, "a pool whose descriptor is 0, which is no pointer");
+            }
+            m.import_pool(shared.addr() as c_int, kind, flags).map(|it| it as CUmemoryPool)
+        })
     }
     fn cuMemPoolExportPointer(data: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
         call(|m| {

@@ -104,6 +104,11 @@ c_abi! {
     }
     fn cuMemImportFromShareableHandle(handle: *mut c_ulonglong, shared: *mut c_void, kind: c_uint) {
         // The descriptor itself is in the pointer.
-        give_first(handle, |m| m.import_memory(shared.addr() as c_int, kind))
+        give_first(handle, |m| {
+            if shared.is_null() {
+                return m.refuse(INVALID_VALUE, "memory whose descriptor is 0, which is no pointer");
+            }
+            m.import_memory(shared.addr() as c_int, kind)
+        })
     }
 }
