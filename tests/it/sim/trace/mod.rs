@@ -4,6 +4,7 @@
 //! in the trace's total order. `tests/README.md` says what was compared with a real driver, and how to repeat it.
 
 mod corpus;
+mod crashes;
 mod generate;
 mod language;
 mod made;

@@ -160,8 +160,9 @@ impl State {
         }
         match call {
             Call::cuCtxPushCurrent_v2 { context } | Call::cuCtxSetCurrent { context } => {
-                // The driver keeps the memory behind a primary context's handle.
-                good(context) || context == Ctx::Slot(PRIMARY) && self.retained
+                // The driver keeps the memory behind a primary context's handle, and frees that behind a green one's twice.
+                let dead = matches!(context, Ctx::Slot(slot) if is_green(slot) && !self.alive[slot]);
+                good(context) && !dead || context == Ctx::Slot(PRIMARY) && self.retained
             }
             Call::cuCtxDestroy_v2 { context }
             | Call::cuCtxGetDevice_v2 { context, .. }
