@@ -73,7 +73,8 @@ use std::sync::Weak;
 /// Any. When the owner is dropped, the green context is destroyed for the program. The driver destroys it when the last
 /// of its streams is dropped, because it would leak them, and the last graph that was captured in one; and it gives up
 /// the share of the primary context after that. A thread on which a forgotten guard has left it current gets
-/// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) from then on.
+/// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) from then on, and so does whoever launches a graph that was
+/// captured in it.
 #[must_use = "dropping the owner destroys the green context: bind it, as in `let green = ...`"]
 pub struct GreenContext {
     pub(super) handle: UnownedContext,

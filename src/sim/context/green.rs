@@ -44,12 +44,14 @@ impl Machine {
         flags: u32,
     ) -> Answer<Handle> {
         self.ready()?;
-        if !has_out || flags != CU_GREEN_CTX_DEFAULT_STREAM {
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "the pointer for the green context is NULL");
+        }
+        self.device(device)?;
+        if flags != CU_GREEN_CTX_DEFAULT_STREAM {
             return self.refuse(
                 INVALID_VALUE,
-                format_args!(
-                    "a green context has the flag {CU_GREEN_CTX_DEFAULT_STREAM}, not {flags}; or the pointer is NULL"
-                ),
+                format_args!("a green context has the flag {CU_GREEN_CTX_DEFAULT_STREAM}, not {flags}"),
             );
         }
         let described = self.described(description, device)?;
@@ -120,17 +122,22 @@ impl Machine {
         flags: u32,
         priority: i32,
     ) -> Answer<usize> {
-        if !has_out || flags != 1 {
+        self.ready()?;
+        if !has_out {
+            return self.refuse(INVALID_VALUE, "the pointer for the stream is NULL");
+        }
+        if green == 0 {
+            return self.refuse(INVALID_CONTEXT, "cuGreenCtxStreamCreate of NULL");
+        }
+        if flags != 1 {
             return self.refuse(
                 INVALID_VALUE,
-                format_args!(
-                    "streams of green contexts are non-blocking, not {flags}; or the pointer is NULL"
-                ),
+                format_args!("streams of green contexts are non-blocking, not {flags}"),
             );
         }
         self.living_green(green, "cuGreenCtxStreamCreate")?;
         self.healthy(green)?;
-        self.add_stream(green, flags, priority, true)
+        self.add_stream(green, flags, priority)
     }
 
     pub(super) fn record_green(&mut self, green: Handle, event: usize) -> Answer<()> {

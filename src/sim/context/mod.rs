@@ -194,22 +194,23 @@ impl Machine {
         Ok(self.follow(handle, "cuCtxGetDevice")?.device as CUdevice)
     }
 
-    /// The flags; 0 if the context is destroyed.
+    /// The flags; 0 if the context is destroyed. Those of a green context are the primary one's, also after it.
     pub(super) fn flags(&mut self) -> Answer<u32> {
         let handle = self.current_handle()?;
-        if !self.follow(handle, "cuCtxGetFlags")?.alive {
-            return Ok(0);
-        }
-        Ok(self.current()?.flags)
+        self.follow(handle, "cuCtxGetFlags")?;
+        let base = self.base(handle);
+        Ok(self.peek(base).filter(|context| context.alive).map_or(0, |context| context.flags))
     }
 
     pub(super) fn set_flags(&mut self, flags: u32) -> Answer<()> {
         let handle = self.current_handle()?;
-        if !self.follow(handle, "cuCtxSetFlags")?.alive {
+        self.follow(handle, "cuCtxSetFlags")?;
+        let base = self.base(handle);
+        if !self.peek(base).is_some_and(|context| context.alive) {
             return self.misuse(CONTEXT_IS_DESTROYED, "cuCtxSetFlags while the current context is destroyed");
         }
         self.check_flags(flags)?;
-        let context = self.current()?;
+        let context = self.living(base)?;
         context.flags = context.flags & !CHANGEABLE | flags & CHANGEABLE;
         Ok(())
     }
@@ -282,6 +283,9 @@ impl Machine {
         self.current()?;
         if self.top()? != handle {
             return self.refuse(INVALID_CONTEXT, "cuCtxDetach takes the current context only");
+        }
+        if self.is_green(handle) {
+            return self.refuse(INVALID_CONTEXT, "cuCtxDetach of a green context");
         }
         let context = self.living(handle)?;
         context.usage = context.usage.saturating_sub(1);

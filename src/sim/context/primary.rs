@@ -10,9 +10,11 @@ use crate::sim::memory;
 pub(in crate::sim) struct Primary {
     /// The same handle each time it is retained; 0 before the first retain.
     handle: Handle,
-    retains: u32,
+    /// The shares that are left: each retain is one, and each green context. Nothing stops a program that releases
+    /// more than it has retained from giving up those of green contexts.
+    shares: u32,
     active: bool,
-    /// How many green contexts keep it.
+    /// How many green contexts there are.
     greens: u32,
     /// The flags that `cuDevicePrimaryCtxGetState` returns, which differ from the context's.
     flags: u32,
@@ -29,7 +31,7 @@ impl Machine {
             self.activate(device);
         }
         let primary = &mut self.devices[device].primary;
-        primary.retains += 1;
+        primary.shares += 1;
         Ok(primary.handle)
     }
 
@@ -67,20 +69,19 @@ impl Machine {
         self.ready()?;
         let device = self.device(device)?;
         let primary = &mut self.devices[device].primary;
-        if primary.retains == 0 {
-            let status = if primary.greens > 0 { NOT_PERMITTED } else { INVALID_CONTEXT };
-            return self.refuse(status, "the primary context is released more often than it was retained");
+        if primary.shares == 0 {
+            let why = "the primary context is released more often than it was retained";
+            return self.refuse(INVALID_CONTEXT, why);
         }
-        primary.retains -= 1;
-        self.deactivate_unless_held(device);
-        Ok(())
-    }
-
-    fn deactivate_unless_held(&mut self, device: usize) {
-        let Primary { retains, greens, .. } = self.devices[device].primary;
-        if retains == 0 && greens == 0 {
+        primary.shares -= 1;
+        if primary.shares == 0 && primary.greens > 0 {
+            return self
+                .refuse(NOT_PERMITTED, "the primary context is released that only green contexts keep");
+        }
+        if primary.shares == 0 {
             self.deactivate(device);
         }
+        Ok(())
     }
 
     /// A green context is made, which keeps the primary one.
@@ -89,6 +90,7 @@ impl Machine {
             self.activate(device);
         }
         let primary = &mut self.devices[device].primary;
+        primary.shares += 1;
         primary.greens += 1;
         primary.handle
     }
@@ -96,7 +98,12 @@ impl Machine {
     pub(super) fn let_go_of_primary(&mut self, device: usize) {
         let primary = &mut self.devices[device].primary;
         primary.greens = primary.greens.saturating_sub(1);
-        self.deactivate_unless_held(device);
+        if primary.shares > 0 {
+            primary.shares -= 1;
+            if primary.shares == 0 {
+                self.deactivate(device);
+            }
+        }
     }
 
     /// Destroys it, whoever has retained it; the retains stay counted. Green contexts forbid it.
@@ -138,7 +145,10 @@ impl Machine {
         Ok(())
     }
 
+    /// The shares that the program has.
     pub(in crate::sim) fn primary_retains(&self, device: usize) -> u32 {
-        self.devices.get(device).map_or(0, |device| device.primary.retains)
+        self.devices
+            .get(device)
+            .map_or(0, |device| device.primary.shares.saturating_sub(device.primary.greens))
     }
 }

@@ -33,8 +33,13 @@ impl Multiprocessors {
         self.numbers().nth(at as usize).unwrap_or(0)
     }
 
+    /// As many as both have together, as far as there are so many: an H200 counts twice what is in both.
     fn united(self, other: Multiprocessors) -> Multiprocessors {
-        Multiprocessors([0, 1, 2].map(|at| self.0[at] | other.0[at]))
+        let mut union = Multiprocessors([0, 1, 2].map(|at| self.0[at] | other.0[at]));
+        let missing = (self.count() + other.count()).min(SM_COUNT) - union.count();
+        let mut others = Multiprocessors([0, 1, 2].map(|at| Self::all().0[at] & !union.0[at]));
+        others.take(missing).numbers().for_each(|number| union.add(number));
+        union
     }
 
     /// The first ones are taken out.
@@ -131,8 +136,13 @@ impl Part {
     }
 }
 
-/// What a split gives: the groups, and what is left over.
-pub(super) type Split = (Vec<Part>, Option<Part>);
+/// What a split gives.
+pub(super) struct Split {
+    pub(super) groups: Vec<Part>,
+    /// How many groups are made, or could be if there is no room for any.
+    pub(super) count: u32,
+    pub(super) rest: Option<Part>,
+}
 
 impl Machine {
     /// All multiprocessors of a device.
@@ -157,8 +167,8 @@ impl Machine {
         }
     }
 
-    /// Splits a resource into groups of one size, as many as there is room for. Without room the arguments are checked
-    /// and nothing is told, as an H200 does.
+    /// Splits a resource into groups of one size, as many as there is room for. Without room only
+    /// their number is told.
     pub(super) fn split(
         &mut self,
         room: Option<u32>,
@@ -167,9 +177,6 @@ impl Machine {
         least: u32,
     ) -> Answer<Split> {
         self.ready()?;
-        if flags & IGNORE_COSCHEDULING != 0 && flags & MAX_CLUSTER_SIZE != 0 {
-            return self.refuse(INVALID_VALUE, "the two ways to split exclude each other");
-        }
         if room == Some(0) {
             return self.refuse(INVALID_VALUE, "there is no room for a group");
         }
@@ -179,6 +186,9 @@ impl Machine {
                 INVALID_RESOURCE,
                 "a part is not split again before a green context is made from it",
             );
+        }
+        if flags & IGNORE_COSCHEDULING != 0 && flags & MAX_CLUSTER_SIZE != 0 {
+            return self.refuse(INVALID_VALUE, "the two ways to split exclude each other");
         }
         if least > set.count() {
             let why = format!("groups of {least} multiprocessors, where there are {}", set.count());
@@ -190,11 +200,11 @@ impl Machine {
         let smallest = !fine && size == SM_PARTITION[0] && set.count() == SM_COUNT;
         let possible = if smallest { SMALLEST_GROUPS } else { set.count() / size };
         let kind = if fine { Kind::FineGroup } else { Kind::Group };
-        let groups = (0..possible.min(room.unwrap_or(0)))
-            .map(|_| Part { device, kind, set: set.take(size) })
-            .collect();
+        let count = possible.min(room.unwrap_or(possible));
+        let made = if room.is_some() { count } else { 0 };
+        let groups = (0..made).map(|_| Part { device, kind, set: set.take(size) }).collect();
         let rest = (set.count() > 0).then_some(Part { device, kind: Kind::Rest, set });
-        Ok((groups, rest))
+        Ok(Split { groups, count, rest })
     }
 
     /// Puts parts together for a green context. They may overlap.

@@ -15,7 +15,16 @@ impl Machine {
             return self.refuse(INVALID_VALUE, "cuCtxPushCurrent of NULL");
         }
         self.follow(handle, "cuCtxPushCurrent")?;
+        self.keeps_green(handle)?;
         self.put_on_stack(handle);
+        Ok(())
+    }
+
+    /// The driver makes a destroyed green context current again, and frees it for the second time when it is no longer.
+    fn keeps_green(&mut self, handle: Handle) -> Answer<()> {
+        if self.is_green(handle) && !self.get(handle).is_some_and(|context| context.alive) {
+            return self.misuse(CONTEXT_IS_DESTROYED, "a destroyed green context is made current");
+        }
         Ok(())
     }
 
@@ -35,6 +44,7 @@ impl Machine {
         self.ready()?;
         if handle != 0 {
             self.follow(handle, "cuCtxSetCurrent")?;
+            self.keeps_green(handle)?;
             // Counted before the old one is released: they may be the same context.
             self.hold(handle);
         }

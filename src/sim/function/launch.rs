@@ -87,7 +87,7 @@ impl Machine {
         if let Some(part) = part.filter(|_| asked.cooperative) {
             self.check_cooperative(asked, part.count())?;
         }
-        Ok(Kernel { part, ..kernel })
+        Ok(Kernel { part, green: stream.green, ..kernel })
     }
 
     /// The stream is looked at before the function.
@@ -114,6 +114,7 @@ impl Machine {
             shared: asked.shared,
             parameters: Arc::new(parameters),
             attributes: asked.attributes(),
+            green: 0,
             part: None,
         })
     }

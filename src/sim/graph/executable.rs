@@ -119,7 +119,7 @@ impl Machine {
                 Some(Object::Event(event)) => Some(event.context),
                 _ => None,
             },
-            Operation::Kernel(kernel) => self.objects.get(kernel.function).map(|_| kernel.context),
+            Operation::Kernel(kernel) => self.objects.get(kernel.function).map(|_| kernel.told_context()),
             other => {
                 let context = other.context();
                 if context != 0 && !self.is_alive(context) {

@@ -1,7 +1,7 @@
 //! Launches: the nodes of a graph run in their order, independent ones in parallel.
 
-use super::Operation;
 use super::executable::{AUTO_FREE, Part, Parts};
+use super::operation::{Kernel, Operation};
 use super::users::run_destructors;
 use crate::sim::machine::*;
 use crate::sim::memory;
@@ -21,8 +21,10 @@ impl Machine {
         let found = self.executable(executable)?;
         let (graph, parts, flags) = (found.graph, found.parts.clone(), found.flags);
         for operation in parts.operations() {
-            if let Operation::Batch(batch) = operation {
-                self.check_addresses(batch)?;
+            match operation {
+                Operation::Batch(batch) => self.check_addresses(batch)?,
+                Operation::Kernel(kernel) => self.has_green(kernel)?,
+                _ => {}
             }
         }
         self.launch_memory(graph, &parts.operations(), to.context, flags & AUTO_FREE != 0)?;
@@ -46,6 +48,15 @@ impl Machine {
             drop(parts);
             run_destructors();
         }));
+        Ok(())
+    }
+
+    /// The driver follows the green context of a kernel that was captured in one.
+    fn has_green(&mut self, kernel: &Kernel) -> Answer<()> {
+        if kernel.green != 0 && !self.is_alive(kernel.green) {
+            return self
+                .misuse(CONTEXT_IS_DESTROYED, "the launch of a kernel whose green context is destroyed");
+        }
         Ok(())
     }
 

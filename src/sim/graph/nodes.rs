@@ -122,7 +122,7 @@ impl Machine {
         match self.operation(node)? {
             Operation::Kernel(kernel) => {
                 let kernel = kernel.clone();
-                match self.is_alive(kernel.context) {
+                match self.is_alive(kernel.told_context()) {
                     true => Ok(kernel),
                     false => self.misuse(
                         CONTEXT_IS_DESTROYED,

@@ -43,7 +43,9 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) parameters: Arc<Parameters>,
     pub(in crate::sim) attributes: KernelAttributes,
-    /// The multiprocessors of the green context in whose stream it is launched or captured.
+    /// The green context in whose stream it is launched or captured, or 0.
+    pub(in crate::sim) green: Handle,
+    /// The green context's multiprocessors.
     pub(in crate::sim) part: Option<Multiprocessors>,
 }
 
@@ -248,6 +250,11 @@ impl Fill {
 }
 
 impl Kernel {
+    /// The context that a kernel node has: the green one, if it was captured in one.
+    pub(super) fn told_context(&self) -> Handle {
+        if self.green == 0 { self.context } else { self.green }
+    }
+
     fn run(&self) -> Done {
         let launch = Launch {
             context: self.context,

@@ -62,22 +62,20 @@ c_abi! {
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
         give_first(context, |m| {
             m.capturing(stream.addr())?;
+            m.contexts_of_stream(stream.addr())?;
             m.known_stream(stream.addr()).map(|s| s.owner() as CUcontext)
         })
     }
     fn cuStreamGetCtx_v2(stream: CUstream, context: *mut CUcontext, green: *mut CUgreenCtx) {
         call(|m| {
-            if context.is_null() || green.is_null() {
-                return m.refuse(INVALID_VALUE, "the pointer for the context or for the green context is NULL");
-            }
             let (base, own) = m.contexts_of_stream(stream.addr())?;
-            context.write(base as CUcontext);
-            green.write(own as CUgreenCtx);
+            put(context, base as CUcontext);
+            put(green, own as CUgreenCtx);
             Ok(())
         })
     }
     fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUgreenCtx) {
-        give_first(green, |m| m.told_green_of_stream(stream.addr()).map(|green| green as CUgreenCtx))
+        give_first(green, |m| m.contexts_of_stream(stream.addr()).map(|(_, green)| green as CUgreenCtx))
     }
     fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
         give_first(device, |m| {

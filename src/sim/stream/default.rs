@@ -36,7 +36,7 @@ impl Machine {
                 let (queue, attributes) =
                     (Arc::clone(&found.default_stream), found.default_attributes.clone());
                 let id = found.default_id.unwrap_or(0);
-                Ok(Stream { context, green, tells_green: false, flags: 0, id, queue, attributes })
+                Ok(Stream { context, green, flags: 0, id, queue, attributes })
             }
             Which::PerThread => self.per_thread_stream(owner),
         }
@@ -51,7 +51,7 @@ impl Machine {
         let (id, attributes) = (self.next_id(), Attributes::new(LEAST_PRIORITY));
         let (context, green) = self.base_and_green(owner);
         let queue = Arc::default();
-        let stream = Stream { context, green, tells_green: false, flags: 0, id, queue, attributes };
+        let stream = Stream { context, green, flags: 0, id, queue, attributes };
         self.healthy(owner)?.per_thread.insert(thread, stream.clone());
         Ok(stream)
     }
@@ -73,12 +73,6 @@ impl Machine {
             return self.refuse(INVALID_HANDLE, "the per-thread stream, while a green context is current");
         }
         Ok((stream.context, stream.green))
-    }
-
-    /// The green context that a stream was made for, or 0.
-    pub(super) fn told_green_of_stream(&mut self, handle: usize) -> Answer<Handle> {
-        let (_, green) = self.contexts_of_stream(handle)?;
-        Ok(if self.known_stream(handle)?.tells_green { green } else { 0 })
     }
 
     /// The NULL stream is refused before it is asked what is current.

@@ -50,8 +50,6 @@ pub(super) struct Stream {
     pub(super) context: Handle,
     /// The green context that it was made in, or 0.
     pub(super) green: Handle,
-    /// Whether it was made for the green context, and not while that was current; only then its green context is told.
-    pub(super) tells_green: bool,
     pub(super) flags: u32,
     pub(super) id: u64,
     pub(super) queue: Arc<Queue>,
@@ -74,21 +72,15 @@ impl Machine {
             );
         }
         let owner = self.healthy_top()?;
-        self.add_stream(owner, flags, priority, false)
+        self.add_stream(owner, flags, priority)
     }
 
     /// Of this context, which is alive.
-    pub(super) fn add_stream(
-        &mut self,
-        owner: Handle,
-        flags: u32,
-        priority: i32,
-        tells_green: bool,
-    ) -> Answer<usize> {
+    pub(super) fn add_stream(&mut self, owner: Handle, flags: u32, priority: i32) -> Answer<usize> {
         let attributes = Attributes::new(priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY));
         let (context, green) = self.base_and_green(owner);
         let (id, queue) = (self.next_id(), Arc::default());
-        let stream = Stream { context, green, tells_green, flags, id, queue, attributes };
+        let stream = Stream { context, green, flags, id, queue, attributes };
         Ok(self.objects.add(Object::Stream(stream)))
     }
 

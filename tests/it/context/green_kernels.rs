@@ -7,11 +7,13 @@ use super::green::all;
 use crate::harness::{is_simulated, run};
 use custack::context::GreenContext;
 use custack::device::SmResource;
+use custack::error::CudaError;
 use custack::function::Function;
+use custack::graph::{Graph, InstantiateFlags};
 use custack::launch;
 use custack::memory::CopyDestination;
 use custack::module::Module;
-use custack::stream::{BorrowedStream, Stream};
+use custack::stream::{BorrowedStream, CaptureMode, Stream, StreamFlags};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -125,5 +127,54 @@ fn two_that_fill_their_parts_take_as_long_as_one() {
         let (alone, together) = (both(&[&one]), both(&[&one, &two]));
         println!("one takes {alone:?}, two take {together:?}");
         assert!(is_simulated() || together < alone * 3 / 2, "{alone:?} {together:?}");
+    });
+}
+
+/// An H200 crashes in a launch of a kernel whose green context is gone.
+#[test]
+fn whatever_comes_of_a_graph_that_was_captured_in_a_green_context_is_launched_while_that_lives() {
+    run(|| {
+        let ([made, _], module) = two_parts();
+        let (primary, function) = (made.primary().clone(), module.get_function(c"where").unwrap());
+        let mut memory = primary.device_buffer(&[0u32; BLOCKS]).unwrap();
+        let to = memory.as_device_ptr();
+        // SAFETY: the kernel has this parameter, and writes a number for each block into memory that lives longer.
+        let work = |stream: &Stream| unsafe { launch!(function<<<BLOCKS as u32, 32, 0, stream>>>(to)) };
+        let mut plain = primary.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut own = made.create_stream(None).unwrap();
+        let mut graphs = vec![
+            own.capture(CaptureMode::ThreadLocal, |within| work(within)).unwrap(),
+            plain
+                .capture(CaptureMode::ThreadLocal, |capture| capture.fork(&mut own, |within| work(within)))
+                .unwrap(),
+        ];
+        let mut execs = Vec::new();
+        for at in 0..2 {
+            let mut copy = graphs[at].try_clone().unwrap();
+            let mut parent = Graph::new(&primary).unwrap();
+            parent.add_child(&[], &mut copy).unwrap();
+            let mut updated = graphs[at].instantiate(InstantiateFlags::empty()).unwrap();
+            updated.update(&mut copy).unwrap();
+            execs.push(updated);
+            graphs.extend([copy, parent]);
+        }
+        let instantiate = |graph: &mut Graph| graph.instantiate(InstantiateFlags::empty()).unwrap();
+        execs.extend(graphs.iter_mut().map(instantiate));
+        for exec in &mut execs {
+            exec.launch(&plain).unwrap();
+        }
+        plain.synchronize().unwrap();
+        drop((own, made));
+        for exec in &mut execs {
+            assert_eq!(exec.launch(&plain), Err(CudaError::ContextIsDestroyed));
+        }
+        // The driver's is there as long as any of them.
+        for (mut graph, exec) in graphs.into_iter().zip(execs) {
+            drop(exec);
+            let late = graph.instantiate(InstantiateFlags::empty());
+            let launched = late.and_then(|mut exec| exec.launch(&plain));
+            assert_eq!(launched, Err(CudaError::ContextIsDestroyed));
+        }
+        plain.synchronize().unwrap();
     });
 }

@@ -17,15 +17,15 @@ c_abi! {
                 return m.refuse(INVALID_VALUE, "the resource or the pointer for the number of groups is NULL");
             };
             let room = (!groups.is_null()).then(|| count.read());
-            let (made, left) = m.split(room, input, flags, least)?;
+            let split = m.split(room, input, flags, least)?;
+            count.write(split.count);
             if groups.is_null() {
                 return Ok(());
             }
-            for (at, group) in made.iter().enumerate() {
+            for (at, group) in split.groups.iter().enumerate() {
                 groups.add(at).write(group.told());
             }
-            count.write(made.len() as c_uint);
-            put(rest, left.map_or(NOTHING, Part::told));
+            put(rest, split.rest.map_or(NOTHING, Part::told));
             Ok(())
         })
     }

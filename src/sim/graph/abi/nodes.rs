@@ -256,7 +256,7 @@ c_abi! {
                 kernelParams: if it.parameters.addresses.is_empty() { null_mut() } else { pointers },
                 extra: extra.cast::<*mut c_void>().cast_mut(),
                 kern,
-                ctx: it.context as CUcontext,
+                ctx: it.told_context() as CUcontext,
             })
         })
     }

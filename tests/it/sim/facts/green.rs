@@ -118,16 +118,18 @@ fn every_split_gives_what_the_h200_gave() {
 }
 
 #[test]
-fn a_split_without_room_tells_nothing() {
+fn a_split_without_room_tells_how_many_groups_there_are() {
     run(|| {
         let (whole, mut count) = (whole(), 77);
         let ask = |count: *mut u32, input: *const CUdevResource, least| {
             call!(cuDevSmResourceSplitByCount(null_mut(), count, input, null_mut(), 0, least))
         };
-        assert_eq!([ask(&mut count, &whole, 8), ask(&mut count, &whole, 0)], [0, 0]);
         assert_eq!(ask(null_mut(), &whole, 8), 1);
         assert_eq!(ask(&mut count, std::ptr::null(), 8), 1);
         assert_eq!(count, 77);
+        for (least, groups) in [(8, 15), (0, 15), (16, 8)] {
+            assert_eq!((ask(&mut count, &whole, least), count), (0, groups), "{least}");
+        }
     });
 }
 
@@ -191,6 +193,12 @@ fn parts_are_put_together_even_if_they_overlap() {
         let asked = resource(|to| call!(cuGreenCtxGetDevResource(all, to, 1)));
         assert_eq!(asked, (0, [132, 2, 2]));
         destroy(all);
+        // What is in several parts counts several times, as far as there is so much.
+        for (parts, count) in [(vec![a, a], 32), (vec![a, whole], 132), (vec![a, rest], 116)] {
+            let of_both = make(&mut parts.clone());
+            assert_eq!(resource(|to| call!(cuGreenCtxGetDevResource(of_both, to, 1))).1[0], count);
+            destroy(of_both);
+        }
     });
 }
 
@@ -208,7 +216,8 @@ fn a_green_context_is_made_with_its_one_flag() {
             status
         };
         assert_eq!([0, 1, 2, 3, 4, 5].map(|flags| make(0, flags)), [1, 0, 1, 1, 1, 1]);
-        assert_eq!(make(99, 1), 101);
+        assert_eq!([make(99, 1), make(99, 0), make(-1, 3)], [101; 3], "the device comes before the flags");
+        assert_eq!(call!(cuGreenCtxCreate(null_mut(), description, -1, 3)), 1);
         assert_eq!(call!(cuGreenCtxCreate(null_mut(), description, 0, 1)), 1);
         let mut of_nothing = null_mut();
         assert_eq!(call!(cuGreenCtxCreate(&mut of_nothing, null_mut(), 0, 1)), 0, "NULL is taken");
@@ -228,7 +237,11 @@ fn a_green_context_keeps_the_primary_one() {
         other::set(of);
         assert_eq!(call!(cuCtxSynchronize()), 0);
         assert_eq!(drain(), [of]);
+        // The share that was released is the green context's.
         destroy(made);
+        assert_eq!((state().1, call!(cuDevicePrimaryCtxRelease_v2(0))), (1, 201));
+        retain();
+        other::release_primary();
         assert_eq!(state().1, 0);
     });
 }
@@ -301,10 +314,8 @@ fn a_destroyed_green_context_stays_current() {
         let mut device = 77;
         assert_eq!(current(), of);
         assert_eq!((call!(cuCtxGetDevice(&mut device)), device, call!(cuCtxSynchronize())), (0, 0, 709));
-        assert_eq!(other::pop(), Ok(of));
-        other::push(of);
-        other::set(of);
         assert_eq!(id(of).0, 709);
+        // Made current once more it would be freed twice.
         assert_eq!(drain(), [of]);
         other::release_primary();
     });

@@ -88,7 +88,7 @@ fn a_stream_tells_its_contexts_and_needs_none_current() {
 }
 
 #[test]
-fn while_it_is_current_streams_are_made_in_it_and_do_not_tell() {
+fn while_it_is_current_streams_are_made_in_it() {
     run(|| {
         let ((made, of), primary) = (green(16), retain());
         other::push(of);
@@ -97,10 +97,10 @@ fn while_it_is_current_streams_are_made_in_it_and_do_not_tell() {
         assert_eq!(call!(cuStreamCreate(&mut streams[1], 0)), 0);
         assert_eq!(call!(cuStreamCreateWithPriority(&mut streams[2], 1, -3)), 0);
         for stream in [streams[0], null_mut(), CU_STREAM_LEGACY] {
-            let (status, told) = green_of(stream);
-            assert!(status == 0 && told != made);
+            assert_eq!(green_of(stream), (0, made));
         }
-        assert_eq!(green_of(CU_STREAM_PER_THREAD).0, 400);
+        assert_eq!([green_of(CU_STREAM_PER_THREAD).0, context_of(CU_STREAM_PER_THREAD).0], [400, 400]);
+        assert_eq!(call!(cuStreamGetCtx_v2(streams[0], null_mut(), null_mut())), 0);
         assert_eq!((contexts(null_mut()), context_of(null_mut())), ((0, primary, made), (0, of)));
         for default in [CU_STREAM_LEGACY, CU_STREAM_PER_THREAD] {
             assert_eq!(call!(cuStreamSynchronize(default)), 0);
@@ -214,6 +214,47 @@ fn an_event_of_the_whole_is_refused_while_a_stream_captures() {
         assert_eq!([call!(cuEventDestroy_v2(event)), call!(cuStreamDestroy_v2(own))], [0, 0]);
         assert_eq!(drain(), [of]);
         destroy(made);
+        other::release_primary();
+    });
+}
+
+#[test]
+fn what_is_no_green_context_is_refused_before_the_flags_of_a_stream() {
+    run(|| {
+        let (made, _) = green(16);
+        let mut stream = null_mut();
+        let mut make = |green, flags| call!(cuGreenCtxStreamCreate(&mut stream, green, flags, 0));
+        assert_eq!([make(null_mut(), 0), make(made, 0)], [201, 1]);
+        destroy(made);
+        assert_eq!([make(made, 0), make(made, 1)], [1, 709]);
+    });
+}
+
+/// A launch after the green context is destroyed crashes an H200.
+#[test]
+fn a_kernel_that_was_captured_is_of_the_green_context() {
+    run(|| {
+        let ((made, of), primary) = (green(16), retain());
+        other::push(primary);
+        let (mut module, mut function) = (null_mut(), null_mut());
+        assert_eq!(call!(cuModuleLoadData(&mut module, WHERE.as_ptr().cast())), 0);
+        assert_eq!(call!(cuModuleGetFunction(&mut function, module, c"where".as_ptr())), 0);
+        let (own, mut graph, mut memory) = (stream(made), null_mut(), 0_u64);
+        let mut arguments = [(&raw mut memory).cast::<c_void>()];
+        assert_eq!(call!(cuStreamBeginCapture_v2(own, 1)), 0);
+        let (to, none) = (arguments.as_mut_ptr(), null_mut());
+        assert_eq!(call!(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, own, to, none)), 0);
+        assert_eq!(call!(cuStreamEndCapture(own, &mut graph)), 0);
+        let (mut node, mut count) = (null_mut(), 1);
+        assert_eq!(call!(cuGraphGetNodes(graph, &mut node, &mut count)), 0);
+        // SAFETY: a C structure of pointers and numbers.
+        let mut params: CUDA_KERNEL_NODE_PARAMS = unsafe { std::mem::zeroed() };
+        assert_eq!(call!(cuGraphKernelNodeGetParams_v2(node, &mut params)), 0);
+        assert_eq!(params.ctx, of);
+        assert_eq!([call!(cuGraphDestroy(graph)), call!(cuStreamDestroy_v2(own))], [0, 0]);
+        assert_eq!(call!(cuModuleUnload(module)), 0);
+        destroy(made);
+        assert_eq!(drain(), [primary]);
         other::release_primary();
     });
 }
