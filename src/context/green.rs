@@ -68,6 +68,11 @@ use std::sync::Weak;
 /// drop((one, two));
 /// ```
 ///
+/// # Streams
+///
+/// A green context has its own default stream and those that are made in it or while it is current. It has no
+/// per-thread default stream: while it is current, that is an [`InvalidHandle`](CudaError::InvalidHandle).
+///
 /// # The order of drops
 ///
 /// Any. When the owner is dropped, the green context is destroyed for the program. The driver destroys it when the last

@@ -47,7 +47,10 @@ fn a_c_program_launches_as_programs_for_cuda_3_did() {
     let output = run(&program);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said, "one thread: 1 1 3 7\none block: 2 2 4 8\ntwo blocks: 3 3 5 8\nin a stream: 3.5 3.5 5.5 8\n");
+    assert_eq!(
+        said,
+        "one thread: 1 1 3 7\none block: 2 2 4 8\ntwo blocks: 3 3 5 8\nin a stream: 3.5 3.5 5.5 8\n"
+    );
 }
 
 #[test]

@@ -186,7 +186,11 @@ c_abi! {
     }
     fn cuDeviceGetDevResource(device: CUdevice, resource: *mut CUdevResource, kind: c_uint) {
         give(resource, |m| {
-            let device = m.ask_device(!resource.is_null(), device)?;
+            m.ready()?;
+            let device = m.device(device)?;
+            if resource.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointer for the resource is NULL");
+            }
             m.multiprocessors(kind, device).map(Part::told)
         })
     }

@@ -62,12 +62,14 @@ c_abi! {
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
         give_first(context, |m| {
             m.capturing(stream.addr())?;
-            m.contexts_of_stream(stream.addr())?;
             m.known_stream(stream.addr()).map(|s| s.owner() as CUcontext)
         })
     }
     fn cuStreamGetCtx_v2(stream: CUstream, context: *mut CUcontext, green: *mut CUgreenCtx) {
         call(|m| {
+            if context.is_null() && green.is_null() {
+                return m.refuse(INVALID_VALUE, "the pointers for the context and for the green context are NULL");
+            }
             let (base, own) = m.contexts_of_stream(stream.addr())?;
             put(context, base as CUcontext);
             put(green, own as CUgreenCtx);

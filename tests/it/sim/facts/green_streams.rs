@@ -100,10 +100,12 @@ fn while_it_is_current_streams_are_made_in_it() {
             assert_eq!(green_of(stream), (0, made));
         }
         assert_eq!([green_of(CU_STREAM_PER_THREAD).0, context_of(CU_STREAM_PER_THREAD).0], [400, 400]);
-        assert_eq!(call!(cuStreamGetCtx_v2(streams[0], null_mut(), null_mut())), 0);
+        assert_eq!(call!(cuStreamGetCtx_v2(streams[0], null_mut(), null_mut())), 1);
+        let mut told = null_mut();
+        assert_eq!((call!(cuStreamGetCtx_v2(streams[0], null_mut(), &mut told)), told), (0, made));
         assert_eq!((contexts(null_mut()), context_of(null_mut())), ((0, primary, made), (0, of)));
-        for default in [CU_STREAM_LEGACY, CU_STREAM_PER_THREAD] {
-            assert_eq!(call!(cuStreamSynchronize(default)), 0);
+        for (default, status) in [(CU_STREAM_LEGACY, 0), (CU_STREAM_PER_THREAD, 400)] {
+            assert_eq!(call!(cuStreamSynchronize(default)), status);
         }
         for stream in streams {
             assert_eq!(call!(cuStreamDestroy_v2(stream)), 0);

@@ -31,8 +31,6 @@ pub(super) struct State {
     primary_of: [usize; ALL],
     streams: [Option<Made>; STREAMS],
     events: [Option<Life>; EVENTS],
-    /// A green context that was destroyed, with none made since: what is behind its handle is still there.
-    last_gone: Option<Life>,
     /// Contexts made so far; making one takes a real driver some time.
     pub(super) made: usize,
     pub(super) greens_made: usize,
@@ -54,7 +52,6 @@ impl State {
             primary_of: [0; ALL],
             streams: [None; STREAMS],
             events: [None; EVENTS],
-            last_gone: None,
             made: 0,
             greens_made: 0,
         }
@@ -94,14 +91,13 @@ impl State {
         self.alive[PRIMARY] && self.primary_of[green] == self.lives[PRIMARY]
     }
 
-    /// Whether a context's handle can be given to the driver. What is behind that of a green context stays while the
-    /// primary context lives, at least until another is made.
+    /// Whether a context's handle can be given to the driver. What is behind that of a green context stays while it is
+    /// on a stack and the primary context lives.
     fn good(&self, context: Ctx) -> bool {
         match context {
             Ctx::Null => true,
             Ctx::Slot(slot) if is_green(slot) => {
-                let kept = self.is_held(slot) || self.last_gone == Some(self.life(slot));
-                self.alive[slot] || kept && self.lives[slot] > 0 && self.has_primary(slot)
+                self.alive[slot] || self.is_held(slot) && self.has_primary(slot)
             }
             // A green context may keep a primary one of which the trace has no handle yet.
             Ctx::Slot(PRIMARY) => self.is_alive(PRIMARY) && self.retained || self.is_held(PRIMARY),
@@ -323,12 +319,10 @@ impl State {
                 self.alive[slot] = true;
                 self.lives[slot] += 1;
                 self.primary_of[slot] = self.lives[PRIMARY];
-                self.last_gone = None;
                 self.greens_made += 1;
             }
             Call::cuGreenCtxDestroy { green: Ctx::Slot(slot) } if succeeded(self.alive[slot]) => {
                 self.alive[slot] = false;
-                self.last_gone = Some(self.life(slot));
                 self.deactivate_unless_held();
             }
             Call::cuGreenCtxStreamCreate { out: Stm::Slot(at), green: Ctx::Slot(slot), flags, .. }
