@@ -100,6 +100,70 @@ fn a_report_says_what_was_called_refused_misused_and_left_and_where_it_was_made(
 }
 
 #[test]
+fn a_report_says_of_whatever_must_be_given_back_that_it_was_not() {
+    let name = "a_report_says_of_whatever_must_be_given_back_that_it_was_not";
+    let Some(program) = compiled("left") else { return skip(name, "there is no C compiler") };
+    let output = custack_run(&["--report", "left.report", program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = std::fs::read_to_string(folder().join("left.report")).unwrap();
+    let left = part(&report, "Left").trim();
+    let mut kinds: Vec<&str> = left.lines().filter_map(|it| it.trim().split(" 0x").next()).collect();
+    kinds.sort_unstable();
+    let expected = [
+        "array",
+        "context",
+        "mapping",
+        "physical memory",
+        "registered memory",
+        "reserved addresses",
+        "user object",
+    ];
+    assert_eq!(kinds, expected, "{report}");
+}
+
+#[test]
+fn calls_are_told_that_are_made_while_a_thread_or_the_process_ends() {
+    let name = "calls_are_told_that_are_made_while_a_thread_or_the_process_ends";
+    let Some(program) = compiled("late") else { return skip(name, "there is no C compiler") };
+    let asked = ["--report=late.report", "--trace=late.json", "--fail=cuMemAlloc:9:2"];
+    let output = custack_run(&[asked[0], asked[1], asked[2], program.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "at a thread's end: 0 0\nits first call: 0\nat the end: 0\n");
+    let report = std::fs::read_to_string(folder().join("late.report")).unwrap();
+    // The last is made after the report was written, because its handler was there before the driver.
+    assert!(part(&report, "Calls").contains("2 cuMemFree_v2"), "{report}");
+}
+
+/// Two processes that have nothing but the environment in common.
+#[test]
+fn each_process_has_a_report_and_a_timeline_of_its_own() {
+    let name = "each_process_has_a_report_and_a_timeline_of_its_own";
+    let Some(program) = compiled("late") else { return skip(name, "there is no C compiler") };
+    let own = folder().join("two");
+    let _ = std::fs::remove_dir_all(&own);
+    std::fs::create_dir(&own).unwrap();
+    let run = || {
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", folder()).env("CUSTACK_REPORT", own.join("report"));
+        command.env("CUSTACK_TRACE", own.join("trace")).output().unwrap()
+    };
+    let (one, two) = (run(), run());
+    assert_eq!((one.status.code(), two.status.code()), (Some(3), Some(3)));
+    let files: Vec<_> = std::fs::read_dir(&own).unwrap().map(|it| it.unwrap().path()).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_whole = if text.starts_with('[') { text.ends_with("}\n]\n") } else { text.contains("Calls:") };
+        assert!(is_whole, "{}: {text}", file.display());
+    }
+    let mut command = Command::new(&program);
+    command.env("LD_LIBRARY_PATH", folder()).env("CUSTACK_REPORT", "/dev/stderr");
+    let output = command.output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cuMemAlloc_v2"));
+}
+
+#[test]
 fn a_timeline_has_each_call_by_thread_and_what_the_streams_did() {
     let name = "a_timeline_has_each_call_by_thread_and_what_the_streams_did";
     let Some(program) = compiled("client") else { return skip(name, "there is no C compiler") };

@@ -7,7 +7,8 @@ use crate::driver::ffi::CUresult;
 use crate::error::ERRORS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,6 +30,20 @@ struct Found {
     missing: BTreeSet<&'static str>,
     alive: Alive,
     misuses: u64,
+}
+
+/// Opens a file for what is told of this process. Another process of the same program may have its own there: then this
+/// one's number is added to the name. What is no file of its own, such as `/dev/stderr` or a named pipe, is written to.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    let is_other = fs::symlink_metadata(path).is_ok_and(|it| !it.is_file());
+    if is_other {
+        return File::options().append(true).open(path);
+    }
+    let numbered = || format!("{}.{}", path.display(), std::process::id());
+    File::create_new(path).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => File::create_new(numbered()),
+        _ => Err(error),
+    })
 }
 
 impl Report {
@@ -64,16 +79,10 @@ impl Report {
         self.lock().missing.insert(function);
     }
 
-    /// Writes the file. Another process of the same program may have written its own there: then this one's number is
-    /// added to the name.
     pub(super) fn write(&self) {
         let text = self.text();
-        let create = |path: &Path| {
-            fs::File::create_new(path)
-                .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-        };
-        let other = format!("{}.{}", self.path.display(), std::process::id());
-        if let Err(error) = create(&self.path).or_else(|_| create(Path::new(&other))) {
+        let written = create(&self.path).and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = written {
             eprintln!("custack: the report cannot be written to {}: {error}", self.path.display());
         }
     }

@@ -1,5 +1,6 @@
 //! A timeline in the format that Perfetto and Chrome open: every call by thread, and the work of streams.
 
+use super::report::create;
 use crate::driver::ffi::CUresult;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -27,6 +28,18 @@ struct Lines {
 
 thread_local! {
     static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The name of this thread. Nobody can ask for it any more while the thread's local values are destroyed.
+fn name_of_thread() -> Option<String> {
+    struct Witness;
+    impl Drop for Witness {
+        fn drop(&mut self) {}
+    }
+    thread_local! {
+        static WITNESS: Witness = const { Witness };
+    }
+    WITNESS.try_with(|_| std::thread::current().name().map(str::to_owned)).ok().flatten()
 }
 
 /// Text within quotes of JSON.
@@ -58,7 +71,7 @@ impl Lines {
 
 impl Trace {
     pub(super) fn create(path: &Path) -> io::Result<Trace> {
-        let mut to = BufWriter::new(File::create(path)?);
+        let mut to = BufWriter::new(create(path)?);
         let program = std::env::args_os().next().unwrap_or_default();
         write!(
             to,
@@ -103,7 +116,7 @@ impl Trace {
         let event = self.event(function, thread, &more, begun, ended);
         self.lines(|lines| {
             if known.is_none() {
-                let name = std::thread::current().name().map_or(String::new(), |name| format!(" ({name})"));
+                let name = name_of_thread().map_or(String::new(), |name| format!(" ({name})"));
                 lines.name(thread, &format!("thread {thread}{name}"));
             }
             lines.add(&event);

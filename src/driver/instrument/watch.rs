@@ -9,6 +9,7 @@ use super::{FUNCTIONS, INNER, Index};
 use crate::driver::ffi::{CUfunction, CUkernel, CUresult};
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,9 +41,13 @@ struct Watch {
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
+/// A call, and the kernel that it launches.
+type Present = (usize, Option<String>);
+
 thread_local! {
-    /// The call that this thread makes, and the kernel that it launches.
-    static PRESENT: RefCell<Option<(usize, Option<String>)>> = const { RefCell::new(None) };
+    /// The call that this thread makes. Without a destructor, so that a thread that ends, or a process, can still make
+    /// calls.
+    static PRESENT: ManuallyDrop<RefCell<Option<Present>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// Reads `CUSTACK_TRACE`, `CUSTACK_REPORT` and `CUSTACK_FAIL`; returns whether any of them asks for something.
@@ -72,7 +77,9 @@ fn fault(text: &str) -> Result<Fault, String> {
     let [function, nth, status] = text.split(':').collect::<Vec<_>>()[..] else {
         return Err(format!("{text:?} is not FUNCTION:N:CODE, such as cuMemAlloc_v2:3:2"));
     };
-    let at = FUNCTIONS.iter().position(|name| *name == function);
+    // By the name in the manual too, without the version: the newest one is meant.
+    let is_it = |name: &str| name == function || name.rsplit_once("_v").is_some_and(|(it, _)| it == function);
+    let at = FUNCTIONS.iter().rposition(|name| is_it(name));
     let function = at.ok_or_else(|| format!("{function} is not a driver function"))?;
     let nth: u64 = nth
         .parse()
@@ -94,12 +101,12 @@ impl Fault {
 /// Makes a call, and tells of it.
 pub(super) fn call(index: usize, arguments: &[u64], make: impl FnOnce() -> CUresult) -> CUresult {
     let Some(watch) = WATCH.get() else { return make() };
-    PRESENT.with_borrow_mut(|present| *present = Some((index, kernel(index, arguments))));
+    PRESENT.with(|present| *present.borrow_mut() = Some((index, kernel(index, arguments))));
     let begun = Instant::now();
     let fault = watch.fault.as_ref().and_then(|fault| fault.of(index));
     let status = fault.unwrap_or_else(make);
     let ended = Instant::now();
-    let kernel = PRESENT.with_borrow_mut(Option::take).and_then(|present| present.1);
+    let kernel = PRESENT.with(|present| present.borrow_mut().take()).and_then(|present| present.1);
     if let Some(trace) = &watch.trace {
         trace.call(FUNCTIONS[index], kernel.as_deref(), status, begun, ended);
     }
@@ -143,10 +150,8 @@ fn kernel(index: usize, arguments: &[u64]) -> Option<String> {
 
 /// What the work is called that the present call of this thread gives to a stream.
 pub(in crate::driver) fn name_of_work() -> Option<String> {
-    let name = |present: &(usize, Option<String>)| {
-        present.1.clone().unwrap_or_else(|| FUNCTIONS[present.0].to_owned())
-    };
-    PRESENT.with_borrow(|present| present.as_ref().map(name))
+    let name = |present: &Present| present.1.clone().unwrap_or_else(|| FUNCTIONS[present.0].to_owned());
+    PRESENT.with(|present| present.borrow().as_ref().map(name))
 }
 
 /// A stream of the simulated driver has done work.
