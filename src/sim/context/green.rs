@@ -109,6 +109,7 @@ impl Machine {
     /// NULL stands for the current context, if it is a green one.
     pub(super) fn id_of_green(&mut self, handle: Handle) -> Answer<u64> {
         let handle = self.given_or_current(handle)?;
+        self.living(handle)?;
         if !self.is_green(handle) {
             return self.refuse(INVALID_CONTEXT, "the context is not a green one");
         }

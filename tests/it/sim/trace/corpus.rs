@@ -184,8 +184,8 @@ const NAMED: &[(&str, &str)] = &[
         "a destroyed green context stays current",
         "t0 cuDevicePrimaryCtxRetain out=here device=0\nt0 cuGreenCtxCreate out=g0 part=1 device=0 flags=1\n\
          t0 cuCtxPushCurrent_v2 context=g0\nt0 cuCtxDestroy_v2 context=g0\nt0 cuGreenCtxDestroy green=g0\n\
-         t0 cuCtxGetDevice out=here\nt0 cuCtxSynchronize\nt0 cuCtxPopCurrent_v2 out=here\n\
-         t0 cuCtxPushCurrent_v2 context=g0\nt0 cuGreenCtxDestroy green=g0\nt0 cuCtxPopCurrent_v2 out=here",
+         t0 cuCtxGetDevice out=here\nt0 cuCtxSynchronize\nt0 cuGreenCtxDestroy green=g0\n\
+         t0 cuCtxPopCurrent_v2 out=here",
     ),
     (
         "streams tell their contexts",

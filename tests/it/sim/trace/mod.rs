@@ -62,6 +62,7 @@ fn a_seed_gives_the_same_trace_each_time() {
 fn generated_traces_are_safe_and_repeat_on_the_simulated_driver() {
     run_alone(|| {
         let table = simulated();
+        assert!(corpus::choose(0).iter().all(|(_, trace)| state::is_safe(trace)));
         for seed in 0..60 {
             let trace = generate(seed, 120);
             assert!(state::is_safe(&trace));

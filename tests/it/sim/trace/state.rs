@@ -187,8 +187,9 @@ impl State {
             Call::cuGreenCtxCreate { out: Ctx::Slot(slot), .. } => {
                 is_green(slot) && !self.alive[slot] && !self.is_held(slot)
             }
-            Call::cuDevSmResourceSplitByCount { of, .. } => {
-                of < PARTS || self.alive.get(GREEN + (of - PARTS) as usize) == Some(&true)
+            // Which groups there are in a green context's resource depends on how a device is built.
+            Call::cuDevSmResourceSplitByCount { of, flags, .. } => {
+                of < PARTS || flags == 1 && self.alive.get(GREEN + (of - PARTS) as usize) == Some(&true)
             }
             Call::cuCtxFromGreenCtx { green, .. }
             | Call::cuGreenCtxDestroy { green }
