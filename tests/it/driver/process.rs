@@ -46,7 +46,7 @@ pub(crate) fn child_with_input(
     run_child(command(scenario).stdin(std::process::Stdio::from(input)).envs(variables.iter().copied()))
 }
 
-fn command(scenario: &str) -> Command {
+pub(crate) fn command(scenario: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args([

@@ -3,14 +3,16 @@
 //! `printf/recorded.tsv` has a format, its arguments and what glibc prints in each line; `printf/record.c` wrote it. The
 //! arguments are hexadecimal, 4 or 8 bytes each; `'` begins a text, of which the argument is the address.
 
-use crate::driver::process::child_succeeds;
-use crate::harness::{is_simulated, pushed, run_alone, skip};
+use crate::driver::process::{child_succeeds, command};
+use crate::harness::{is_simulated, pushed, run_alone, skip, within};
 use custack::error::CudaResult;
 use custack::launch;
 use custack::memory::{CopyDestination, DeviceBuffer};
 use custack::module::Module;
 use custack::stream::{Stream, StreamFlags};
 use std::ffi::CString;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 
 const RECORDED: &str = include_str!("printf/recorded.tsv");
 
@@ -149,6 +151,12 @@ pub(crate) fn in_a_process_of_its_own() {
     run_alone(|| {
         let _ctx = pushed();
         println!("printed:");
+        if std::env::var("CUSTACK_TEST_PRINTF").as_deref() == Ok("to nobody") {
+            // The reader goes before this input ends.
+            std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+            let results = print_rows(recorded().map(|row| (row.0, row.1))).unwrap();
+            return eprintln!("{} results", results.len());
+        }
         match std::env::var("CUSTACK_TEST_PRINTF").as_deref() {
             Ok("left open") => drop(print_rows(LEFT_OPEN.iter().map(|row| (row.0, row.1))).unwrap()),
             _ => {
@@ -176,6 +184,20 @@ fn printed<'a>(which: &'static str, rows: impl Iterator<Item = (&'a str, &'a str
 #[test]
 fn a_kernel_prints_what_c_prints() {
     printed("recorded", recorded());
+}
+
+#[test]
+fn a_kernel_goes_on_when_nobody_reads_what_it_prints() {
+    within(60, || {
+        let mut command = command("printf");
+        command.env("CUSTACK_TEST_PRINTF", "to nobody").stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.map(Result::unwrap).any(|line| line.ends_with("printed:")));
+        drop(child.stdin.take());
+        let complained = String::from_utf8_lossy(&child.wait_with_output().unwrap().stderr).into_owned();
+        assert!(complained.contains("4000 results"), "{complained}");
+    });
 }
 
 #[test]
