@@ -233,8 +233,8 @@ fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
         }),
     };
     // A device reads and writes 16 bytes at once, and programs rely on it, though PTX does not promise it of vectors.
-    let is_torn = order.is_strong && whole > 8 && matches!(place.space, Space::Global | Space::Generic);
-    let all: Attempt = match is_torn {
+    let is_whole = order.is_strong && whole > 8 && matches!(place.space, Space::Global | Space::Generic);
+    let all: Attempt = match is_whole {
         true => Box::new(move |lanes| {
             let _alone = alone();
             all(lanes)
