@@ -107,6 +107,8 @@
 //! * What clusters, priorities and programmatic serialization do for a launch: their sizes and values are checked, and
 //!   the kernel runs as without them.
 //! * Of memory of pools and of other processes, whether a kernel on another device was given access to it.
+//! * When a text that a kernel prints appears: here at once, on a GPU when the program waits for the kernel. What the program
+//!   itself has printed by C's library and is not written yet, as to a pipe, comes after it.
 //! * Notifications: they can be registered, but none is ever sent.
 //! * The end of a thread, on Windows: its stack is released while the program's thread-locals are being destroyed, in
 //!   their order. The NVIDIA driver releases it after the last of them, and so does this one on Unix.

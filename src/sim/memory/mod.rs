@@ -38,7 +38,7 @@ pub(super) use order::key;
 pub(super) use pools::default_pool;
 pub(super) use view::{Region, View, view};
 #[allow(unused_imports)]
-pub(super) use words::Word;
+pub(super) use words::{Word, alone};
 
 use super::machine::Handle;
 use super::shared::Shared;

@@ -9,7 +9,7 @@
 
 use std::ptr::with_exposed_provenance_mut as pointer;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What one instruction of a kernel reads or writes.
 pub(in crate::sim) trait Word: Copy + Default + Send + Sync + 'static {
@@ -71,6 +71,11 @@ words!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 /// Only one thread at a time updates 128 bits, for which not every processor has an instruction.
 static WIDE: Mutex<()> = Mutex::new(());
 
+/// Keeps others meanwhile from updating 128 bits, and from what else holds this.
+pub(in crate::sim) fn alone() -> MutexGuard<'static, ()> {
+    WIDE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Two halves, each of which is read and written as a whole.
 impl Word for u128 {
     #[inline]
@@ -90,7 +95,7 @@ impl Word for u128 {
     }
 
     unsafe fn update(at: usize, mut f: impl FnMut(u128) -> u128) -> u128 {
-        let _alone = WIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone();
         // SAFETY: as the caller guarantees.
         let old = unsafe { Self::load(at) };
         // SAFETY: as the caller guarantees.

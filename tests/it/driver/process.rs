@@ -46,7 +46,7 @@ pub(crate) fn child_with_input(
     run_child(command(scenario).stdin(std::process::Stdio::from(input)).envs(variables.iter().copied()))
 }
 
-fn command(scenario: &str) -> Command {
+pub(crate) fn command(scenario: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args([
@@ -94,6 +94,7 @@ fn in_a_process_of_its_own() {
         Ok("fork") => crate::driver::fork::scenario(),
         Ok("fork before the first use") => crate::driver::fork::before_the_first_use(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
+        Ok("printf") => crate::kernels::printf::in_a_process_of_its_own(),
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
         Ok("host functions in error") => crate::stream::host_function::in_error(),

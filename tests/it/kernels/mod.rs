@@ -7,6 +7,7 @@
 
 mod inputs;
 mod near;
+pub(crate) mod printf;
 
 use crate::driver::process::child_succeeds;
 use crate::harness::{pushed, run, run_alone, within};

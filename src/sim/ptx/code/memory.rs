@@ -9,6 +9,7 @@ use super::super::{Refusal, Space, unknown, wrong};
 use super::opcode::Opcode;
 use super::operands::{Elements, Operands};
 use super::{Builder, Names};
+use crate::sim::memory::alone;
 use std::sync::atomic::{Ordering, fence};
 
 const SCOPES: &[(&str, ())] = &[("cta", ()), ("cluster", ()), ("gpu", ()), ("sys", ())];
@@ -230,6 +231,15 @@ fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
             }
             parts.iter().try_for_each(|part| part(lanes))
         }),
+    };
+    // A device reads and writes 16 bytes at once, and programs rely on it, though PTX does not promise it of vectors.
+    let is_whole = order.is_strong && whole > 8 && matches!(place.space, Space::Global | Space::Generic);
+    let all: Attempt = match is_whole {
+        true => Box::new(move |lanes| {
+            let _alone = alone();
+            all(lanes)
+        }),
+        false => all,
     };
     if order.fences {
         return Kind::Volatile(Box::new(move |lanes| {

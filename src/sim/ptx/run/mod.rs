@@ -14,6 +14,7 @@ mod heap;
 mod joint;
 mod lanes;
 mod local;
+mod printf;
 mod registers;
 mod split;
 mod texture;

@@ -43,6 +43,26 @@ fn sixteen_bytes_are_exchanged_as_one() {
 }
 
 #[test]
+fn sixteen_bytes_are_written_and_read_as_one() {
+    // Even blocks write one number into all elements, odd blocks count what they find of two numbers.
+    for (order, vector, others) in [
+        ("relaxed.gpu", "v2.u64 [%to], {%rd1, %rd1}", "v2.u64 {%rd2, %rd3}, [%to]"),
+        ("volatile", "v4.u32 [%to], {%r1, %r1, %r1, %r1}", "v4.u32 {%r2, %r7, %r8, %r3}, [%to]"),
+    ] {
+        let compared =
+            if vector.contains("u64") { "setp.ne.u64 %p3, %rd2, %rd3" } else { "setp.ne.u32 %p3, %r2, %r3" };
+        let lines = format!(
+            "and.b32 %r5, %cta, 1; setp.eq.u32 %p1, %r5, 1; mov.u32 %r6, 0;
+             ROUND: mad.lo.u32 %r1, %cta, 4000, %r6; cvt.u64.u32 %rd1, %r1;
+             @!%p1 st.{order}.global.{vector}; @%p1 ld.{order}.global.{others}; {compared};
+             and.pred %p3, %p3, %p1; @%p3 red.global.add.u32 [%to+16], 1;
+             add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 2000; @%p2 bra ROUND;"
+        );
+        assert_eq!(left_by("", &lines, 8, 1, 5)[4], 0, "{order} {vector}");
+    }
+}
+
+#[test]
 fn instructions_have_guards_that_hold_in_some_all_or_no_lanes() {
     for (guard, holds) in [("%lane, 11", 11), ("%lane, 32", 32), ("%lane, 0", 0)] {
         let mask = (1u64 << holds) as u32;
