@@ -6,7 +6,7 @@ use super::block::Env;
 use super::fault::{ASSERT, Fault};
 use super::heap;
 use super::lanes::{Lanes, lanes_of};
-use super::printf::{Conversion, Count, MOST, Parts};
+use super::printf::{Conversion, MOST, Parts, Width};
 use std::io::Write;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,10 +96,11 @@ fn printf(lanes: &mut Lanes<'_>, lane: usize, format: u64, arguments: u64) -> Re
             out.push(b'%');
             continue;
         }
-        let width = passed.count(conversion.width, lanes);
-        let precision = conversion.precision.map(|it| passed.count(it, lanes));
-        // A negative one is as none.
-        let precision = precision.and_then(|it| usize::try_from(it).ok()).map(|it| it.min(MOST));
+        let width = match conversion.width {
+            Width::Written(width) => width as i32,
+            Width::Passed => passed.next(4, lanes) as u32 as i32,
+        };
+        let precision = conversion.precision;
         let value = passed.next(conversion.passed(), lanes);
         let parts = match conversion.kind {
             b's' => {
@@ -127,13 +128,6 @@ impl Passed {
         self.at = at.wrapping_add(size);
         self.taken += 1;
         lanes.load_one(self.lane, Space::Generic, at, size as usize).unwrap_or(0) as u64
-    }
-
-    fn count(&mut self, count: Count, lanes: &mut Lanes<'_>) -> i32 {
-        match count {
-            Count::Written(count) => count as i32,
-            Count::Passed => self.next(4, lanes) as u32 as i32,
-        }
     }
 }
 

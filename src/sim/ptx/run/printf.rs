@@ -1,4 +1,5 @@
-//! The conversions of `printf`, as the C library of a Linux host makes them: the host formats what a kernel prints.
+//! The conversions of `printf`, as the C library of a Linux host makes them, of which an H200 has what CUDA documents: a
+//! precision is not passed, and an integer is short, long, or neither.
 
 /// No text, width or precision is greater.
 pub(super) const MOST: usize = 1 << 16;
@@ -6,9 +7,9 @@ pub(super) const MOST: usize = 1 << 16;
 /// No binary number has more digits before only zeros follow, in any base.
 const MOST_DIGITS: usize = 1100;
 
-/// A width or a precision.
+/// A width.
 #[derive(Clone, Copy)]
-pub(super) enum Count {
+pub(super) enum Width {
     Written(usize),
     Passed,
 }
@@ -16,8 +17,8 @@ pub(super) enum Count {
 /// One `%...` of a format.
 pub(super) struct Conversion<'a> {
     flags: &'a [u8],
-    pub(super) width: Count,
-    pub(super) precision: Option<Count>,
+    pub(super) width: Width,
+    pub(super) precision: Option<usize>,
     /// How many bytes of an integer count.
     size: u32,
     pub(super) kind: u8,
@@ -40,16 +41,23 @@ impl Conversion<'_> {
             &text[begin..at]
         };
         let flags = all(b"-+ #0");
-        let width = count(all(b"*0123456789"));
-        let precision = (!all(b".").is_empty()).then(|| count(all(b"*0123456789")));
-        let size = match all(b"hlLqjzt") {
+        let width = match all(b"*0123456789") {
+            b"*" => Width::Passed,
+            digits => Width::Written(count(digits)),
+        };
+        let precision = match all(b".") {
+            b"" => None,
+            _ => Some(count(all(b"0123456789"))),
+        };
+        let size = match all(b"hl") {
             b"" => 4,
             b"h" => 2,
-            [b'h', ..] => 1,
-            _ => 8,
+            b"hh" => 1,
+            b"l" | b"ll" => 8,
+            _ => return None,
         };
         let kind = *text.get(at)?;
-        let known = b"diouxXcspfFeEgGaA%".contains(&kind);
+        let known = b"diouxXcspfFeEgGaA".contains(&kind) || kind == b'%' && at == 0;
         known.then_some((Conversion { flags, width, precision, size, kind }, at + 1))
     }
 
@@ -189,11 +197,8 @@ impl Conversion<'_> {
     }
 }
 
-fn count(text: &[u8]) -> Count {
-    if text.starts_with(b"*") {
-        return Count::Passed;
-    }
-    Count::Written(text.iter().fold(0, |count, digit| (count * 10 + usize::from(digit & 15)).min(MOST)))
+fn count(digits: &[u8]) -> usize {
+    digits.iter().fold(0, |count, digit| (count * 10 + usize::from(digit & 15)).min(MOST))
 }
 
 fn fixed(number: f64, precision: usize) -> String {
