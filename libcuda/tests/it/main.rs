@@ -2,6 +2,7 @@
 
 mod calls;
 mod clients;
+mod command;
 mod python;
 mod rust;
 mod symbols;
