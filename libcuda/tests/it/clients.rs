@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
 /// The program that a file of this folder becomes, unless there is no compiler.
-fn compiled(name: &str) -> Option<PathBuf> {
+pub(super) fn compiled(name: &str) -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut done = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
@@ -25,7 +25,7 @@ fn compiled(name: &str) -> Option<PathBuf> {
 }
 
 /// What a program does with the library.
-fn run(program: &PathBuf) -> Output {
+pub(super) fn run(program: &PathBuf) -> Output {
     Command::new(program).env("LD_LIBRARY_PATH", folder()).output().unwrap()
 }
 

@@ -3,6 +3,7 @@
 mod calls;
 mod clients;
 mod command;
+mod memory;
 mod python;
 mod rust;
 mod symbols;

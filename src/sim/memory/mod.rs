@@ -55,6 +55,7 @@ use order::Order;
 use pools::Pools;
 use reach::Reach;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Storage;
 
@@ -109,21 +110,22 @@ impl Memory {
         Some(address)
     }
 
-    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is
-    /// already.
+    /// Host memory of the program's own that the device may use by itself from now on, if it is there; else what a part of
+    /// it is already.
     pub(super) fn register(
         &mut self,
         context: Handle,
-        start: usize,
-        size: usize,
+        Range { start, end }: Range<usize>,
         flags: u32,
+        is_there: bool,
     ) -> Option<Kind> {
-        let end = (start + size) as u64;
-        let before = self.held.range(..end).next_back();
+        let before = self.held.range(..end as u64).next_back();
         if let Some((_, found)) = before.filter(|(at, found)| **at + found.size as u64 > start as u64) {
             return Some(found.kind);
         }
-        self.held.insert(start as u64, Allocation::registered(context, start, size, flags));
+        if is_there {
+            self.held.insert(start as u64, Allocation::registered(context, start, end - start, flags));
+        }
         None
     }
 
