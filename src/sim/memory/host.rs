@@ -3,6 +3,7 @@
 // Reads and writes it through the pointers that the program passes.
 #![allow(unsafe_code)]
 
+use super::block::NoRoom;
 use std::mem::MaybeUninit;
 
 /// Host memory that the program named in a call: an address and a length.
@@ -76,8 +77,11 @@ impl HostMemory {
         f(unsafe { std::slice::from_raw_parts_mut(self.address as *mut MaybeUninit<u8>, self.size) })
     }
 
-    pub(in crate::sim) fn read(self) -> Vec<u8> {
-        self.with(<[u8]>::to_vec)
+    pub(in crate::sim) fn read(self) -> Result<Vec<u8>, NoRoom> {
+        let mut read = Vec::new();
+        read.try_reserve_exact(self.size).map_err(|_| NoRoom)?;
+        self.with(|bytes| read.extend_from_slice(bytes));
+        Ok(read)
     }
 
     pub(in crate::sim) fn write(self, bytes: &[u8]) {

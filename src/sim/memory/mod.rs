@@ -9,6 +9,7 @@ mod addresses;
 mod allocation;
 mod array;
 mod batch;
+mod block;
 mod calls;
 mod copies;
 mod held;
@@ -32,7 +33,8 @@ mod words;
 pub(super) use allocation::Kind;
 pub(super) use array::{Array, channel_size};
 pub(super) use batch::{Batch, Step};
-pub(super) use copies::{End, transfer, write};
+pub(super) use block::NO_ROOM;
+pub(super) use copies::{End, fill_bytes, transfer};
 pub(super) use host::HostMemory;
 pub(super) use order::key;
 pub(super) use pools::default_pool;
@@ -225,8 +227,7 @@ impl Memory {
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
         let (storage, at) = self.storage_of(address, bytes.len())?;
-        storage.write(at, bytes);
-        Ok(())
+        storage.write(at, bytes).map_err(|_| NO_ROOM.to_owned())
     }
 
     /// Whether a copy that may be between any addresses takes this one for the device's: what the driver has allocated,
