@@ -5,23 +5,12 @@
 
 use super::Shared;
 use super::addresses::GRANULE;
-use crate::driver::ffi::CUresult;
-use crate::sim::machine::OUT_OF_MEMORY;
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The host has no room for what is to be written. A program may allocate more than there is, as pages come to be when they
 /// are written; so its write fails.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sim) struct NoRoom;
-
-/// What is said of it.
-pub(in crate::sim) const NO_ROOM: &str = "the host has no room for the contents of what is allocated";
-
-impl From<NoRoom> for (CUresult, String) {
-    fn from(_: NoRoom) -> (CUresult, String) {
-        (OUT_OF_MEMORY, NO_ROOM.to_owned())
-    }
-}
 
 /// Less than this is not asked about before.
 pub(super) const LITTLE: usize = 1 << 24;

@@ -1,6 +1,6 @@
 //! Copies and fills, immediate or when a stream reaches them.
 
-use super::block::{LITTLE, NO_ROOM, NoRoom, check_room};
+use super::block::{LITTLE, NoRoom, check_room};
 use super::storage::Storage;
 use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
@@ -18,6 +18,15 @@ pub(in crate::sim) enum End {
 }
 
 type Done = Result<(), (CUresult, String)>;
+
+/// What is said where the host has no room for what is written.
+pub(in crate::sim) const NO_ROOM: &str = "the host has no room for the contents of what is allocated";
+
+impl From<NoRoom> for (CUresult, String) {
+    fn from(_: NoRoom) -> (CUresult, String) {
+        (OUT_OF_MEMORY, NO_ROOM.to_owned())
+    }
+}
 
 /// Memory freed between the call and the work is the program's fault, as on the device.
 fn lost(why: String) -> (CUresult, String) {
