@@ -48,7 +48,8 @@ const FIRST_HANDLE: Handle = 0x5349_4d00_0000;
 const HANDLE_STEP: usize = 0x40;
 
 const LOG_LENGTH: usize = 64;
-pub(crate) const MOST_DEVICES: usize = 64;
+/// The most devices that the simulated machine can have.
+pub const MOST_DEVICES: usize = 64;
 
 pub(super) struct Machine {
     pub(super) initialised: bool,

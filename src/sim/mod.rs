@@ -169,7 +169,7 @@ macro_rules! simulated {
 }
 for_each_function!(simulated);
 
-pub(crate) use machine::MOST_DEVICES;
+pub use machine::MOST_DEVICES;
 
 /// Sets how many devices the machine has, from 0 to 64. Returns false, and changes nothing, for any other number, or if
 /// the driver is initialised and has more already.

@@ -99,6 +99,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/sim/memory/abi/mapping.rs",
         "src/sim/memory/abi/pointer.rs",
         "src/sim/memory/abi/unified.rs",
+        "src/sim/memory/block.rs",
         "src/sim/memory/host.rs",
         "src/sim/memory/storage.rs",
         "src/sim/memory/words.rs",

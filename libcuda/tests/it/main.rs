@@ -2,6 +2,8 @@
 
 mod calls;
 mod clients;
+mod command;
+mod memory;
 mod python;
 mod rust;
 mod symbols;
@@ -49,7 +51,9 @@ fn kept() -> PathBuf {
 fn custack_run(arguments: &[&str]) -> Output {
     let library = folder().join("libcuda.so.1");
     let mut command = Command::new(env!("CARGO_BIN_EXE_custack-run"));
-    command.arg("--library").arg(library).args(arguments).current_dir(folder()).output().unwrap()
+    command.arg("--library").arg(library).args(arguments).current_dir(folder());
+    // What the command leaves there goes with the build.
+    command.env("TMPDIR", folder()).output().unwrap()
 }
 
 /// A part of a report, which has a heading.

@@ -235,11 +235,9 @@ impl Fill {
 
     fn run(&self) -> Done {
         let pattern = &self.value.to_le_bytes()[..self.element as usize];
-        let row = pattern.repeat(self.width);
-        for at in 0..self.height {
-            memory::write(End::Device(self.to.saturating_add((at * self.pitch) as u64)), &row)?;
-        }
-        Ok(())
+        let width = self.width.saturating_mul(pattern.len());
+        let row = |at| self.to.saturating_add((at * self.pitch) as u64);
+        (0..self.height).try_for_each(|at| memory::fill_bytes(row(at), pattern, width))
     }
 
     /// Bytes from the beginning to the end of the last row.

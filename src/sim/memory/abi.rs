@@ -17,6 +17,7 @@ pub(in crate::sim) use pointer::*;
 pub(in crate::sim) use unified::*;
 
 use super::copies::{self, End};
+use super::host::is_there;
 use super::rows;
 use super::{HostMemory, Kind, lock};
 use crate::driver::ffi::*;
@@ -195,7 +196,16 @@ c_abi! {
                     format_args!("to register {size} bytes at {memory:p}, with flags {flags:#x}"),
                 );
             }
-            match lock().register(context, memory.addr(), size, flags & 1) {
+            let Some(end) = memory.addr().checked_add(size) else {
+                let why = format_args!("to register {size} bytes at {memory:p}, which is more than there can be");
+                return m.refuse(INVALID_VALUE, why);
+            };
+            let is_there = is_there(memory.addr(), end);
+            match lock().register(context, memory.addr()..end, flags & 1, is_there) {
+                None if !is_there => {
+                    let why = format_args!("to register {size} bytes at {memory:p}, where the program has no memory");
+                    m.refuse(INVALID_VALUE, why)
+                }
                 None => Ok(()),
                 Some(kind) => {
                     let why = format!("a part of the {size} bytes at {memory:p} is page-locked or managed already");

@@ -80,11 +80,11 @@ impl Step {
         Ok(if self.is_wide() { storage.load::<u64>(at) } else { storage.load::<u32>(at).into() })
     }
 
-    fn store(&self) -> Result<(), String> {
-        let (storage, at) = lock().storage_of(self.address, self.size())?;
+    fn store(&self) -> Result<(), (u32, String)> {
+        let (storage, at) = lock().storage_of(self.address, self.size()).map_err(|why| (700, why))?;
         match self.is_wide() {
-            true => storage.store::<u64>(at, self.value),
-            false => storage.store::<u32>(at, self.value as u32),
+            true => storage.store::<u64>(at, self.value)?,
+            false => storage.store::<u32>(at, self.value as u32)?,
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Batch {
                     std::thread::sleep(PAUSE);
                 }
             } else if matches!(step.kind, WRITE_32 | WRITE_64) {
-                step.store().map_err(lost)?;
+                step.store()?;
             }
         }
         Ok(())

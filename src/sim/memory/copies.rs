@@ -1,11 +1,12 @@
 //! Copies and fills, immediate or when a stream reaches them.
 
+use super::block::{LITTLE, NoRoom, check_room};
 use super::storage::Storage;
 use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
 use crate::sim::graph::{Copy, Fill, Operation};
-use crate::sim::machine::{Answer, INVALID_CONTEXT, INVALID_VALUE, Machine};
+use crate::sim::machine::{Answer, INVALID_CONTEXT, INVALID_VALUE, Machine, OUT_OF_MEMORY};
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
@@ -17,6 +18,15 @@ pub(in crate::sim) enum End {
 }
 
 type Done = Result<(), (CUresult, String)>;
+
+/// What is said where the host has no room for what is written.
+pub(in crate::sim) const NO_ROOM: &str = "the host has no room for the contents of what is allocated";
+
+impl From<NoRoom> for (CUresult, String) {
+    fn from(_: NoRoom) -> (CUresult, String) {
+        (OUT_OF_MEMORY, NO_ROOM.to_owned())
+    }
+}
 
 /// Memory freed between the call and the work is the program's fault, as on the device.
 fn lost(why: String) -> (CUresult, String) {
@@ -32,22 +42,24 @@ fn storage_of(address: u64, size: usize) -> Result<(Arc<Storage>, usize), (CUres
 
 fn read(from: End, size: usize) -> Result<Vec<u8>, (CUresult, String)> {
     match from {
-        End::Host(memory) => Ok(memory.part(0, size).read()),
+        End::Host(memory) => Ok(memory.part(0, size).read()?),
         End::Device(address) => {
             let (storage, at) = storage_of(address, size)?;
-            let mut bytes = vec![0; size];
+            let mut bytes = Vec::new();
+            bytes.try_reserve_exact(size).map_err(|_| NoRoom)?;
+            bytes.resize(size, 0);
             storage.read(at, &mut bytes);
             Ok(bytes)
         }
     }
 }
 
-pub(in crate::sim) fn write(to: End, bytes: &[u8]) -> Done {
+fn write(to: End, bytes: &[u8]) -> Done {
     match to {
         End::Host(memory) => memory.write(bytes),
         End::Device(address) => {
             let (storage, at) = storage_of(address, bytes.len())?;
-            storage.write(at, bytes);
+            storage.write(at, bytes)?;
         }
     }
     Ok(())
@@ -59,7 +71,7 @@ pub(in crate::sim) fn transfer(to: End, from: End, size: usize) -> Done {
     match (to, from) {
         (End::Device(to), End::Host(from)) if apart => {
             let (storage, at) = storage_of(to, size)?;
-            from.part(0, size).with(|bytes| storage.write(at, bytes));
+            from.part(0, size).with(|bytes| storage.write(at, bytes))?;
         }
         (End::Host(to), End::Device(from)) if apart => {
             let (storage, at) = storage_of(from, size)?;
@@ -68,12 +80,18 @@ pub(in crate::sim) fn transfer(to: End, from: End, size: usize) -> Done {
         (End::Device(to), End::Device(from)) if apart => {
             let (from, from_at) = storage_of(from, size)?;
             let (to, to_at) = storage_of(to, size)?;
-            from.copy_to(from_at, (&to, to_at), size);
+            from.copy_to(from_at, (&to, to_at), size)?;
         }
         // Memory that overlaps is read before it is written.
         _ => write(to, &read(from, size)?)?,
     }
     Ok(())
+}
+
+/// Fills so many bytes of the device's with a pattern.
+pub(in crate::sim) fn fill_bytes(to: u64, pattern: &[u8], size: usize) -> Done {
+    let (storage, at) = storage_of(to, size)?;
+    Ok(storage.fill(at, pattern, size)?)
 }
 
 impl End {
@@ -107,6 +125,27 @@ impl Machine {
     /// Whether these bytes of the device's are in one allocation; `None` is more than there can be.
     pub(super) fn check_span(&mut self, from: u64, size: Option<usize>) -> Answer<()> {
         self.check_end(End::Device(from), size.unwrap_or(usize::MAX))
+    }
+
+    /// Refuses to write pieces of this size for whose contents the host has no room. So the call fails that asks for much,
+    /// and not its context, once the stream is there.
+    fn check_room(&mut self, parts: impl Iterator<Item = (u64, Option<End>)>, size: usize) -> Answer<()> {
+        let storage = |address| lock().storage_of(address, size).ok();
+        let missing = |(to, from): (u64, Option<End>)| {
+            let Some((to, at)) = storage(to) else { return 0 };
+            let from = match from {
+                Some(End::Device(from)) => storage(from),
+                _ => None,
+            };
+            to.missing(at, size, from.as_ref().map(|(from, at)| (&**from, *at)))
+        };
+        let got = check_room(parts.map(missing).sum());
+        self.with_room(got)
+    }
+
+    /// Refuses what the host has no room for.
+    pub(super) fn with_room<T>(&mut self, got: Result<T, NoRoom>) -> Answer<T> {
+        got.or_else(|_| self.refuse(OUT_OF_MEMORY, NO_ROOM))
     }
 
     /// Does the work when the stream reaches it; returns what to wait for, if `at_once` says of how many bytes the work is
@@ -216,6 +255,14 @@ impl Machine {
             self.check_end(*to, size)?;
             self.check_end(*from, size)?;
         }
+        let asked = size.saturating_mul(parts.len());
+        if asked > LITTLE {
+            let to_device = |(to, from): &(End, End)| match to {
+                End::Device(to) => Some((*to, Some(*from))),
+                End::Host(_) => None,
+            };
+            self.check_room(parts.iter().filter_map(to_device), size)?;
+        }
         let pageable = |end: &End| match end {
             End::Host(memory) => !lock().is_locked(memory.address()),
             End::Device(_) => false,
@@ -225,10 +272,13 @@ impl Machine {
         let all = move |parts: &[(End, End)]| {
             parts.iter().map(|(_, from)| read(*from, size)).collect::<Result<Vec<_>, _>>()
         };
-        let staged = is_staged.then(|| all(&parts));
-        let at_once = at_once.then(|| size.saturating_mul(parts.len()));
+        let staged = match is_staged.then(|| all(&parts)).transpose() {
+            Ok(staged) => staged,
+            Err((status, why)) => return self.refuse(status, why),
+        };
+        let at_once = at_once.then_some(asked);
         self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || match staged {
-            Some(bytes) => parts.iter().zip(bytes?).try_for_each(|((to, _), bytes)| write(*to, &bytes)),
+            Some(bytes) => parts.iter().zip(bytes).try_for_each(|((to, _), bytes)| write(*to, &bytes)),
             None => parts.iter().try_for_each(|(to, from)| transfer(*to, *from, size)),
         })
     }
@@ -255,14 +305,14 @@ impl Machine {
         for to in &parts {
             self.check_end(End::Device(*to), size)?;
         }
+        let asked = size.saturating_mul(parts.len());
+        if asked > LITTLE && pattern.iter().any(|byte| *byte != 0) {
+            self.check_room(parts.iter().map(|to| (*to, None)), size)?;
+        }
         let pattern = pattern.to_vec();
-        let at_once = stream.is_none().then(|| size.saturating_mul(parts.len()));
+        let at_once = stream.is_none().then_some(asked);
         self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
-            parts.iter().try_for_each(|to| {
-                let (storage, at) = storage_of(*to, size)?;
-                storage.fill(at, &pattern, size);
-                Ok(())
-            })
+            parts.iter().try_for_each(|to| fill_bytes(*to, &pattern, size))
         })
     }
 }

@@ -3,6 +3,7 @@
 // Reads and writes it through the pointers that the program passes.
 #![allow(unsafe_code)]
 
+use super::block::NoRoom;
 use std::mem::MaybeUninit;
 
 /// Host memory that the program named in a call: an address and a length.
@@ -10,6 +11,30 @@ use std::mem::MaybeUninit;
 pub(in crate::sim) struct HostMemory {
     address: usize,
     size: usize,
+}
+
+/// Whether the process has memory at all of these addresses, which it can read.
+#[cfg(target_os = "linux")]
+pub(super) fn is_there(start: usize, end: usize) -> bool {
+    // Without this file the program is believed.
+    let Ok(maps) = std::fs::read("/proc/self/maps") else { return true };
+    let mut at = start;
+    for line in maps.split(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        let mut fields = line.split([' ', '-']);
+        let mut number = || usize::from_str_radix(fields.next()?, 16).ok();
+        let (Some(from), Some(to)) = (number(), number()) else { continue };
+        if from <= at && at < to && fields.next().is_some_and(|access| access.starts_with('r')) {
+            at = to;
+        }
+    }
+    at >= end
+}
+
+/// The program is believed.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_there(_: usize, _: usize) -> bool {
+    true
 }
 
 impl HostMemory {
@@ -52,8 +77,11 @@ impl HostMemory {
         f(unsafe { std::slice::from_raw_parts_mut(self.address as *mut MaybeUninit<u8>, self.size) })
     }
 
-    pub(in crate::sim) fn read(self) -> Vec<u8> {
-        self.with(<[u8]>::to_vec)
+    pub(in crate::sim) fn read(self) -> Result<Vec<u8>, NoRoom> {
+        let mut read = Vec::new();
+        read.try_reserve_exact(self.size).map_err(|_| NoRoom)?;
+        self.with(|bytes| read.extend_from_slice(bytes));
+        Ok(read)
     }
 
     pub(in crate::sim) fn write(self, bytes: &[u8]) {

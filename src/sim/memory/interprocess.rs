@@ -28,7 +28,7 @@ impl Memory {
     fn share(&mut self, start: u64) -> io::Result<Option<Name>> {
         let moved = self.held.moved(start, |storage| {
             let shared = Storage::of_processes(Shared::new(Content::Memory, storage.size())?);
-            storage.copy_to_zeros(&shared);
+            storage.copy_to_zeros(&shared).map_err(|_| io::ErrorKind::OutOfMemory)?;
             Ok(shared)
         })?;
         let shared = || self.held.get(&start)?.storage.shared().map(Shared::name);

@@ -2,6 +2,7 @@
 //! kept and told, and changes nothing else.
 
 use super::allocation::Kind;
+use super::block::NoRoom;
 use super::{Memory, lock};
 use crate::sim::machine::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,6 +197,8 @@ impl Machine {
             3 => {
                 let mut by: Vec<i32> = advice[0].accessed_by.iter().copied().collect();
                 by.retain(|device| advice.iter().all(|it| it.accessed_by.contains(device)));
+                let got = by.try_reserve_exact((room / 4).saturating_sub(by.len()));
+                self.with_room(got.map_err(|_| NoRoom))?;
                 by.resize(room / 4, NONE);
                 by
             }

@@ -9,6 +9,7 @@ mod addresses;
 mod allocation;
 mod array;
 mod batch;
+mod block;
 mod calls;
 mod copies;
 mod held;
@@ -32,7 +33,7 @@ mod words;
 pub(super) use allocation::Kind;
 pub(super) use array::{Array, channel_size};
 pub(super) use batch::{Batch, Step};
-pub(super) use copies::{End, transfer, write};
+pub(super) use copies::{End, NO_ROOM, fill_bytes, transfer};
 pub(super) use host::HostMemory;
 pub(super) use order::key;
 pub(super) use pools::default_pool;
@@ -55,6 +56,7 @@ use order::Order;
 use pools::Pools;
 use reach::Reach;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Storage;
 
@@ -109,21 +111,22 @@ impl Memory {
         Some(address)
     }
 
-    /// Host memory of the program's own that the device may use by itself from now on; else what a part of it is
-    /// already.
+    /// Host memory of the program's own that the device may use by itself from now on, if it is there; else what a part of
+    /// it is already.
     pub(super) fn register(
         &mut self,
         context: Handle,
-        start: usize,
-        size: usize,
+        Range { start, end }: Range<usize>,
         flags: u32,
+        is_there: bool,
     ) -> Option<Kind> {
-        let end = (start + size) as u64;
-        let before = self.held.range(..end).next_back();
+        let before = self.held.range(..end as u64).next_back();
         if let Some((_, found)) = before.filter(|(at, found)| **at + found.size as u64 > start as u64) {
             return Some(found.kind);
         }
-        self.held.insert(start as u64, Allocation::registered(context, start, size, flags));
+        if is_there {
+            self.held.insert(start as u64, Allocation::registered(context, start, end - start, flags));
+        }
         None
     }
 
@@ -223,8 +226,7 @@ impl Memory {
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
         let (storage, at) = self.storage_of(address, bytes.len())?;
-        storage.write(at, bytes);
-        Ok(())
+        storage.write(at, bytes).map_err(|_| NO_ROOM.to_owned())
     }
 
     /// Whether a copy that may be between any addresses takes this one for the device's: what the driver has allocated,

@@ -1,5 +1,6 @@
 //! Copies and fills of rows.
 
+use super::block::collected;
 use super::copies::{End, waiting};
 use crate::driver::ffi::CUresult;
 use crate::sim::graph::{Copy, Operation};
@@ -36,7 +37,9 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
         }
         m.check_side(&to, width)?;
         m.check_side(&from, width)?;
-        m.copy_parts(to.rows.into_iter().zip(from.rows).collect(), width, stream)
+        let parts = collected(to.rows.len(), to.rows.into_iter().zip(from.rows));
+        let parts = m.with_room(parts)?;
+        m.copy_parts(parts, width, stream)
     })
 }
 
@@ -56,7 +59,9 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
         if let Some(stream) = captured {
             return m.record(stream, Operation::Copy(copy)).map(|()| None);
         }
-        m.copy_parts(copy.rows().collect(), copy.extent[0], stream)
+        let [width, height, depth] = copy.extent;
+        let parts = m.with_room(collected(height.saturating_mul(depth), copy.rows()))?;
+        m.copy_parts(parts, width, stream)
     })
 }
 
@@ -87,7 +92,8 @@ pub(super) fn fill_rows(
         if !captures {
             m.check_span(to, last)?;
         }
-        let rows = (0..height).map(|row| to + (row * pitch) as u64).collect();
+        let row = |row: usize| to.wrapping_add(row.wrapping_mul(pitch) as u64);
+        let rows = m.with_room(collected(height, (0..height).map(row)))?;
         m.fill_parts((rows, pitch), pattern, width, stream)
     })
 }

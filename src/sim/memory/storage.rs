@@ -4,9 +4,8 @@
 #![allow(unsafe_code)]
 
 use super::Shared;
-use super::addresses::GRANULE;
+use super::block::{Block, NoRoom, Owner, check_room, collected};
 use super::words::{self, Word};
-use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
@@ -54,53 +53,17 @@ fn part_of(parts: &[Part], at: usize) -> &Part {
 
 type Group = Box<[OnceLock<Block>]>;
 
-/// Bytes of the host, zeroed at first, and aligned as the device's memory is.
-struct Block {
-    start: usize,
-    owner: Owner,
-}
-
-/// What gives the bytes back when it is dropped.
-enum Owner {
-    System(#[allow(dead_code, reason = "it is there to be dropped")] Allocated),
-    Processes(Shared),
-}
-
-struct Allocated(*mut u8, Layout);
-
-// SAFETY: it is only what is given back in the end, by the one thread that drops it.
-unsafe impl Send for Allocated {}
-// SAFETY: as above.
-unsafe impl Sync for Allocated {}
-
-impl Block {
-    /// The system's allocator writes no zeros itself, and so uses no memory before it is written, if it need not align it.
-    /// That of the program may write them.
-    fn new(size: usize) -> Option<Block> {
-        let align = GRANULE as usize;
-        let room = size.checked_add(align).filter(|_| size > 0)?;
-        let layout = Layout::from_size_align(room, align_of::<u64>()).ok()?;
-        // SAFETY: the layout is not of size zero.
-        let allocated = unsafe { System.alloc_zeroed(layout) };
-        let start = allocated.expose_provenance().next_multiple_of(align);
-        (!allocated.is_null()).then_some(Block { start, owner: Owner::System(Allocated(allocated, layout)) })
-    }
-
-    fn page() -> Block {
-        Block::new(PAGE).unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; PAGE]>()))
-    }
-}
-
-impl Drop for Allocated {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and dropped once.
-        unsafe { System.dealloc(self.0, self.1) }
-    }
-}
-
 /// So many of what is not made yet.
-fn unmade<T>(count: usize) -> Box<[OnceLock<T>]> {
-    (0..count).map(|_| OnceLock::new()).collect()
+fn unmade<T>(count: usize) -> Result<Box<[OnceLock<T>]>, NoRoom> {
+    collected(count, (0..count).map(|_| OnceLock::new())).map(Vec::into_boxed_slice)
+}
+
+/// What is there, or else what this makes. Of threads that make it at once, one makes what stays.
+fn made<T>(it: &OnceLock<T>, make: impl FnOnce() -> Result<T, NoRoom>) -> Result<&T, NoRoom> {
+    if it.get().is_none() {
+        let _ = it.set(make()?);
+    }
+    it.get().ok_or(NoRoom)
 }
 
 /// How many bytes there are from this one to the end of its page.
@@ -112,7 +75,7 @@ impl Storage {
     /// Zeros; at an address that the host can use, if it is asked for. `None` if there is no room, or for no bytes.
     pub(super) fn new(size: usize, at_host_address: bool) -> Option<Storage> {
         let bytes = if !at_host_address && size > MOST_WHOLE {
-            Bytes::Pages(unmade(size.div_ceil(PAGE * GROUP)))
+            Bytes::Pages(unmade(size.div_ceil(PAGE * GROUP)).ok()?)
         } else {
             Bytes::Whole(Block::new(size)?)
         };
@@ -135,15 +98,16 @@ impl Storage {
     }
 
     /// Writes what is there to memory of the same size that has only zeros.
-    pub(super) fn copy_to_zeros(&self, to: &Storage) {
+    pub(super) fn copy_to_zeros(&self, to: &Storage) -> Result<(), NoRoom> {
         let mut at = 0;
         while at < self.size {
             let count = self.contiguous(at);
             if self.find(at).is_some() {
-                self.copy_to(at, (to, at), count);
+                self.copy_to(at, (to, at), count)?;
             }
             at += count;
         }
+        Ok(())
     }
 
     pub(super) fn of_program(start: usize, size: usize) -> Storage {
@@ -189,23 +153,24 @@ impl Storage {
         }
     }
 
-    /// The same, with the page if it is not there yet. Of threads that write first at once, one makes the page.
+    /// The same, with the page if it is not there yet.
     #[inline]
-    fn make(&self, at: usize) -> usize {
+    fn make(&self, at: usize) -> Result<usize, NoRoom> {
         match self.find(at) {
-            Some(place) => place,
+            Some(place) => Ok(place),
             None => self.make_page(at),
         }
     }
 
     #[cold]
-    fn make_page(&self, at: usize) -> usize {
+    fn make_page(&self, at: usize) -> Result<usize, NoRoom> {
         match &self.bytes {
-            Bytes::Whole(Block { start, .. }) | Bytes::Programs(start) => start + at,
+            Bytes::Whole(Block { start, .. }) | Bytes::Programs(start) => Ok(start + at),
             Bytes::Pages(groups) => {
                 let (page, within) = (at / PAGE, at % PAGE);
-                let group = groups[page / GROUP].get_or_init(|| unmade(GROUP));
-                group[page % GROUP].get_or_init(Block::page).start + within
+                let group = made(&groups[page / GROUP], || unmade(GROUP))?;
+                let page = made(&group[page % GROUP], || Block::new(PAGE).ok_or(NoRoom))?;
+                Ok(page.start + within)
             }
             Bytes::Parts(parts) => {
                 let part = part_of(parts, at);
@@ -245,21 +210,22 @@ impl Storage {
     }
 
     #[inline]
-    pub(super) fn store<T: Word>(&self, at: usize, value: T) {
+    pub(super) fn store<T: Word>(&self, at: usize, value: T) -> Result<(), NoRoom> {
         assert!(self.has(at, T::SIZE), "{} bytes at {at} of {}", T::SIZE, self.size);
-        let place = self.make(at);
+        let place = self.make(at)?;
         self.check::<T>(at, place, 1);
         // SAFETY: as in `load`.
-        unsafe { T::store(place, value) }
+        unsafe { T::store(place, value) };
+        Ok(())
     }
 
     #[inline]
-    pub(super) fn update<T: Word>(&self, at: usize, f: impl FnMut(T) -> T) -> T {
+    pub(super) fn update<T: Word>(&self, at: usize, f: impl FnMut(T) -> T) -> Result<T, NoRoom> {
         assert!(self.has(at, T::SIZE), "{} bytes at {at} of {}", T::SIZE, self.size);
-        let place = self.make(at);
+        let place = self.make(at)?;
         self.check::<T>(at, place, 1);
         // SAFETY: as in `load`.
-        unsafe { T::update(place, f) }
+        Ok(unsafe { T::update(place, f) })
     }
 
     /// Whether a row of words from here on is in one place, aligned. Programs' memory is aligned as its address is.
@@ -303,7 +269,7 @@ impl Storage {
         if !self.has_row::<T>(at) {
             return false;
         }
-        let place = self.make(at);
+        let Ok(place) = self.make(at) else { return false };
         self.check::<T>(at, place, ROW);
         for (lane, value) in from.iter().enumerate() {
             // SAFETY: as in `load_row`.
@@ -339,50 +305,82 @@ impl Storage {
         }
     }
 
+    /// How many of these bytes are in pages that a write makes; one from elsewhere does not where that is not written.
+    pub(super) fn missing(&self, at: usize, size: usize, from: Option<(&Storage, usize)>) -> usize {
+        let (mut done, mut missing) = (0, 0);
+        while done < size {
+            let here = from.map_or(usize::MAX, |(from, from_at)| from.contiguous(from_at + done));
+            let count = self.contiguous(at + done).min(here).min(size - done);
+            let writes = from.is_none_or(|(from, from_at)| from.find(from_at + done).is_some());
+            if writes && self.find(at + done).is_none() {
+                missing += count;
+            }
+            done += count;
+        }
+        missing
+    }
+
     /// Writes bytes, which are not `from` itself.
-    pub(super) fn write(&self, at: usize, from: &[u8]) {
+    pub(super) fn write(&self, at: usize, from: &[u8]) -> Result<(), NoRoom> {
         self.check_bytes(at, from.len());
+        check_room(self.missing(at, from.len(), None))?;
+        self.write_pages(at, from)
+    }
+
+    fn write_pages(&self, at: usize, from: &[u8]) -> Result<(), NoRoom> {
         let mut done = 0;
         while done < from.len() {
             let count = self.contiguous(at + done).min(from.len() - done);
-            let (place, piece) = (self.make(at + done), &from[done..done + count]);
+            let (place, piece) = (self.make(at + done)?, &from[done..done + count]);
             // SAFETY: as in `read_into`.
             unsafe { words::write(place, piece.as_ptr(), count) };
             done += count;
         }
+        Ok(())
     }
 
     /// Copies bytes to others, which may be some of the same storage, but not the same bytes. What is not written makes no
     /// page.
-    pub(super) fn copy_to(&self, at: usize, (to, to_at): (&Storage, usize), size: usize) {
+    pub(super) fn copy_to(
+        &self,
+        at: usize,
+        (to, to_at): (&Storage, usize),
+        size: usize,
+    ) -> Result<(), NoRoom> {
         self.check_bytes(at, size);
         to.check_bytes(to_at, size);
+        check_room(to.missing(to_at, size, Some((self, at))))?;
         let mut done = 0;
         while done < size {
             let (here, there) = (at + done, to_at + done);
             let count = self.contiguous(here).min(to.contiguous(there)).min(size - done);
             match self.find(here) {
                 // SAFETY: as in `read_into`, on both sides.
-                Some(place) => unsafe { words::copy(place, to.make(there), count) },
-                None => to.fill(there, &[0], count),
+                Some(place) => unsafe { words::copy(place, to.make(there)?, count) },
+                None => to.fill(there, &[0], count)?,
             }
             done += count;
         }
+        Ok(())
     }
 
     /// Fills with a pattern, over and over. Zeros make no page.
-    pub(super) fn fill(&self, at: usize, pattern: &[u8], size: usize) {
+    pub(super) fn fill(&self, at: usize, pattern: &[u8], size: usize) -> Result<(), NoRoom> {
         self.check_bytes(at, size);
         let block = pattern.repeat((size.min(PAGE) / pattern.len()).max(1) + 1);
         let zeros = pattern.iter().all(|byte| *byte == 0);
+        if !zeros {
+            check_room(self.missing(at, size, None))?;
+        }
         let mut done = 0;
         while done < size {
             let from = &block[done % pattern.len()..];
             let count = self.contiguous(at + done).min(from.len()).min(size - done);
             if !zeros || self.find(at + done).is_some() {
-                self.write(at + done, &from[..count]);
+                self.write_pages(at + done, &from[..count])?;
             }
             done += count;
         }
+        Ok(())
     }
 }

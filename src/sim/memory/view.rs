@@ -1,5 +1,6 @@
 //! What kernels see of the memory: they read and write it on any number of threads, without the lock of what is allocated.
 
+use super::block::NoRoom;
 use super::held::{Bindings, Extent, check};
 use super::lock;
 use super::storage::{ROW, Storage};
@@ -112,13 +113,13 @@ impl Region {
     }
 
     #[inline]
-    pub(in crate::sim) fn store<T: Word>(&self, address: u64, value: T) {
-        self.storage.store(self.at(address), value);
+    pub(in crate::sim) fn store<T: Word>(&self, address: u64, value: T) -> Result<(), NoRoom> {
+        self.storage.store(self.at(address), value)
     }
 
     /// Replaces the value by that of the function, which may be called several times, in one step; returns the old one.
     #[inline]
-    pub(in crate::sim) fn update<T: Word>(&self, address: u64, f: impl FnMut(T) -> T) -> T {
+    pub(in crate::sim) fn update<T: Word>(&self, address: u64, f: impl FnMut(T) -> T) -> Result<T, NoRoom> {
         self.storage.update(self.at(address), f)
     }
 
@@ -128,7 +129,8 @@ impl Region {
         self.contains(address, ROW * T::SIZE) && self.storage.load_row(self.at(address), into)
     }
 
-    /// Writes words that are one after the other; false if they are not all here, in one place and aligned.
+    /// Writes words that are one after the other; false if they are not all here, in one place and aligned, or there is no
+    /// room for them.
     #[inline]
     pub(in crate::sim) fn store_row<T: Word>(&self, address: u64, from: &[T; ROW]) -> bool {
         self.contains(address, ROW * T::SIZE) && self.storage.store_row(self.at(address), from)

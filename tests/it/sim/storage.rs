@@ -20,6 +20,9 @@ mod addresses {
     pub(super) const GRANULE: u64 = 512;
 }
 
+#[path = "../../../src/sim/memory/block.rs"]
+mod block;
+
 #[allow(dead_code, reason = "these tests do not copy")]
 #[path = "../../../src/sim/memory/storage.rs"]
 mod stored;
@@ -38,11 +41,11 @@ fn word_of<T: Word + PartialEq + std::fmt::Debug>(one: T, two: T) {
     for storage in both() {
         for at in [0, 7 * T::SIZE, PAGE - T::SIZE, PAGE, 2 * PAGE] {
             assert_eq!(storage.load::<T>(at), T::default());
-            storage.store(at, one);
-            assert_eq!(storage.update(at, |old: T| if old == one { two } else { one }), one);
+            storage.store(at, one).unwrap();
+            assert_eq!(storage.update(at, |old: T| if old == one { two } else { one }).unwrap(), one);
             assert_eq!(storage.load::<T>(at), two);
             assert_eq!(storage.load::<T>(at + T::SIZE), T::default());
-            storage.store(at, T::default());
+            storage.store(at, T::default()).unwrap();
         }
     }
 }
@@ -55,7 +58,7 @@ fn words_of_all_widths_are_read_written_and_updated() {
     word_of(0x1234_5678_9abc_def0u64, 0x0fed_cba9_8765_4321);
     word_of(0x1234_5678_9abc_def0_0f1e_2d3c_4b5a_6978u128, 0x8796_a5b4_c3d2_e1f0_0fed_cba9_8765_4321);
     let [storage, _] = both();
-    storage.store(16, 1u128 << 64 | 2);
+    storage.store(16, 1u128 << 64 | 2).unwrap();
     assert_eq!([storage.load::<u64>(16), storage.load::<u64>(24)], [2, 1], "the low half comes first");
 }
 
@@ -99,14 +102,14 @@ fn panics(f: impl FnOnce()) -> bool {
 #[test]
 fn words_outside_or_not_aligned_panic() {
     for storage in both() {
-        storage.store(0, 1u64);
+        storage.store(0, 1u64).unwrap();
         for at in [(1 << 24) + 8, (1 << 24) + 5, usize::MAX, usize::MAX - 3] {
             assert!(panics(|| _ = storage.load::<u32>(at)));
-            assert!(panics(|| storage.store(at, 1u32)));
+            assert!(panics(|| _ = storage.store(at, 1u32)));
             assert!(panics(|| _ = storage.update(at, |old: u32| old)));
         }
         assert!(panics(|| _ = storage.load::<u32>(2)));
-        assert!(panics(|| storage.store(8, 1u128)));
+        assert!(panics(|| _ = storage.store(8, 1u128)));
         assert!(panics(|| _ = storage.update(1, |old: u16| old)));
     }
 }
@@ -119,10 +122,10 @@ fn threads_that_write_first_at_once_lose_nothing() {
                 let storage = &storage;
                 scope.spawn(move || {
                     for turn in 0..200 {
-                        storage.update(0, |old: u128| old + (1 << 60));
-                        storage.update(PAGE + 4, |old: u32| old + 1);
-                        storage.update(PAGE + 8 + turn % 3, |old: u8| old.wrapping_add(1));
-                        storage.store(2 * PAGE + 4 * (4 * turn + thread as usize), thread + 1);
+                        storage.update(0, |old: u128| old + (1 << 60)).unwrap();
+                        storage.update(PAGE + 4, |old: u32| old + 1).unwrap();
+                        storage.update(PAGE + 8 + turn % 3, |old: u8| old.wrapping_add(1)).unwrap();
+                        storage.store(2 * PAGE + 4 * (4 * turn + thread as usize), thread + 1).unwrap();
                     }
                 });
             }
@@ -142,8 +145,8 @@ fn memory_of_the_program_is_aligned_as_its_addresses_are() {
     let mut numbers = [0u64; 40];
     let start = numbers.as_mut_ptr().expose_provenance() + 4;
     let storage = Storage::of_program(start, 36 * 8);
-    storage.store(4, 5u64);
-    assert!(panics(|| storage.store(0, 5u64)));
+    storage.store(4, 5u64).unwrap();
+    assert!(panics(|| _ = storage.store(0, 5u64)));
     assert!(storage.store_row(4, &[3u64; ROW]) && !storage.store_row(0, &[3u64; ROW]));
     drop(storage);
     assert_eq!(numbers[1..33], [3; 32]);

@@ -8,6 +8,7 @@ use crate::sim::abi::call;
 use crate::sim::graph::abi::copy_of;
 use crate::sim::machine::*;
 use crate::sim::memory::HostMemory;
+use crate::sim::memory::block::{NoRoom, collected};
 use crate::sim::memory::copies::End;
 use crate::sim::memory::rows::{self, Side};
 use std::os::raw::c_uint;
@@ -27,7 +28,7 @@ unsafe fn side(
     (kind, host, device): (c_uint, usize, u64),
     (x, y, pitch): (usize, usize, usize),
     (width, height): (usize, usize),
-) -> Option<Side> {
+) -> Result<Option<Side>, NoRoom> {
     let pitch = if pitch == 0 { x + width } else { pitch };
     let row = |row: usize| {
         let at = y.wrapping_add(row).wrapping_mul(pitch).wrapping_add(x);
@@ -40,8 +41,8 @@ unsafe fn side(
             _ => None,
         }
     };
-    let rows = (0..height).map(row).collect::<Option<_>>()?;
-    Some(Side { rows, pitch, x })
+    let rows = collected(height, (0..height).map_while(row))?;
+    Ok((rows.len() == height).then_some(Side { rows, pitch, x }))
 }
 
 /// # Safety
@@ -64,11 +65,13 @@ pub(super) unsafe fn copy_rows(copy: *const CUDA_MEMCPY2D, stream: Option<usize>
         let to = (it.dstMemoryType, it.dstHost.addr(), it.dstDevice);
         let height = size.1.min(MOST_ROWS);
         let from = side(from, (it.srcXInBytes, it.srcY, it.srcPitch), (size.0, height));
-        side(to, (it.dstXInBytes, it.dstY, it.dstPitch), (size.0, height)).zip(from)
+        let to = side(to, (it.dstXInBytes, it.dstY, it.dstPitch), (size.0, height));
+        to.and_then(|to| Ok(to.zip(from?)))
     };
     match sides {
-        Some((to, from)) => rows::copy_rows(to, from, size.0, stream),
-        None => call(|m| {
+        Ok(Some((to, from))) => rows::copy_rows(to, from, size.0, stream),
+        Err(no_room) => call(|m| m.with_room(Err(no_room))),
+        Ok(None) => call(|m| {
             m.healthy_current()?;
             m.refuse(INVALID_VALUE, "rows are copied between the host, the device and arrays")
         }),

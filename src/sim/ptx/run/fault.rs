@@ -2,6 +2,8 @@
 
 use super::super::Space;
 use crate::driver::ffi::CUresult;
+use crate::sim::machine::OUT_OF_MEMORY;
+use crate::sim::memory::NO_ROOM;
 
 pub(super) const ILLEGAL_ADDRESS: CUresult = 700;
 pub(super) const LAUNCH_TIMEOUT: CUresult = 702;
@@ -57,6 +59,12 @@ impl Thread {
         let Thread { tid, ctaid } = self;
         let does = if access == Access::Read { "reads" } else { "writes" };
         Fault::new(ILLEGAL_ADDRESS, format!("thread {tid:?} of block {ctaid:?} {does} {why}"))
+    }
+
+    /// A write for whose contents the host has no room. No GPU answers so, which has what it allocates.
+    pub(super) fn no_room(&self) -> Fault {
+        let Thread { tid, ctaid } = self;
+        Fault::new(OUT_OF_MEMORY, format!("thread {tid:?} of block {ctaid:?} writes, and {NO_ROOM}"))
     }
 
     /// Bytes that shared, local or parameter memory of this length does not have.

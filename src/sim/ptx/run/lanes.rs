@@ -190,7 +190,8 @@ impl<'a> Lanes<'a> {
             }
         }
         for lane in lanes_of(self.mask) {
-            self.region(lane, addresses[lane], size, Access::Write)?.store(addresses[lane], values[lane]);
+            let region = self.region(lane, addresses[lane], size, Access::Write)?;
+            region.store(addresses[lane], values[lane]).map_err(|_| self.thread(lane).no_room())?;
         }
         Ok(())
     }
@@ -202,7 +203,8 @@ impl<'a> Lanes<'a> {
         address: u64,
         f: impl FnMut(T) -> T,
     ) -> Result<T, Fault> {
-        Ok(self.region(lane, address, size_of::<T>(), Access::Write)?.update(address, f))
+        let region = self.region(lane, address, size_of::<T>(), Access::Write)?;
+        region.update(address, f).map_err(|_| self.thread(lane).no_room())
     }
 
     /// The part of shared memory that a lane uses.
@@ -361,13 +363,14 @@ impl<'a> Lanes<'a> {
             }
             _ => {
                 let region = self.region(lane, at, size, Access::Write)?;
-                match size {
+                let stored = match size {
                     1 => region.store(at, value as u8),
                     2 => region.store(at, value as u16),
                     4 => region.store(at, value as u32),
                     8 => region.store(at, value as u64),
                     _ => region.store(at, value),
-                }
+                };
+                stored.map_err(|_| self.thread(lane).no_room())?;
             }
         }
         Ok(())
