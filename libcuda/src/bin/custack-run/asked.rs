@@ -4,7 +4,7 @@ use crate::USAGE;
 use crate::fault::fault;
 use custack::sim::MOST_DEVICES;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,31 +30,18 @@ fn devices(count: &OsStr) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("{count:?} is not a number of devices from 0 to {MOST_DEVICES}")) }
 }
 
-/// Sees that a report can be written. One that is there is removed: a process of the program writes its own only where none
-/// is, as it must not overwrite that of another one.
-fn clear_report(file: &Path) -> Result<(), io::Error> {
+/// Sees that a file can be written. One that is there is removed: a process of the program writes its own only where none
+/// is, as it must not overwrite that of another one. What is no regular file, such as `/dev/stdout`, is written to.
+fn clear(file: &Path) -> Result<(), io::Error> {
     match fs::symlink_metadata(file) {
         Ok(found) if found.is_file() => fs::remove_file(file)?,
-        // Such as /dev/stdout, which must not be removed.
-        Ok(_) => return Err(io::Error::other("it is there, and not a regular file")),
+        Ok(found) if found.is_dir() => return Err(io::Error::other("it is a folder")),
+        Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     File::create_new(file)?;
     fs::remove_file(file)
-}
-
-/// Sees that a timeline can be written. What is there is left as it is, as the program may call no driver function.
-fn check_trace(file: &Path) -> Result<(), io::Error> {
-    match fs::metadata(file) {
-        // To open a pipe would be to wait for who reads it.
-        Ok(found) if !found.is_file() && !found.is_dir() => Ok(()),
-        Ok(_) => OpenOptions::new().append(true).open(file).map(|_| ()),
-        Err(_) => {
-            File::create_new(file)?;
-            fs::remove_file(file)
-        }
-    }
 }
 
 impl Asked {
@@ -117,16 +104,16 @@ impl Asked {
         if self.report.is_some() && self.report == self.trace {
             return Err("--report and --trace name the same file".to_owned());
         }
-        let wrong = |option: &str, file: &Path, error: io::Error| {
-            format!("{option} {}: this file cannot be written: {error}", file.display())
-        };
-        if let Some(file) = self.trace.take() {
-            check_trace(&file).map_err(|error| wrong("--trace", &file, error))?;
-            self.variables.push(("CUSTACK_TRACE", file.into()));
-        }
-        if let Some(file) = self.report.take() {
-            clear_report(&file).map_err(|error| wrong("--report", &file, error))?;
-            self.variables.push(("CUSTACK_REPORT", file.into()));
+        for (option, variable, file) in [
+            ("--trace", "CUSTACK_TRACE", self.trace.take()),
+            ("--report", "CUSTACK_REPORT", self.report.take()),
+        ] {
+            if let Some(file) = file {
+                clear(&file).map_err(|error| {
+                    format!("{option} {}: this file cannot be written: {error}", file.display())
+                })?;
+                self.variables.push((variable, file.into()));
+            }
         }
         Ok(())
     }
