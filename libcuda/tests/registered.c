@@ -41,7 +41,8 @@ int main(void) {
     says("before the hole", cuMemHostRegister_v2(hole + 1, page - 1, 0));
     char *several = pages(3, PROT_READ | PROT_WRITE);
     mprotect(several + page, page, PROT_READ);
-    says("of several mappings", cuMemHostRegister_v2(several, 3 * page, 0));
+    says("read-only in part", cuMemHostRegister_v2(several, 3 * page, 0));
+    says("of several mappings, to be read", cuMemHostRegister_v2(several, 3 * page, 8));
     says("closed", cuMemHostRegister_v2(pages(1, PROT_NONE), page, 0));
     says("unregistered", cuMemHostUnregister(own));
     says("unregistered twice", cuMemHostUnregister(own));

@@ -14,7 +14,8 @@ fn only_memory_that_the_program_has_is_registered() {
     assert_eq!(
         said,
         "there: 0\nthere twice: 712\nin part: 712\nmore than there can be: 1\nmore behind it: 1\n\
-         gone: 1\na fill of it: 1\nwith a hole: 1\nbefore the hole: 0\nof several mappings: 0\nclosed: 1\n\
+         gone: 1\na fill of it: 1\nwith a hole: 1\nbefore the hole: 0\nread-only in part: 1\n\
+         of several mappings, to be read: 0\nclosed: 1\n\
          unregistered: 0\nunregistered twice: 713\nthe end: 0\n"
     );
 }

@@ -104,6 +104,8 @@ fn free(address: u64, kinds: &[Kind]) -> CUresult {
 
 /// Rows may be aligned to this.
 const PITCH: usize = 512;
+/// `CU_MEMHOSTREGISTER_READ_ONLY`
+const READ_ONLY: c_uint = 8;
 /// A switch of a pool has 4 bytes, and a number of bytes has 8.
 fn is_switch(attribute: c_uint) -> bool {
     (1..=3).contains(&attribute)
@@ -200,10 +202,10 @@ c_abi! {
                 let why = format_args!("to register {size} bytes at {memory:p}, which is more than there can be");
                 return m.refuse(INVALID_VALUE, why);
             };
-            let is_there = is_there(memory.addr(), end);
+            let is_there = is_there(memory.addr(), end, flags & READ_ONLY == 0);
             match lock().register(context, memory.addr()..end, flags & 1, is_there) {
                 None if !is_there => {
-                    let why = format_args!("to register {size} bytes at {memory:p}, where the program has no memory");
+                    let why = format_args!("to register {size} bytes at {memory:p}, where the program has no memory that the device may write, or read only");
                     m.refuse(INVALID_VALUE, why)
                 }
                 None => Ok(()),

@@ -13,18 +13,19 @@ pub(in crate::sim) struct HostMemory {
     size: usize,
 }
 
-/// Whether the process has memory at all of these addresses, which it can read.
+/// Whether the process has memory at all of these addresses, which it can read, and write if that is asked for.
 #[cfg(target_os = "linux")]
-pub(super) fn is_there(start: usize, end: usize) -> bool {
+pub(super) fn is_there(start: usize, end: usize, writable: bool) -> bool {
     // Without this file the program is believed.
     let Ok(maps) = std::fs::read("/proc/self/maps") else { return true };
+    let access_needed = if writable { "rw" } else { "r" };
     let mut at = start;
     for line in maps.split(|byte| *byte == b'\n') {
         let line = String::from_utf8_lossy(line);
         let mut fields = line.split([' ', '-']);
         let mut number = || usize::from_str_radix(fields.next()?, 16).ok();
         let (Some(from), Some(to)) = (number(), number()) else { continue };
-        if from <= at && at < to && fields.next().is_some_and(|access| access.starts_with('r')) {
+        if from <= at && at < to && fields.next().is_some_and(|access| access.starts_with(access_needed)) {
             at = to;
         }
     }
@@ -33,7 +34,7 @@ pub(super) fn is_there(start: usize, end: usize) -> bool {
 
 /// The program is believed.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn is_there(_: usize, _: usize) -> bool {
+pub(super) fn is_there(_: usize, _: usize, _: bool) -> bool {
     true
 }
 
