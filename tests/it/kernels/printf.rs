@@ -70,13 +70,13 @@ words:
     @%p1 bra words;
     ld.global.u64 %rd9, [%rd1];
     {
-    .param .b64 format;
-    .param .b64 arguments;
-    .param .b32 result;
-    st.param.b64 [format], %rd9;
-    st.param.b64 [arguments], %rd5;
-    call.uni (result), vprintf, (format, arguments);
-    ld.param.b32 %r3, [result];
+    .param .b64 param0;
+    .param .b64 param1;
+    .param .b32 retval0;
+    st.param.b64 [param0], %rd9;
+    st.param.b64 [param1], %rd5;
+    call.uni (retval0), vprintf, (param0, param1);
+    ld.param.b32 %r3, [retval0];
     }
     st.global.u32 [%rd3], %r3;
     add.u64 %rd1, %rd1, 8;
