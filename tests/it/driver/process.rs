@@ -103,6 +103,7 @@ fn in_a_process_of_its_own() {
         Ok("scope in error") => crate::stream::scope::in_error(),
         Ok("event of another process") => crate::event::interprocess::open(),
         Ok("memory of another process") => crate::memory::interprocess::open(),
+        Ok("sizes beyond all addresses") => crate::memory::mapping::sizes_beyond_all_addresses(),
         #[cfg(unix)]
         Ok("pool of another process") => crate::memory::shared_pools::open(),
         Ok("sandboxed") => sandboxed(),

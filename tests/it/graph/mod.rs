@@ -350,6 +350,8 @@ fn graphs_work_whatever_is_current_and_leave_the_stack_as_it_was() {
 fn what_graphs_allocated_and_no_graph_uses_goes_back_to_the_device() {
     run_alone(|| {
         let (ctx, device) = (pushed(), device());
+        // What graphs of earlier tests have is theirs.
+        let (earlier, _) = device.graph_memory().unwrap();
         for _ in 0..3 {
             let mut graph = Graph::new(&ctx).unwrap();
             let (allocation, _) = graph.add_allocation(&[], 64 << 20).unwrap();
@@ -360,13 +362,17 @@ fn what_graphs_allocated_and_no_graph_uses_goes_back_to_the_device() {
         // The NVIDIA driver gives the memory of a destroyed executable back some time later.
         let begun = Instant::now();
         let (used, reserved) = loop {
+            ctx.synchronize().unwrap();
             device.trim_graph_memory().unwrap();
             let now = device.graph_memory().unwrap();
-            if now.0 == 0 || begun.elapsed() > Duration::from_secs(5) {
+            if now.0 <= earlier || begun.elapsed() > Duration::from_secs(20) {
                 break now;
             }
             std::thread::sleep(Duration::from_millis(1));
         };
-        assert!(used == 0 && reserved <= before.1, "{used} {reserved}, before that {before:?}");
+        assert!(
+            used <= earlier && reserved <= before.1,
+            "{used} {reserved}, before that {before:?}, at first {earlier}"
+        );
     });
 }

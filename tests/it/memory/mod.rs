@@ -14,7 +14,7 @@ mod fill;
 pub(crate) mod interprocess;
 mod malloc;
 mod managed;
-mod mapping;
+pub(crate) mod mapping;
 mod pitched;
 mod pointers;
 mod pool;
