@@ -14,5 +14,6 @@ mod parity;
 mod programs;
 mod programs_work;
 mod rustacuda;
+mod rustacuda_names;
 mod threads;
 mod traits;
