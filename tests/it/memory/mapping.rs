@@ -76,8 +76,14 @@ fn mapped(at: u64, size: usize) {
     assert_eq!((map(at, size, handle), grant(at, size, READ_WRITE), release(handle)), (0, 0, 0));
 }
 
+/// Waits for the copy, which a GPU may still be doing when the call returns: to unmap the memory meanwhile, or to take the
+/// access away, is an error of the device that ends the process's use of it.
 fn write(at: u64, bytes: &[u8]) -> u32 {
-    unsafe { (table().cuMemcpyHtoD_v2)(at, bytes.as_ptr().cast(), bytes.len()) }
+    let status = unsafe { (table().cuMemcpyHtoD_v2)(at, bytes.as_ptr().cast(), bytes.len()) };
+    if status != 0 {
+        return status;
+    }
+    unsafe { (table().cuCtxSynchronize)() }
 }
 
 fn read(at: u64, count: usize) -> (u32, Vec<u8>) {
