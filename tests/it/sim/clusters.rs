@@ -365,7 +365,7 @@ fn what_blocks_of_a_cluster_can_never_do_is_told() {
         ),
         (
             format!(
-                "setp.eq.u32 %p1, %rank, 1; @%p1 exit; mov.u32 %r2, 0; LONG: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9000000;
+                "setp.eq.u32 %p1, %rank, 1; @%p1 exit; mov.u32 %r2, 0; LONG: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 600000;
                  @%p2 bra LONG; {far} 1; ld.shared::cluster.u32 %r3, [%r1];"
             ),
             CudaError::LaunchFailed,
