@@ -46,7 +46,7 @@
 //! * Modules from PTX, and kernels, as compilers write them. The threads of a warp execute one instruction together, part
 //!   where they branch apart, and join again; threads that wait for each other, of one warp, one block or several, make
 //!   progress, and blocks run on all cores of the host. There are all kinds of memory, calls (also recursive, and by a
-//!   function's address), `printf`, `assert`, `malloc` and `free`, barriers, votes, shuffles and matches, atomics of every
+//!   function's address), `printf`, `assert`, `malloc` and `free`, barriers, votes, shuffles and matches, clusters, atomics of every
 //!   kind, all roundings, saturation and flushing, floats of 16 bits, video instructions, asynchronous copies, and the
 //!   barrier of a cooperative grid. [Another page](instructions) lists the instructions.
 //! * An instruction or a modifier that is not modelled is never ignored: `NotSupported`, with line and instruction, is the
@@ -54,7 +54,8 @@
 //!   `InvalidPtx` when the module is loaded.
 //! * A kernel that accesses invalid addresses, is misaligned, traps, or whose threads wait for each other for ever leaves
 //!   its context in the error that the device would leave, and the log says which thread of which block, and in which
-//!   line. One that does not end fails after some [billions of instructions](limit_kernels). What a kernel says of the size
+//!   line. One that does not end fails after some [billions of instructions](limit_kernels), and the log says where its
+//!   threads are. What a kernel says of the size
 //!   of its blocks and clusters is enforced. How many blocks run at once is counted with the shared memory that a
 //!   multiprocessor splits off its cache, as the kernel's carveout or cache configuration asks.
 //! * Libraries, which are of no context: modules in each context that uses them, managed variables in common,
@@ -70,7 +71,8 @@
 //!   refused by the NVIDIA driver with `InvalidPtx`, and taken here.
 //! * Time. Creating a context takes microseconds, not 0.2 s; copies and kernels take as long as they take on the host.
 //!   Asynchronous copies of kernels are done when they are issued.
-//! * Registers: a kernel may have as many as it says, and its attribute is made up.
+//! * Registers: a kernel may have as many as it says. How many a compiler would take is an [estimate](instructions), which
+//!   decides how large blocks may be and how many run at once.
 //! * Memory for contexts: creating one never fails for lack of memory. The upper bounds of `MallocHeapSize`
 //!   (17681179680), `DeviceRuntimePendingLaunchCount` (599186) and `StackSize` (523712) are those of an otherwise idle
 //!   H200; the real ones shrink with its free memory.

@@ -95,6 +95,11 @@ impl Machine {
         self.get(context).map(|context| context.limits.malloc_heap_size)
     }
 
+    /// Bytes of the stack that each thread of a context's kernels has.
+    pub(in crate::sim) fn stack_size(&mut self, context: Handle) -> usize {
+        self.get(context).map_or(0, |context| context.limits.stack_size)
+    }
+
     pub(in crate::sim) fn set_limit(&mut self, limit: u32, value: usize) -> Answer<()> {
         match self.current()?.limits.set(limit, value) {
             Err(status) => self.refuse(status, format_args!("limit {limit} cannot be set to {value}")),

@@ -5,10 +5,10 @@ use super::launch::Asked;
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
 
-pub(super) const INVALID_CLUSTER_SIZE: CUresult = 912;
+pub(in crate::sim) const INVALID_CLUSTER_SIZE: CUresult = 912;
 /// Blocks of a cluster that each device of the compute capability can have, and that this one can.
 pub(super) const PORTABLE: u32 = 8;
-const MOST: u32 = 16;
+pub(in crate::sim) const MOST: u32 = 16;
 /// The numbers of multiprocessors in the parts of the device; a cluster is in one part. They reproduce an H200's
 /// results.
 const PARTS: [u32; 12] = [16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2];
@@ -16,7 +16,7 @@ const PARTS: [u32; 12] = [16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2];
 const MOST_OF_PROCESSOR: u32 = 8;
 
 /// How many blocks a cluster has.
-pub(super) fn blocks(cluster: [u32; 3]) -> u32 {
+pub(in crate::sim) fn blocks(cluster: [u32; 3]) -> u32 {
     cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size))
 }
 

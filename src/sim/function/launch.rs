@@ -6,12 +6,14 @@ use crate::driver::ffi::CUresult;
 use crate::sim::device::SM_COUNT;
 use crate::sim::graph::{Kernel, Operation, Parameters};
 use crate::sim::machine::*;
-use crate::sim::ptx::Entry;
+use crate::sim::ptx::{Entry, Program, threads_with};
 use crate::sim::stream::Stream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
+/// Threads that a multiprocessor has room for, however many registers each has.
+const ALWAYS_FIT: u64 = 256;
 
 /// The parameters of a launch.
 pub(in crate::sim) struct Asked {
@@ -101,17 +103,21 @@ impl Machine {
     pub(in crate::sim) fn kernel(&mut self, asked: &Asked, parameters: Parameters) -> Answer<Kernel> {
         let (program, variables, entry) = self.program_of(asked.function)?;
         self.check_size(asked, &program.entries[entry])?;
-        self.check_cluster(asked)?;
+        self.check_registers(asked, &program, entry)?;
+        let cluster = self.check_cluster(asked)?;
+        let context = self.function(asked.function)?.context;
         Ok(Kernel {
             function: asked.function,
-            context: self.function(asked.function)?.context,
+            context,
             name: program.entries[entry].name.clone(),
             program,
             entry,
             variables,
             grid: asked.grid,
             block: asked.block,
+            cluster,
             shared: asked.shared,
+            stack: self.stack_size(context),
             parameters: Arc::new(parameters),
             attributes: asked.attributes(),
             green: 0,
@@ -138,6 +144,20 @@ impl Machine {
         self.check_shared(asked)
     }
 
+    /// A block whose threads have more registers than a multiprocessor is not launched.
+    fn check_registers(&mut self, asked: &Asked, program: &Program, entry: usize) -> Answer<()> {
+        // Whatever each thread has, so few of them fit.
+        if count(asked.block) <= ALWAYS_FIT {
+            return Ok(());
+        }
+        let registers = program.registers(entry);
+        if count(asked.block) > threads_with(registers).into() {
+            let why = format!("blocks of {:?} threads, of which each has {registers} registers", asked.block);
+            return self.refuse(OUT_OF_RESOURCES, why);
+        }
+        Ok(())
+    }
+
     /// All blocks run at once on these many multiprocessors.
     fn check_cooperative(&mut self, asked: &Asked, processors: u32) -> Answer<()> {
         let (blocks, threads) = (count(asked.grid), count(asked.block));
@@ -159,8 +179,8 @@ impl Machine {
         Ok(())
     }
 
-    /// All zeros mean that no size is set.
-    fn check_cluster(&mut self, asked: &Asked) -> Answer<()> {
+    /// How large the clusters of a launch are. All zeros mean that no size is set.
+    fn check_cluster(&mut self, asked: &Asked) -> Answer<Option<[u32; 3]>> {
         let settings = self.function(asked.function)?.settings;
         let own = settings.cluster.map(|size| size as u32);
         let cluster = match asked.cluster.filter(|cluster| *cluster != [0; 3]) {
@@ -168,7 +188,7 @@ impl Machine {
             None if settings.must_have_cluster() => {
                 return self.refuse(INVALID_CLUSTER_SIZE, "the kernel needs the size of its clusters");
             }
-            None if own == [0; 3] => return Ok(()),
+            None if own == [0; 3] => return Ok(None),
             None => own,
         };
         let grid = asked.grid;
@@ -180,6 +200,6 @@ impl Machine {
             );
             return self.refuse(INVALID_CLUSTER_SIZE, why);
         }
-        Ok(())
+        Ok(Some(cluster))
     }
 }

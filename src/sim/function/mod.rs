@@ -7,12 +7,13 @@ mod settings;
 
 pub(super) use settings::Settings;
 
+pub(super) use cluster::{INVALID_CLUSTER_SIZE, MOST as MOST_BLOCKS_OF_CLUSTER, blocks as blocks_of_cluster};
 pub(super) use launch::Asked;
 
 use super::device::SHARED_PER_BLOCK;
 use super::machine::*;
 use super::module::NOT_FOUND;
-use super::ptx::Program;
+use super::ptx::{Program, threads_with};
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Machine {
     /// The largest block of a kernel, with no more threads than this, unless it is 0.
     pub(super) fn largest_block(&mut self, function: usize, limit: i32) -> Answer<Block> {
         let (program, _, entry) = self.program_of(function)?;
-        let most = Settings::most_threads(&program.entries[entry]) as i32;
+        let most = Settings::most_threads_at_once(&program, entry) as i32;
         let threads = if limit == 0 { most } else { most.min(limit) };
         Ok(Block { threads, per_processor: THREADS_PER_PROCESSOR as i32 })
     }
@@ -111,8 +112,8 @@ impl Machine {
         }
     }
 
-    /// How many blocks of so many threads run at once on a multiprocessor, by threads, shared memory and the number of
-    /// blocks that one can have. Registers are a compiler's, and are not counted.
+    /// How many blocks of so many threads run at once on a multiprocessor, by threads, their registers, shared memory and
+    /// the number of blocks that one can have.
     pub(super) fn blocks_at_once(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
         let (program, _, entry) = self.program_of(function)?;
         let fixed = program.entries[entry].body.shared;
@@ -131,7 +132,8 @@ impl Machine {
         };
         let each = fixed + shared + SYSTEM_SHARED;
         let by_shared = settings.shared_per_processor(each) / each;
-        Ok(by_threads.min(by_shared).min(MOST_BLOCKS) as i32)
+        let by_registers = threads_with(program.registers(entry)) as usize / threads.next_multiple_of(WARP);
+        Ok(by_threads.min(by_registers).min(by_shared).min(MOST_BLOCKS) as i32)
     }
 
     pub(super) fn set_function_attribute(

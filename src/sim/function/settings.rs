@@ -2,7 +2,7 @@
 
 use super::{MOST_SHARED, MOST_THREADS, SHARED_PER_PROCESSOR};
 use crate::sim::device::SHARED_PER_BLOCK;
-use crate::sim::ptx::{Entry, Program};
+use crate::sim::ptx::{Entry, Program, threads_with};
 
 /// The sizes of shared memory that a multiprocessor can split off its cache, in kilobytes.
 const SPLITS: [usize; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
@@ -53,16 +53,23 @@ impl Settings {
         self.must_have_cluster && self.cluster == [0; 3]
     }
 
-    /// What the interpreter can tell; registers and constants are a compiler's, and made up.
+    /// The most threads that a block of a kernel has, by what it says and by its registers.
+    pub(super) fn most_threads_at_once(program: &Program, entry: usize) -> u64 {
+        let by_registers = threads_with(program.registers(entry)).into();
+        Settings::most_threads(&program.entries[entry]).min(by_registers)
+    }
+
+    /// What the interpreter can tell; the number of registers is an estimate of what a compiler needs.
     pub(in crate::sim) fn attribute(&self, program: &Program, entry: usize, attribute: u32) -> Option<i32> {
         let constants = || program.variables.iter().filter(|it| it.constant).map(|it| it.size).sum::<usize>();
+        let number = entry;
         let entry = &program.entries[entry];
         Some(match attribute {
-            0 => Settings::most_threads(entry) as i32,
+            0 => Settings::most_threads_at_once(program, number) as i32,
             1 => entry.body.shared as i32,
             2 => constants() as i32,
             3 => entry.body.local as i32,
-            4 => 16,
+            4 => program.registers(number) as i32,
             5 => program.version as i32,
             6 => 90,
             7 => 0,

@@ -1,4 +1,5 @@
-//! The attributes of kernel nodes: kept and told, and checked as a launch's are. They change nothing else here.
+//! The attributes of kernel nodes: kept and told, and checked as a launch's are. The size of clusters counts; the others
+//! change nothing else here.
 
 use super::Operation;
 use crate::sim::machine::*;
@@ -78,6 +79,11 @@ impl Machine {
         }
         Ok(())
     }
+}
+
+/// The size of the clusters that an attribute says, unless it says none.
+pub(super) fn cluster(attributes: &KernelAttributes) -> Option<[u32; 3]> {
+    attributes.get(&CLUSTER).copied().filter(|size| *size != [0; 3])
 }
 
 impl Operation {

@@ -1,10 +1,11 @@
 //! The operations of nodes.
 
-use super::attributes::KernelAttributes;
+use super::attributes::{self, KernelAttributes};
 use super::memory::Allocation;
 use crate::driver::ffi::{CUhostFn, CUresult};
 use crate::sim::abi::call_host_function;
 use crate::sim::context::Multiprocessors;
+use crate::sim::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster};
 use crate::sim::machine::Handle;
 use crate::sim::memory::{self, Batch, End, HostMemory};
 use crate::sim::ptx::{Launch, Program};
@@ -40,7 +41,11 @@ pub(in crate::sim) struct Kernel {
     pub(in crate::sim) variables: Arc<Vec<u64>>,
     pub(in crate::sim) grid: [u32; 3],
     pub(in crate::sim) block: [u32; 3],
+    /// How many blocks each cluster has, if the launch or the kernel says it.
+    pub(in crate::sim) cluster: Option<[u32; 3]>,
     pub(in crate::sim) shared: usize,
+    /// The limit of each thread's stack, as it is when the kernel is launched.
+    pub(in crate::sim) stack: usize,
     pub(in crate::sim) parameters: Arc<Parameters>,
     pub(in crate::sim) attributes: KernelAttributes,
     /// The green context in whose stream it is launched or captured, or 0.
@@ -254,15 +259,25 @@ impl Kernel {
     }
 
     fn run(&self) -> Done {
+        let (grid, cluster) = (self.grid, attributes::cluster(&self.attributes).or(self.cluster));
+        if let Some(size) = cluster {
+            let fits = size.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0);
+            if !fits || blocks_of_cluster(size) > MOST_BLOCKS_OF_CLUSTER {
+                let why = format!("kernel {}: clusters of {size:?} in a grid of {grid:?}", self.name);
+                return Err((INVALID_CLUSTER_SIZE, why));
+            }
+        }
         let launch = Launch {
             context: self.context,
             program: Arc::clone(&self.program),
             entry: self.entry,
             variables: Arc::clone(&self.variables),
-            grid: self.grid,
+            grid,
             block: self.block,
+            cluster,
             dynamic_shared: self.shared,
             parameters: self.parameters.values.clone(),
+            stack: self.stack,
             part: self.part,
         };
         launch.run().map_err(|fault| (fault.status, fault.why))

@@ -18,6 +18,12 @@ pub(in crate::sim) struct Directives {
     pub(in crate::sim) explicit_cluster: bool,
     /// `.maxclusterrank`.
     pub(in crate::sim) most_blocks_of_cluster: Option<u32>,
+    /// `.blocksareclusters`: a launch says how many clusters there are, and not blocks.
+    pub(super) blocks_are_clusters: bool,
+    /// `.maxnreg`.
+    pub(super) most_registers: Option<u32>,
+    /// `.minnctapersm`: so many blocks are to run at once on a multiprocessor.
+    pub(super) blocks_at_once: Option<u32>,
 }
 
 /// What begins another declaration: the one before it needs no semicolon.
@@ -48,13 +54,16 @@ pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), 
             Some(".reqnctapercluster") => found.cluster = Some(sizes(reader)?),
             Some(".explicitcluster") => found.explicit_cluster = true,
             Some(".maxclusterrank") => found.most_blocks_of_cluster = u32::try_from(reader.int()?).ok(),
+            Some(".maxnreg") => found.most_registers = u32::try_from(reader.int()?).ok(),
+            Some(".minnctapersm" | ".maxnctapersm") => {
+                found.blocks_at_once = u32::try_from(reader.int()?).ok();
+            }
             // They help a compiler.
-            Some(
-                ".maxnreg" | ".minnctapersm" | ".maxnctapersm" | ".abi_preserve" | ".abi_preserve_control",
-            ) => {
+            Some(".abi_preserve" | ".abi_preserve_control") => {
                 reader.int()?;
             }
-            Some(".noreturn" | ".blocksareclusters" | ".unified") => {}
+            Some(".blocksareclusters") => found.blocks_are_clusters = true,
+            Some(".noreturn" | ".unified") => {}
             Some(".pragma") => drop(reader.until(';')?),
             Some(".loc") => reader.pass_line(),
             Some(other) => return Err(unknown(format!("the directive {other} of a kernel"))),

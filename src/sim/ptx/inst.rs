@@ -1,6 +1,6 @@
 //! Instructions, as they are executed.
 
-use super::run::{Fault, Lanes, Reg};
+use super::run::{Fault, Lanes, Reg, WARP};
 use std::fmt;
 
 /// Computes in the lanes that execute it.
@@ -27,10 +27,20 @@ pub(super) enum Kind {
     Converge(Reg),
     /// Computes with the values of other lanes, when those that the register names are there.
     Joint(Reg, Attempt),
+    /// The same, where lanes may be at several instructions that are written with the same opcode.
+    Exchange(Reg, Exchange),
     /// Gives way to other threads.
     Yield,
     Nothing,
 }
+
+/// What each lane gives, and what each makes of what those gave that are here.
+pub(super) struct Exchange {
+    pub(super) give: Box<dyn Fn(&Lanes<'_>) -> Given + Send + Sync>,
+    pub(super) take: Box<dyn Fn(&mut Lanes<'_>, &Given, u32) + Send + Sync>,
+}
+
+pub(super) type Given = [u64; WARP];
 
 /// A barrier of the block, with its number and how many threads it is for (or all).
 pub(super) struct Barrier {
@@ -39,7 +49,7 @@ pub(super) struct Barrier {
     /// Only of a cluster: one that waits where others have arrived.
     pub(super) arrives: bool,
     pub(super) waits: bool,
-    /// It is for all threads of the cluster, which is one block.
+    /// It is for all threads of the cluster.
     pub(super) is_of_cluster: bool,
     pub(super) reduce: Option<Reduce>,
 }

@@ -15,6 +15,7 @@ mod inst;
 mod link;
 mod read;
 mod reader;
+mod registers;
 mod run;
 mod sample;
 mod scope;
@@ -22,9 +23,11 @@ mod syntax;
 mod target;
 mod tokens;
 mod types;
+mod unreached;
 
 pub(super) use link::{INVALID_SOURCE, Links};
 pub(super) use read::{Entry, Program, read};
+pub(super) use registers::threads_with;
 pub(super) use run::{Launch, limit_steps};
 
 use super::machine::NOT_SUPPORTED;
@@ -48,6 +51,8 @@ pub(super) enum Space {
     Param,
     Global,
     Shared,
+    /// That of all blocks of the cluster.
+    Cluster,
     Local,
     Generic,
 }
@@ -57,7 +62,7 @@ impl fmt::Display for Space {
         f.write_str(match self {
             Space::Param => "parameter",
             Space::Global => "global",
-            Space::Shared => "shared",
+            Space::Shared | Space::Cluster => "shared",
             Space::Local => "local",
             Space::Generic => "generic",
         })

@@ -9,7 +9,7 @@ use super::scope::name_within;
 use super::target::{target, version};
 use super::tokens::{Token, tokens};
 use super::{INVALID_IMAGE, Refusal, unknown, wrong};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The maximum size of a kernel's parameters, in bytes; before PTX 8.1 it was smaller.
 const MOST_PARAMETERS: usize = 32_764;
@@ -70,6 +70,8 @@ pub(in crate::sim) struct Entry {
     pub(in crate::sim) body: Arc<Body>,
     /// Why it cannot run.
     pub(in crate::sim) refusal: Option<Arc<Refusal>>,
+    /// How many registers a thread of it has, once that was asked.
+    pub(super) registers: OnceLock<u32>,
 }
 
 /// A kernel or a function.
@@ -297,7 +299,11 @@ impl Program {
         let mut entries = Vec::new();
         for (number, function) in self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel) {
             let name = function.name.clone();
-            let (body, refusal) = match generate(self, number) {
+            let made = match function.directives.blocks_are_clusters {
+                true => Err(unknown("the directive .blocksareclusters")),
+                false => generate(self, number),
+            };
+            let (body, refusal) = match made {
                 Ok(body) => (body, None),
                 Err(refusal) if refusal.is_unknown() => {
                     let refusal = refusal.within(format_args!("kernel {name}")).at(function.line);
@@ -318,8 +324,10 @@ impl Program {
                 directives: function.directives,
                 body: Arc::new(body),
                 refusal,
+                registers: OnceLock::new(),
             });
         }
+        self.check_unreached(&entries)?;
         self.entries = entries;
         Ok(())
     }

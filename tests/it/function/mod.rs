@@ -7,6 +7,7 @@ mod config;
 pub(crate) mod launch;
 mod occupancy;
 mod raw;
+mod registers;
 mod results;
 
 use crate::harness::{pushed, run};

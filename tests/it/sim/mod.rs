@@ -1,6 +1,7 @@
 //! The simulated driver: its controls, and whether it answers as a real driver does.
 
 mod arith;
+mod clusters;
 mod controls;
 mod facts;
 mod joined;

@@ -133,6 +133,110 @@ fn operands_that_no_instruction_has_are_refused_with_their_module() {
 }
 
 #[test]
+fn misspelt_opcodes_and_modifiers_are_refused() {
+    run(|| {
+        let _ctx = pushed();
+        for line in [
+            "ld.globl.u32 %r1, [%rd1];",
+            "ld.global.u33 %r1, [%rd1];",
+            "mov.u32.foo %r1, %r2;",
+            "mov.foo.u32 %r1, %r2;",
+            "mvo.u32 %r1, %r2;",
+            "st.gloal.u32 [%rd1], %r1;",
+            "add.u32.rn.x %r1, %r1, %r1;",
+            "atom.global.ad.u32 %r1, [%rd1], 1;",
+            "bar.snyc 0;",
+            "cvt.u32.u65 %r1, %r2;",
+            "fence.acq_rle.gpu;",
+            "membar.gll;",
+            "prefetch.global.L3 [%rd1];",
+        ] {
+            let error = refusal(&kernel(line));
+            assert!(matches!(error, CudaError::InvalidPtx | CudaError::NotSupported), "{line}: {error}");
+        }
+    });
+}
+
+#[test]
+fn a_text_for_a_newer_device_is_refused() {
+    let device = crate::harness::device();
+    let major = device.get_attribute(custack::device::DeviceAttribute::ComputeCapabilityMajor).unwrap();
+    if major != 9 {
+        return skip("a_text_for_a_newer_device_is_refused", "the device is none of compute capability 9.0");
+    }
+    run(|| {
+        let _ctx = pushed();
+        for (target, loads) in [
+            ("sm_70", true),
+            ("sm_90", true),
+            ("sm_90a", true),
+            ("sm_100", false),
+            ("sm_120", false),
+            ("sm_120a", false),
+        ] {
+            let text =
+                format!(".version 8.7 .target {target} .address_size 64 .visible .entry k() {{ ret; }}");
+            let found = Module::load_from_bytes(text.as_bytes()).map(drop);
+            assert_eq!(found, if loads { Ok(()) } else { Err(CudaError::InvalidPtx) }, "{target}");
+        }
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_function_that_no_kernel_calls_refuses_the_module() {
+    run(|| {
+        let _ctx = pushed();
+        for code in [
+            "add.u32 %a, %b;",
+            "mov.u32 %a, %nobody_has_declared_this1;",
+            "bra NOWHERE;",
+            "mvo.u32 %a, %b;",
+            "mov.u64 %a, %b;",
+        ] {
+            let function = format!(".func f(.param .b32 in) {{ .reg .b32 %a, %b; {code} ret; }}");
+            let text = format!("{function} {}", kernel(""));
+            assert_eq!(load(&text).map(drop), Err(CudaError::InvalidPtx), "{code}");
+        }
+        // What is right stays.
+        let text = format!(
+            ".func (.param .b32 out) f(.param .b32 in) {{ .reg .b32 %a; ld.param.b32 %a, [in]; st.param.b32 [out], %a; ret; }}
+            .func (.reg .b32 %out) g(.reg .b32 %in) {{ add.u32 %out, %in, 1; ret; }} {}",
+            kernel("")
+        );
+        load(&text).unwrap().get_function(c"k").unwrap();
+    });
+}
+
+#[test]
+fn clocks_never_go_back() {
+    run(|| {
+        let _ctx = pushed();
+        let clock = |name: &str| {
+            format!(
+                "{{ .reg .b64 %now, %last; .reg .b32 %count; mov.u64 %last, 0; mov.u32 %count, 0;
+                 AGAIN: mov.u64 %now, {name}; setp.lt.u64 %p1, %now, %last; @%p1 bra BACK; mov.u64 %last, %now;
+                 add.u32 %count, %count, 1; setp.lt.u32 %p1, %count, 2000; @%p1 bra AGAIN; }}"
+            )
+        };
+        let words = "{ .reg .b32 %low, %high, %again; mov.u32 %high, %clock_hi; mov.u32 %low, %clock;
+            mov.u32 %again, %clock_hi; setp.lt.u32 %p1, %again, %high; @%p1 bra BACK; }";
+        let lines = format!(
+            "ld.param.u64 %rd1, [to]; {} {} {words} st.global.u32 [%rd1], 1; ret; BACK: st.global.u32 [%rd1], 2;",
+            clock("%clock64"),
+            clock("%globaltimer"),
+        );
+        let module = load(&kernel(&lines)).unwrap();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut to = DeviceBuffer::from_slice(&[0u32]).unwrap();
+        unsafe { launch!(module.k<<<1, 1, 0, stream>>>(to.as_device_ptr())) }.unwrap();
+        stream.synchronize().unwrap();
+        let mut found = [0u32];
+        to.copy_to(&mut found[..]).unwrap();
+        assert_eq!(found, [1]);
+    });
+}
+
+#[test]
 fn a_register_with_the_name_of_one_of_the_machine_hides_it() {
     run(|| {
         let _ctx = pushed();

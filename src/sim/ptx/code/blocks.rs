@@ -32,12 +32,12 @@ const ENDS: &[&str] = &["bra", "brx", "call", "ret", "exit", "trap"];
 
 /// How a statement mentions a register.
 #[derive(Debug, Clone, Copy)]
-struct Mention {
-    statement: usize,
-    reads: bool,
-    writes: bool,
+pub(super) struct Mention {
+    pub(super) statement: usize,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
     /// The statement has a guard, so not all threads write.
-    is_guarded: bool,
+    pub(super) is_guarded: bool,
 }
 
 pub(super) struct Blocks {
@@ -100,8 +100,27 @@ impl Blocks {
     }
 
     /// The number of the block of a statement.
-    fn block(&self, statement: usize) -> usize {
+    pub(super) fn block(&self, statement: usize) -> usize {
         self.starts.partition_point(|start| *start <= statement) - 1
+    }
+
+    /// How many blocks there are.
+    pub(super) fn count(&self) -> usize {
+        self.next.len()
+    }
+
+    pub(super) fn statements(&self, block: usize) -> Range<usize> {
+        self.starts[block]..self.starts[block + 1]
+    }
+
+    /// The numbers of the blocks that may come after one.
+    pub(super) fn next(&self, block: usize) -> impl Iterator<Item = usize> {
+        self.next[block].iter().map(|start| self.block(*start)).filter(|next| *next < self.count())
+    }
+
+    /// Every register that statements mention, with the mentions in the order of the statements.
+    pub(super) fn registers(&self) -> impl Iterator<Item = (Reg, &[Mention])> {
+        self.mentions.iter().map(|(register, mentions)| (*register, mentions.as_slice()))
     }
 
     fn mentions(&self, register: Reg, within: Range<usize>) -> &[Mention] {

@@ -40,6 +40,8 @@ pub(in super::super) enum Fixed {
     Bits(u128),
     /// The address of a variable of the module, and so many bytes more.
     Variable(usize, i64),
+    /// The address of an offset in the block's shared memory.
+    Shared(u64),
     /// The address of a function.
     Function(u64),
     Special(Special),
@@ -75,6 +77,16 @@ impl Body {
         }
         self.opcodes.push(opcode.to_owned());
         self.opcodes.len() as u32 - 1
+    }
+
+    /// The numbers of the functions that it calls.
+    pub(in super::super) fn called(&self) -> impl Iterator<Item = u64> {
+        self.functions.iter().map(|function| function.number)
+    }
+
+    /// A number that instructions have in common which are written with the same opcode.
+    pub(in super::super) fn opcode_at(&self, at: u32) -> u32 {
+        self.written.get(at as usize).map_or(0, |(_, opcode)| *opcode)
     }
 
     /// The line and the opcode of an instruction.

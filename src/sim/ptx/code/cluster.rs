@@ -1,10 +1,9 @@
-//! Addresses of the shared memory of other blocks of a cluster. A cluster is one block, whose rank is 0.
+//! Addresses of the shared memory of other blocks of a cluster.
 
 use super::super::inst::Kind;
-use super::super::run::{Fault, LAUNCH_FAILED, lanes_of};
+use super::super::run::{Lanes, each, in_rank, rank_of};
 use super::super::types::Type;
 use super::super::{Refusal, wrong};
-use super::lanes::uniform;
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
 use super::{Builder, Names};
@@ -27,15 +26,11 @@ impl Builder<'_> {
     ) -> Result<Kind, Refusal> {
         let ty = self.address_of_cluster(op)?;
         let (to, [from, rank]) = self.typed(names, operands, ty, [ty, Type::U(4)])?;
-        Ok(Kind::Memory(Box::new(move |lanes| {
-            let (bits, ranks) = (lanes.registers.bits(from), lanes.get::<u32>(rank));
-            if let Some(rank) = lanes_of(lanes.mask).map(|lane| ranks[lane]).find(|rank| *rank != 0) {
-                let why =
-                    format!("an address of block {rank} of a cluster, which the simulated driver has one of");
-                return Err(Fault::new(LAUNCH_FAILED, why));
-            }
+        // A generic address has its window above the rank.
+        Ok(Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+            let (mut bits, ranks) = (lanes.registers.bits(from), lanes.get::<u32>(rank));
+            bits.iter_mut().zip(ranks).for_each(|(at, rank)| *at = in_rank(*at as u64, rank).into());
             lanes.registers.set_bits(to, &bits, lanes.mask);
-            Ok(())
         })))
     }
 
@@ -47,8 +42,10 @@ impl Builder<'_> {
     ) -> Result<Kind, Refusal> {
         let ty = self.address_of_cluster(op)?;
         let [to, from] = exactly(operands)?;
-        self.source(names, from, ty)?;
-        let to = self.to(names, to, Type::U(4))?;
-        Ok(uniform(to, |_| 0))
+        let (to, from) = (self.to(names, to, Type::U(4))?, self.source(names, from, ty)?);
+        Ok(Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+            let bits = lanes.registers.bits(from);
+            lanes.set::<u32>(to, &each(|lane| rank_of(bits[lane] as u64)));
+        })))
     }
 }

@@ -176,31 +176,6 @@ impl Builder<'_> {
             .collect();
         Ok(access(place, order, stores))
     }
-
-    /// What only helps a cache or a profiler, or says when something may begin.
-    pub(super) fn hint(
-        &mut self,
-        _: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        _: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        while op.next().is_some() {}
-        Ok(Kind::Nothing)
-    }
-
-    pub(super) fn fence(
-        &mut self,
-        _: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        _: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        while op.next().is_some() {}
-        // Who waits by accesses of other kinds has one in its loop.
-        Ok(Kind::Volatile(Box::new(|_| {
-            fence(Ordering::SeqCst);
-            Ok(())
-        })))
-    }
 }
 
 /// Refuses another number of registers than of values, and registers that are too small.

@@ -16,8 +16,10 @@ mod floats;
 mod flow;
 mod fragments;
 mod half;
+mod hints;
 mod joined;
 mod lanes;
+mod live;
 mod matrix;
 mod mbarrier;
 mod memory;
@@ -32,6 +34,7 @@ mod video;
 mod warp;
 
 pub(super) use body::{Body, Fixed, Function};
+pub(super) use live::most_live;
 pub(super) use special::{RESERVED, Special};
 
 use super::inst::{Inst, Kind};
@@ -85,26 +88,16 @@ pub(super) struct Names<'s, 'a> {
     scope: usize,
 }
 
+/// Refuses a function that no kernel calls if something is wrong with it.
+pub(super) fn check(program: &Program, function: usize) -> Result<(), Refusal> {
+    let mut builder = Builder::new(program);
+    builder.present = Some(builder.callee(function));
+    builder.function(function).map(|_| ())
+}
+
 /// Makes the code of a kernel of the program.
 pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal> {
-    let mut builder = Builder {
-        program,
-        body: Body::default(),
-        shared: SharedLayout::default(),
-        shared_names: HashMap::new(),
-        fixed: HashMap::new(),
-        dynamic: Vec::new(),
-        called: Vec::new(),
-        calls: Vec::new(),
-        present: None,
-        calls_any: false,
-        guard: None,
-        own_guard: None,
-        returns: Vec::new(),
-        scratch: 0,
-    };
-    // The flag of the sums that carry.
-    builder.body.counts.add(Class::Pred, 1);
+    let mut builder = Builder::new(program);
     builder.function(kernel)?;
     let mut done = 0;
     while done < builder.called.len() {
@@ -131,6 +124,28 @@ pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal
 }
 
 impl<'a> Builder<'a> {
+    fn new(program: &'a Program) -> Builder<'a> {
+        let mut builder = Builder {
+            program,
+            body: Body::default(),
+            shared: SharedLayout::default(),
+            shared_names: HashMap::new(),
+            fixed: HashMap::new(),
+            dynamic: Vec::new(),
+            called: Vec::new(),
+            calls: Vec::new(),
+            present: None,
+            calls_any: false,
+            guard: None,
+            own_guard: None,
+            returns: Vec::new(),
+            scratch: 0,
+        };
+        // The flag of the sums that carry.
+        builder.body.counts.add(Class::Pred, 1);
+        builder
+    }
+
     fn finish(mut self) -> Result<Body, Refusal> {
         let size = self.shared.size;
         if size > MOST_SHARED || self.body.local > MOST_LOCAL {
@@ -139,7 +154,7 @@ impl<'a> Builder<'a> {
         }
         self.body.shared = size.next_multiple_of(16);
         for register in &self.dynamic {
-            self.body.fixed.push((*register, Fixed::Bits(self.body.shared as u128)));
+            self.body.fixed.push((*register, Fixed::Shared(self.body.shared as u64)));
         }
         for at in 0..self.body.functions.len() {
             self.body.functions[at].is_recursive = self.calls_any || self.reaches(at, at);

@@ -15,7 +15,8 @@ use super::operands::{Elements, Operands, exactly};
 use super::{Builder, Names};
 
 /// What of the machine has a part for each axis.
-const COORDINATES: [&str; 4] = ["%tid", "%ntid", "%ctaid", "%nctaid"];
+const COORDINATES: [&str; 8] =
+    ["%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"];
 
 impl Builder<'_> {
     pub(super) fn mov(
@@ -219,6 +220,13 @@ impl Builder<'_> {
         let constant = op.has("const");
         let space = if constant { Space::Global } else { op.space() };
         let (to, [from]) = self.typed(names, operands, Type::Pred, [Type::U(8)])?;
+        if space == Space::Shared {
+            return Ok(Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
+                let at = lanes.get::<u64>(from).map(|at| at.wrapping_sub(SHARED_WINDOW));
+                let own = each(|lane| at[lane] < WINDOW && lanes.is_own(at[lane]));
+                lanes.set(to, &own);
+            })));
+        }
         Ok(match window(space) {
             // Constants are in global memory here, and are not told from it.
             None => {
@@ -227,25 +235,12 @@ impl Builder<'_> {
             Some(window) => lanes1(to, from, move |at: u64| at.wrapping_sub(window) < WINDOW),
         })
     }
-
-    /// The result of an instruction that has none but asks for memory.
-    pub(super) fn policy(
-        &mut self,
-        names: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        operands: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        while op.next().is_some() {}
-        let Some(first) = operands.first() else { return Err(wrong("it has a result")) };
-        let (to, zero) = (self.to(names, first, Type::B(8))?, self.bits(Class::B64, 0));
-        Ok(lanes2(to, [zero, zero], |a: u64, _: u64| a))
-    }
 }
 
 /// Where the generic addresses of a space begin, unless they are the space's own.
 fn window(space: Space) -> Option<u64> {
     match space {
-        Space::Shared => Some(SHARED_WINDOW),
+        Space::Shared | Space::Cluster => Some(SHARED_WINDOW),
         Space::Local => Some(LOCAL_WINDOW),
         Space::Param => Some(PARAM_WINDOW),
         Space::Global | Space::Generic => None,

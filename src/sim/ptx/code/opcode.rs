@@ -80,8 +80,7 @@ impl<'a> Opcode<'a> {
             ("const", Space::Global),
             ("shared", Space::Shared),
             ("shared::cta", Space::Shared),
-            // A cluster is of one block.
-            ("shared::cluster", Space::Shared),
+            ("shared::cluster", Space::Cluster),
             ("local", Space::Local),
         ];
         self.one_of(&spaces).unwrap_or(Space::Generic)

@@ -129,7 +129,8 @@ impl Builder<'_> {
         Ok(match of {
             Some(Named::Register(register)) => register,
             Some(Named::Variable(name)) => return self.global(names, &name, address_class, offset),
-            Some(Named::Shared(offset) | Named::Parameter(offset)) => self.bits(address_class, at(offset)),
+            Some(Named::Parameter(offset)) => self.bits(address_class, at(offset)),
+            Some(Named::Shared(offset)) => self.fixed(address_class, Fixed::Shared(at(offset) as u64)),
             Some(Named::Dynamic) if offset == 0 => {
                 let register = self.new_register(address_class);
                 self.dynamic.push(register);

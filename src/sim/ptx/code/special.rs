@@ -1,6 +1,8 @@
 //! Registers that the machine sets.
 
 use super::super::types::Class;
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Bytes of shared memory that the system reserves in each block.
 pub(in super::super) const RESERVED: usize = 1024;
@@ -22,6 +24,13 @@ pub(in super::super) enum Special {
     LanemaskLt,
     LanemaskGe,
     LanemaskGt,
+    Clusterid(u8),
+    Nclusterid(u8),
+    ClusterCtaid(u8),
+    ClusterNctaid(u8),
+    ClusterCtarank,
+    ClusterNctarank,
+    IsExplicitCluster,
     Envreg(u8),
     DynamicShared,
     TotalShared,
@@ -32,17 +41,20 @@ pub(in super::super) enum Special {
     Zero,
     /// Of 64 bits.
     WideZero,
-    One,
 }
 
 impl Special {
     /// Whether it differs from block to block, and is no coordinate.
     pub(super) fn is_of_place(self) -> bool {
-        self == Special::Smid
+        matches!(self, Special::Smid | Special::Clusterid(_))
     }
 
     pub(super) fn class(self) -> Class {
-        if matches!(self, Special::Gridid | Special::WideZero) { Class::B64 } else { Class::B32 }
+        match self {
+            Special::Gridid | Special::WideZero => Class::B64,
+            Special::IsExplicitCluster => Class::Pred,
+            _ => Class::B32,
+        }
     }
 
     pub(super) fn named(name: &str) -> Option<Special> {
@@ -80,8 +92,9 @@ impl Special {
             "reserved_smem_offset_begin" | "reserved_smem_offset_0" => Special::Reserved(0),
             "reserved_smem_offset_1" => Special::Reserved(RESERVED as u16 / 2),
             "reserved_smem_offset_end" => Special::Reserved(RESERVED as u16),
-            "cluster_ctarank" => Special::Zero,
-            "cluster_nctarank" => Special::One,
+            "cluster_ctarank" => Special::ClusterCtarank,
+            "cluster_nctarank" => Special::ClusterNctarank,
+            "is_explicit_cluster" => Special::IsExplicitCluster,
             _ => return None,
         })
     }
@@ -98,10 +111,12 @@ impl Special {
         let special = match base {
             "tid" => Special::Tid(axis),
             "ntid" => Special::Ntid(axis),
-            "ctaid" | "clusterid" => Special::Ctaid(axis),
-            "nctaid" | "nclusterid" => Special::Nctaid(axis),
-            "cluster_ctaid" => Special::Zero,
-            "cluster_nctaid" => Special::One,
+            "ctaid" => Special::Ctaid(axis),
+            "nctaid" => Special::Nctaid(axis),
+            "clusterid" => Special::Clusterid(axis),
+            "nclusterid" => Special::Nclusterid(axis),
+            "cluster_ctaid" => Special::ClusterCtaid(axis),
+            "cluster_nctaid" => Special::ClusterNctaid(axis),
             _ => return None,
         };
         Some(if axis == 3 { Special::Zero } else { special })
@@ -138,12 +153,21 @@ impl Clock {
 
     /// The value at this moment, of a clock that ticks once in a nanosecond.
     pub(super) fn now(self) -> u64 {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let now = since.map_or(0, |since| since.as_nanos() as u64);
+        let now = nanoseconds();
         match self {
             Clock::Low | Clock::NanosecondsLow => now & 0xffff_ffff,
             Clock::High | Clock::NanosecondsHigh => now >> 32,
             Clock::All | Clock::Nanoseconds => now,
         }
     }
+}
+
+/// Nanoseconds of a clock that never goes back, whatever happens to the host's: it is set once, and counts from there.
+fn nanoseconds() -> u64 {
+    static BEGUN: OnceLock<(Instant, u64)> = OnceLock::new();
+    let (begun, first) = BEGUN.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        (Instant::now(), since.map_or(0, |since| since.as_nanos() as u64))
+    });
+    first.wrapping_add(begun.elapsed().as_nanos() as u64)
 }

@@ -1,7 +1,7 @@
 //! Barriers, and instructions by which lanes of a warp work together.
 
-use super::super::inst::{Barrier, How, Kind, Reduce};
-use super::super::run::{Lane, Lanes, Reg, WARP, lanes_of};
+use super::super::inst::{Barrier, Exchange, Given, How, Kind, Reduce};
+use super::super::run::{Lanes, Reg, WARP, each, lanes_of};
 use super::super::tokens::Token;
 use super::super::types::{Class, Type};
 use super::super::{Refusal, unknown, wrong};
@@ -71,7 +71,7 @@ impl Builder<'_> {
         }))
     }
 
-    /// `barrier.cluster`, where the cluster is the block.
+    /// `barrier.cluster`.
     fn barrier_of_cluster(
         &mut self,
         op: &mut Opcode<'_>,
@@ -119,15 +119,16 @@ impl Builder<'_> {
         let (to, second) = (self.to(names, to, ty)?, self.second_predicate(names, second)?);
         let from = self.source(names, from, ty)?;
         let [by, clamp] = [self.source(names, by, Type::U(4))?, self.source(names, clamp, Type::U(4))?];
-        self.together(names, members, move |lanes: &mut Lanes<'_>| {
-            let (values, by, clamp) = (lanes.get::<u32>(from), lanes.get::<u32>(by), lanes.get::<u32>(clamp));
+        let take = move |lanes: &mut Lanes<'_>, given: &Given, _: u32| {
+            let (by, clamp) = (lanes.get::<u32>(by), lanes.get::<u32>(clamp));
             let sources: [(usize, bool); WARP] =
                 from_fn(|lane| mode.source(lane as i32, by[lane], clamp[lane]));
-            lanes.set::<u32>(to, &sources.map(|(source, _)| values[source]));
+            lanes.set::<u32>(to, &sources.map(|(source, _)| given[source] as u32));
             if let Some(second) = second {
                 lanes.set::<bool>(second, &sources.map(|(_, is_inside)| is_inside));
             }
-        })
+        };
+        self.together(names, members, words(from), take)
     }
 
     /// Whether an instruction names the lanes that execute it: what was written for older devices need not.
@@ -145,11 +146,15 @@ impl Builder<'_> {
         &mut self,
         names: &Names<'_, '_>,
         members: Option<&[Token]>,
-        compute: impl Fn(&mut Lanes<'_>) + Send + Sync + 'static,
+        give: impl Fn(&Lanes<'_>) -> Given + Send + Sync + 'static,
+        take: impl Fn(&mut Lanes<'_>, &Given, u32) + Send + Sync + 'static,
     ) -> Result<Kind, Refusal> {
         Ok(match members {
-            Some(members) => joint(self.source(names, members, Type::U(4))?, compute),
-            None => Kind::Lanes(Box::new(compute)),
+            Some(members) => exchange(self.source(names, members, Type::U(4))?, give, take),
+            None => Kind::Lanes(Box::new(move |lanes| {
+                let (given, here) = (give(lanes), lanes.mask);
+                take(lanes, &given, here);
+            })),
         })
     }
 
@@ -167,16 +172,19 @@ impl Builder<'_> {
         if (how == 3) != (to.class == Class::B32) {
             return Err(wrong(format!("a result of type {ty}")));
         }
-        self.together(names, members, move |lanes: &mut Lanes<'_>| {
-            let (set, mask) = (lanes.registers.predicate(of.at) & lanes.mask, lanes.mask);
+        let give = move |lanes: &Lanes<'_>| [lanes.registers.predicate(of.at).into(); WARP];
+        let take = move |lanes: &mut Lanes<'_>, given: &Given, here: u32| {
+            let set = lanes_of(here).fold(0, |set, lane| set | given[lane] as u32 & 1 << lane);
+            let mask = lanes.mask;
             let all = |holds: bool| if holds { u32::MAX } else { 0 };
             match how {
-                0 => lanes.registers.set_predicate(to.at, all(set == mask), mask),
+                0 => lanes.registers.set_predicate(to.at, all(set == here), mask),
                 1 => lanes.registers.set_predicate(to.at, all(set != 0), mask),
-                2 => lanes.registers.set_predicate(to.at, all(set == mask || set == 0), mask),
+                2 => lanes.registers.set_predicate(to.at, all(set == here || set == 0), mask),
                 _ => lanes.set::<u32>(to, &[set; WARP]),
             }
-        })
+        };
+        self.together(names, members, give, take)
     }
 
     pub(super) fn match_lanes(
@@ -194,17 +202,17 @@ impl Builder<'_> {
         let (to, second) = results(to);
         let (to, second) = (self.to(names, to, Type::U(4))?, self.second_predicate(names, second)?);
         let (from, members) = (self.source(names, from, ty)?, self.source(names, members, Type::U(4))?);
-        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
-            let (values, mask) = (lanes.registers.bits(from), lanes.mask);
+        let give = move |lanes: &Lanes<'_>| lanes.registers.bits(from).map(|bits| bits as u64);
+        Ok(exchange(members, give, move |lanes, given, here| {
             let same = |lane: usize| {
-                lanes_of(mask)
-                    .filter(|other| values[*other] == values[lane])
+                lanes_of(here)
+                    .filter(|other| given[*other] == given[lane])
                     .fold(0u32, |found, it| found | 1 << it)
             };
-            let found: [u32; WARP] = from_fn(|lane| if mask >> lane & 1 != 0 { same(lane) } else { 0 });
+            let found: [u32; WARP] = from_fn(|lane| if here >> lane & 1 != 0 { same(lane) } else { 0 });
             if all {
-                let agree = lanes_of(mask).all(|lane| found[lane] == mask);
-                lanes.set::<u32>(to, &[if agree { mask } else { 0 }; WARP]);
+                let agree = lanes_of(here).all(|lane| found[lane] == here);
+                lanes.set::<u32>(to, &[if agree { here } else { 0 }; WARP]);
                 if let Some(second) = second {
                     lanes.set::<bool>(second, &[agree; WARP]);
                 }
@@ -242,7 +250,10 @@ impl Builder<'_> {
             (4, _) => a | b,
             _ => a ^ b,
         };
-        Ok(joint(members, joined::<u32>(to, from, with)))
+        Ok(exchange(members, words(from), move |lanes, given, here| {
+            let all = lanes_of(here).map(|lane| given[lane] as u32).reduce(with);
+            lanes.set::<u32>(to, &[all.unwrap_or_default(); WARP]);
+        }))
     }
 
     /// One of the lanes that are there: the first one.
@@ -259,11 +270,15 @@ impl Builder<'_> {
         let (to, second) = results(to);
         let second = self.second_predicate(names, second)?.ok_or_else(|| wrong("it gives a predicate"))?;
         let (to, members) = (self.to(names, to, Type::U(4))?, self.source(names, members, Type::U(4))?);
-        Ok(joint(members, move |lanes: &mut Lanes<'_>| {
-            let first = lanes.mask.trailing_zeros();
-            lanes.set::<u32>(to, &[first; WARP]);
-            lanes.registers.set_predicate(second.at, 1u32.checked_shl(first).unwrap_or(0), lanes.mask);
-        }))
+        Ok(exchange(
+            members,
+            |_| [0; WARP],
+            move |lanes, _, here| {
+                let first = here.trailing_zeros();
+                lanes.set::<u32>(to, &[first; WARP]);
+                lanes.registers.set_predicate(second.at, 1u32.checked_shl(first).unwrap_or(0), lanes.mask);
+            },
+        ))
     }
 }
 
@@ -281,16 +296,21 @@ fn with_members<'o, const N: usize>(
     }
 }
 
-fn joined<T: Lane>(
-    to: Reg,
-    from: Reg,
-    f: impl Fn(T, T) -> T + Send + Sync + 'static,
-) -> impl Fn(&mut Lanes<'_>) + Send + Sync {
-    move |lanes: &mut Lanes<'_>| {
-        let values = lanes.get::<T>(from);
-        let all = lanes_of(lanes.mask).map(|lane| values[lane]).reduce(&f);
-        lanes.set(to, &[all.unwrap_or_default(); WARP]);
+/// Each lane gives a word.
+fn words(from: Reg) -> impl Fn(&Lanes<'_>) -> Given + Send + Sync {
+    move |lanes| {
+        let words = lanes.get::<u32>(from);
+        each(|lane| words[lane].into())
     }
+}
+
+/// Lanes that the register names give each other values, wherever they are at an instruction like this one.
+fn exchange(
+    members: Reg,
+    give: impl Fn(&Lanes<'_>) -> Given + Send + Sync + 'static,
+    take: impl Fn(&mut Lanes<'_>, &Given, u32) + Send + Sync + 'static,
+) -> Kind {
+    Kind::Exchange(members, Exchange { give: Box::new(give), take: Box::new(take) })
 }
 
 /// Computes with the values of the lanes that the register names.

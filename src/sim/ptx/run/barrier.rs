@@ -9,6 +9,7 @@ use super::warp::Warp;
 
 const BARRIERS: usize = 16;
 /// That of the cluster comes behind them.
+pub(super) const CLUSTER: u8 = BARRIERS as u8;
 const GATES: usize = BARRIERS + 1;
 
 /// One barrier of a block.
@@ -36,9 +37,15 @@ pub(super) struct Barriers {
     changed: u32,
     /// Whether threads have arrived that do not wait: the barrier may be complete, and be as new when they arrive again.
     pub(super) has_arrived: bool,
+    /// The block has others beside it in its cluster, for whose barrier they are as well.
+    is_one_of_several: bool,
 }
 
 impl Barriers {
+    pub(super) fn new(is_one_of_several: bool) -> Barriers {
+        Barriers { is_one_of_several, ..Barriers::default() }
+    }
+
     pub(super) fn begin(&mut self, live: impl ExactSizeIterator<Item = u32>) {
         self.live.resize(live.len(), 0);
         self.live.iter_mut().zip(live).for_each(|(known, live)| *known = live);
@@ -79,12 +86,31 @@ impl Barriers {
         gate.and_then(|gate| gate.arrived.get(warp as usize)).copied().unwrap_or(0)
     }
 
+    /// Whether all threads have arrived at the cluster's barrier that have not ended, and whether any have arrived.
+    pub(super) fn is_at_cluster(&self) -> (bool, bool) {
+        match self.gates.get(BARRIERS).filter(|gate| gate.is_used) {
+            Some(gate) => {
+                (gate.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0), true)
+            }
+            None => (self.live.iter().all(|live| *live == 0), false),
+        }
+    }
+
+    /// The cluster's barrier is as new; the result is as from `complete`.
+    pub(super) fn leave_cluster(&mut self) -> u32 {
+        if let Some(gate) = self.gates.get_mut(BARRIERS) {
+            gate.is_used = false;
+        }
+        1 << BARRIERS
+    }
+
     /// The barriers that all have reached, which are as new.
     pub(super) fn complete(&mut self) -> u32 {
         let mut complete = 0;
         let changed = std::mem::take(&mut self.changed);
         for (number, gate) in self.gates.iter_mut().enumerate() {
-            if changed >> number & 1 == 0 || !gate.is_used {
+            let is_others = number == BARRIERS && self.is_one_of_several;
+            if changed >> number & 1 == 0 || !gate.is_used || is_others {
                 continue;
             }
             let is_there = |(arrived, live): (&u32, &u32)| *arrived != 0 && live & !arrived == 0;

@@ -1,10 +1,11 @@
 //! A block: its warps in turn, its shared memory, its barriers.
 
 use super::super::code::{Body, Fixed};
-use super::barrier::Barriers;
-use super::fault::{Fault, LAUNCH_TIMEOUT};
+use super::barrier::{Barriers, CLUSTER};
+use super::fault::Fault;
 use super::grid::Running;
 use super::registers::{ALL, Reg, WARP};
+use super::shared::Place;
 use super::split::State;
 use super::unfold;
 use super::warp::{Stop, Warp};
@@ -25,12 +26,16 @@ pub(super) struct Env<'a> {
     pub(super) parameters: &'a [u8],
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
+    /// How many blocks a cluster has.
+    pub(super) cluster: [u32; 3],
     pub(super) running: &'a Running<'a>,
 }
 
 /// What the warps of a block have in common.
 pub(super) struct Floor {
+    /// The shared memory of all blocks of the cluster, which the block has while it has its turn.
     pub(super) shared: Vec<u8>,
+    pub(super) place: Place,
     pub(super) barriers: Barriers,
     pub(super) ctaid: [u32; 3],
     /// Accesses by which threads may wait, in the block's turn.
@@ -38,7 +43,7 @@ pub(super) struct Floor {
 }
 
 pub(super) struct Block {
-    floor: Floor,
+    pub(super) floor: Floor,
     warps: Vec<Warp>,
     /// The warp whose turn it is.
     turn: usize,
@@ -51,14 +56,17 @@ pub(super) enum Progress {
     Done,
     /// Its threads may wait for those of other blocks.
     Waits,
+    /// Its threads wait for each other, or at the barrier of the cluster: by themselves they do not go on.
+    Stuck,
     /// It has executed as many instructions as it may at a time.
     Turn,
 }
 
 impl Block {
-    pub(super) fn new(body: &Body, threads: u32, shared: usize) -> Block {
+    pub(super) fn new(body: &Body, threads: u32, place: Place) -> Block {
         let warps = (0..threads.div_ceil(WARP as u32)).map(|number| Warp::new(body, number)).collect();
-        let floor = Floor { shared: vec![0; shared], barriers: Barriers::default(), ctaid: [0; 3], waits: 0 };
+        let barriers = Barriers::new(place.blocks > 1);
+        let floor = Floor { shared: Vec::new(), place, barriers, ctaid: [0; 3], waits: 0 };
         Block { floor, warps, turn: 0, patience: PATIENCE }
     }
 
@@ -67,22 +75,17 @@ impl Block {
         for warp in &mut self.warps {
             let first = warp.number * WARP as u32;
             for (register, fixed) in &env.body.fixed {
-                let values = env.running.values(fixed, first, [0; 3]);
+                let values = env.running.values(fixed, first, [0; 3], self.floor.place.rank);
                 warp.registers.set_bits(*register, &values, ALL);
             }
         }
     }
 
     /// Begins with the threads of another block.
-    pub(super) fn begin(&mut self, index: u64, env: &Env<'_>) {
-        let [x, y, z] = unfold(index, env.grid);
+    pub(super) fn begin(&mut self, [x, y, z]: [u32; 3], env: &Env<'_>) {
         // One at a time: a processor waits where it reads several at once that it has just written one by one.
         let ctaid = &mut self.floor.ctaid;
         (ctaid[0], ctaid[1], ctaid[2]) = (x, y, z);
-        // To fill nothing, where no memory is, is what a processor may find hard.
-        if !self.floor.shared.is_empty() {
-            self.floor.shared.fill(0);
-        }
         let threads: u32 = env.block.iter().product();
         for warp in &mut self.warps {
             let first = warp.number * WARP as u32;
@@ -91,7 +94,7 @@ impl Block {
                 set_all(warp, *register, self.floor.ctaid[*axis as usize]);
             }
             for (register, special) in &env.body.of_place {
-                let values = env.running.values(&Fixed::Special(*special), first, self.floor.ctaid);
+                let values = env.running.values(&Fixed::Special(*special), first, self.floor.ctaid, 0);
                 warp.registers.set_bits(*register, &values, ALL);
             }
         }
@@ -130,7 +133,7 @@ impl Block {
                 return Ok(Progress::Done);
             }
             if stuck {
-                return Err(self.stuck(env));
+                return Ok(Progress::Stuck);
             }
             if self.floor.waits > self.patience {
                 self.patience = AGAIN;
@@ -139,29 +142,41 @@ impl Block {
         }
     }
 
-    /// The threads wait for each other for ever.
+    /// Whether all its threads that have not ended have arrived at the barrier of the cluster, and whether any have.
+    pub(super) fn is_at_cluster(&self) -> (bool, bool) {
+        self.floor.barriers.is_at_cluster()
+    }
+
+    /// Lets the threads go on that wait at the barrier of the cluster.
+    pub(super) fn leave_cluster(&mut self, env: &Env<'_>) {
+        let complete = self.floor.barriers.leave_cluster();
+        let barriers = &self.floor.barriers;
+        self.warps.iter_mut().for_each(|warp| warp.release(complete, &env.body.code, barriers));
+    }
+
+    /// Where its threads are.
     #[cold]
-    fn stuck(&self, env: &Env<'_>) -> Fault {
-        let mut text = "its threads wait for each other, and none can go on:".to_owned();
+    pub(super) fn standing(&self, env: &Env<'_>) -> String {
+        let mut threads = Vec::new();
         for warp in self.warps.iter().filter(|warp| warp.live != 0).take(8) {
             for split in warp.splits.iter().take(4) {
                 let (line, opcode) = env.body.written_at(split.at);
                 let at = match split.state {
-                    State::Waits(number) => format!("at barrier {number}"),
-                    _ => "for other lanes".to_owned(),
+                    State::Waits(CLUSTER) => " at the barrier of the cluster".to_owned(),
+                    State::Waits(number) => format!(" at barrier {number}"),
+                    State::Joins => " for other lanes".to_owned(),
+                    State::Ready => String::new(),
                 };
                 let first =
                     unfold((warp.number * WARP as u32 + split.mask.trailing_zeros()).into(), env.block);
-                let count = split.mask.count_ones();
-                text.push_str(&format!(
-                    " {count} threads of warp {} (the first is {first:?}) {at} in line {line}, {opcode};",
+                threads.push(format!(
+                    " {} threads of warp {} (the first is {first:?}){at} in line {line}, {opcode}",
+                    split.mask.count_ones(),
                     warp.number
                 ));
             }
         }
-        text.pop();
-        let block = self.floor.ctaid;
-        Fault::new(LAUNCH_TIMEOUT, format!("block {block:?}: {text}"))
+        format!("block {:?}:{}", self.floor.ctaid, threads.join(";"))
     }
 }
 

@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// The local memory of a thread has at most so many bytes, as on the device.
 const MOST_LOCAL: usize = 512 << 10;
+/// So many bytes of its stack a call takes at least, beside what the text declares: a compiler keeps there where it returns
+/// to, and the registers that the caller uses.
+const CALL: usize = 16;
 /// So many calls may be in each other.
 const MOST_CALLS: usize = 1 << 14;
 /// What the registers of a warp held before calls of the same functions has at most so many bytes.
@@ -33,6 +36,8 @@ pub(super) struct Frame {
     saved_bytes: usize,
     /// The function's registers.
     range: Range,
+    /// Its number.
+    function: u32,
 }
 
 impl Frame {
@@ -70,7 +75,7 @@ impl Warp {
                 self.splits[which].at += 1;
                 Ok(())
             }
-            Target::Function(number) => self.enter(which, *number, call, env.body),
+            Target::Function(number) => self.enter(which, *number, call, env),
             Target::Pointer(register) => {
                 let addresses = self.registers.get::<u64>(*register);
                 let mut left = active;
@@ -86,12 +91,12 @@ impl Warp {
                         )
                     })?;
                     if left == 0 {
-                        self.enter(which, number, call, env.body)?;
+                        self.enter(which, number, call, env)?;
                     } else {
                         let at = self.splits[which].at;
                         let parted = self.splits[which].part(same, at);
                         self.splits.push(parted);
-                        self.enter(self.splits.len() - 1, number, call, env.body)?;
+                        self.enter(self.splits.len() - 1, number, call, env)?;
                     }
                 }
                 Ok(())
@@ -99,7 +104,8 @@ impl Warp {
         }
     }
 
-    fn enter(&mut self, which: usize, number: u32, call: &Call, body: &Body) -> Result<(), Fault> {
+    fn enter(&mut self, which: usize, number: u32, call: &Call, env: &Env<'_>) -> Result<(), Fault> {
+        let (body, stack) = (env.body, env.running.launch.stack);
         let Some(function) = body.functions.get(number as usize) else { return Ok(()) };
         let Function { at, local, range, is_recursive, .. } = function;
         let at = match at {
@@ -120,6 +126,13 @@ impl Warp {
                 format!("{} calls are in each other, which is too many for the stack", split.frames.len());
             return Err(Fault::new(LAUNCH_FAILED, why));
         }
+        // The stack of calls whose depth the text says is as large as they need.
+        let used = (frame + end).saturating_sub(body.local) + CALL * split.frames.len();
+        if *is_recursive && used > stack && split.frames.iter().any(|frame| frame.function == number) {
+            let depth = split.frames.len();
+            let why = format!("{depth} calls are in each other, and the stack of a thread has {stack} bytes");
+            return Err(Fault::new(LAUNCH_FAILED, why));
+        }
         self.local.grow(frame + end);
         for (from, to, size) in &call.passed {
             self.local.copy(below + from, frame + to, *size, split.mask);
@@ -131,6 +144,7 @@ impl Warp {
             saved,
             saved_bytes,
             range: *range,
+            function: number,
         });
         split.frame = frame;
         split.at = at;

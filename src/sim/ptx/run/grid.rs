@@ -1,11 +1,14 @@
-//! A launch: its blocks, on as many of the host's cores as there are.
+//! A launch: its clusters of blocks, on as many of the host's cores as there are.
 
 use super::super::code::{Body, Fixed, RESERVED, Special};
 use super::super::{Entry, Program};
-use super::block::{Block, Env, Progress};
-use super::fault::{Fault, LAUNCH_TIMEOUT};
+use super::block::{Env, Progress};
+use super::cluster::Cluster;
+use super::fault::Fault;
 use super::heap;
 use super::registers::WARP;
+use super::shared::address_of;
+use super::unended::Unended;
 use super::{FUNCTION_STEP, FUNCTIONS, count, unfold};
 use crate::sim::context::Multiprocessors;
 use crate::sim::device::SM_COUNT;
@@ -51,8 +54,12 @@ pub(in crate::sim) struct Launch {
     pub(in crate::sim) variables: Arc<Vec<u64>>,
     pub(in crate::sim) grid: [u32; 3],
     pub(in crate::sim) block: [u32; 3],
+    /// How many blocks each cluster has, if the launch or the kernel says it.
+    pub(in crate::sim) cluster: Option<[u32; 3]>,
     pub(in crate::sim) dynamic_shared: usize,
     pub(in crate::sim) parameters: Vec<u8>,
+    /// Bytes of each thread's stack, for calls whose depth the text does not say.
+    pub(in crate::sim) stack: usize,
     /// The multiprocessors that it may use, if not all.
     pub(in crate::sim) part: Option<Multiprocessors>,
 }
@@ -72,19 +79,25 @@ impl Launch {
             launch: self,
             body,
             workspace,
-            blocks: count(self.grid),
+            clusters: count(self.grid) / count(self.blocks_of_cluster()),
             next: AtomicU64::new(0),
             steps: AtomicU64::new(0),
             limit: LIMIT.load(Ordering::Relaxed),
             is_over: AtomicBool::new(false),
             fault: Mutex::new(None),
+            unended: Unended::default(),
         };
         scope(|scope| running.work(Some(scope)));
         if workspace != 0 {
             memory::lock().free(workspace);
         }
         let fault = running.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let fault = fault.or_else(|| running.unended.fault(running.limit));
         fault.map_or(Ok(()), |fault| Err(fault.within(format_args!("kernel {name}, "))))
+    }
+
+    fn blocks_of_cluster(&self) -> [u32; 3] {
+        self.cluster.unwrap_or([1; 3])
     }
 
     fn workspace(&self) -> u64 {
@@ -97,26 +110,27 @@ pub(super) struct Running<'a> {
     pub(super) launch: &'a Launch,
     body: &'a Body,
     workspace: u64,
-    blocks: u64,
-    /// The first block that nobody has begun.
+    clusters: u64,
+    /// The first cluster that nobody has begun.
     next: AtomicU64,
     steps: AtomicU64,
     limit: u64,
     is_over: AtomicBool,
     fault: Mutex<Option<Fault>>,
+    unended: Unended,
 }
 
-/// A worker has this many blocks to itself at the most.
+/// A worker has this many clusters to itself at the most.
 const MOST_CLAIMED: u64 = 64;
 
 /// What a worker has.
 struct Worker {
-    /// Blocks that wait for others.
-    waiting: VecDeque<Box<Block>>,
-    /// Blocks that have ended, to be used again. They are moved often, and are large.
-    #[allow(clippy::vec_box, reason = "a block is moved from here into the queue")]
-    spare: Vec<Box<Block>>,
-    /// The blocks that it begins next.
+    /// Clusters that wait for others.
+    waiting: VecDeque<Box<Cluster>>,
+    /// Clusters that have ended, to be used again. They are moved often, and are large.
+    #[allow(clippy::vec_box, reason = "a cluster is moved from here into the queue")]
+    spare: Vec<Box<Cluster>>,
+    /// The clusters that it begins next.
     claimed: Range<u64>,
     steps: u64,
 }
@@ -127,7 +141,7 @@ fn cores() -> usize {
 }
 
 impl Running<'_> {
-    /// Executes blocks until none is left. The first worker starts the others, in the scope.
+    /// Executes clusters until none is left. The first worker starts the others, in the scope.
     fn work<'s>(&'s self, mut helpers: Option<&'s Scope<'s, '_>>) {
         let view = memory::view(self.launch.context);
         let env = Env {
@@ -136,6 +150,7 @@ impl Running<'_> {
             parameters: &self.launch.parameters,
             grid: self.launch.grid,
             block: self.launch.block,
+            cluster: self.launch.blocks_of_cluster(),
             running: self,
         };
         let mut worker = Worker { waiting: VecDeque::new(), spare: Vec::new(), claimed: 0..0, steps: 0 };
@@ -144,15 +159,15 @@ impl Running<'_> {
         let mut idle = 0;
         while !self.is_over.load(Ordering::Relaxed) {
             let new = if worker.waiting.len() < most { self.begin(&env, &mut worker) } else { None };
-            let Some(mut block) = new.or_else(|| worker.waiting.pop_front()) else { break };
-            match self.go_on(&mut block, &env, &mut worker.steps) {
+            let Some(mut cluster) = new.or_else(|| worker.waiting.pop_front()) else { break };
+            match self.go_on(&mut cluster, &env, &mut worker.steps) {
                 Ok(Progress::Done) => {
                     idle = 0;
-                    worker.spare.push(block);
+                    worker.spare.push(cluster);
                 }
-                Ok(Progress::Waits | Progress::Turn) => {
+                Ok(_) => {
                     idle += 1;
-                    worker.waiting.push_back(block);
+                    worker.waiting.push_back(cluster);
                 }
                 Err(fault) => return self.fail(fault),
             }
@@ -164,11 +179,12 @@ impl Running<'_> {
                 self.call(helpers.take());
             }
         }
+        self.unended.tell(&worker.waiting, &env);
     }
 
     /// Has the other cores help, if there is something left for them.
     fn call<'s>(&'s self, scope: Option<&'s Scope<'s, '_>>) {
-        let left = self.blocks.saturating_sub(self.next.load(Ordering::Relaxed));
+        let left = self.clusters.saturating_sub(self.next.load(Ordering::Relaxed));
         let wanted = (cores() - 1).min(usize::try_from(left).unwrap_or(usize::MAX));
         let Some(scope) = scope else { return };
         for _ in 0..wanted {
@@ -179,14 +195,15 @@ impl Running<'_> {
         }
     }
 
-    /// How many blocks one worker may have begun at first, as far as memory allows, and later: those of a device that are
-    /// there at once.
+    /// How many clusters one worker may have begun at first, as far as memory allows, and later: those of a device that
+    /// are there at once.
     fn most_at_once(&self) -> (usize, usize) {
         let threads = count(self.launch.block).max(1);
         let processors = self.launch.part.map_or(SM_COUNT, Multiprocessors::count);
-        let resident = (THREADS / threads).clamp(1, 32) * u64::from(processors);
+        let blocks = count(self.launch.blocks_of_cluster());
+        let resident = ((THREADS / threads).clamp(1, 32) * u64::from(processors) / blocks).max(1);
         let warps = threads.div_ceil(WARP as u64);
-        let each = warps * self.body.bytes_of_warp() + self.all_shared() as u64;
+        let each = blocks * (warps * self.body.bytes_of_warp() + self.all_shared() as u64);
         (resident.min(MOST_MEMORY / each.max(1)).max(1) as usize, resident as usize)
     }
 
@@ -203,42 +220,40 @@ impl Running<'_> {
         if self.body.has_reserved { self.reserved() + RESERVED } else { self.shared() }
     }
 
-    /// Begins the next block, if there is one that nobody has begun.
-    fn begin(&self, env: &Env<'_>, worker: &mut Worker) -> Option<Box<Block>> {
+    /// Begins the next cluster, if there is one that nobody has begun.
+    fn begin(&self, env: &Env<'_>, worker: &mut Worker) -> Option<Box<Cluster>> {
         if worker.claimed.is_empty() {
             worker.claimed = self.claim();
         }
         let index = worker.claimed.next()?;
-        let mut block = worker.spare.pop().unwrap_or_else(|| {
-            let mut block = Block::new(self.body, count(self.launch.block) as u32, self.all_shared());
-            block.prepare(env);
-            Box::new(block)
+        let mut cluster = worker.spare.pop().unwrap_or_else(|| {
+            Box::new(Cluster::new(self.body, env, count(self.launch.block) as u32, self.all_shared()))
         });
-        block.begin(index, env);
-        Some(block)
+        cluster.begin(index, env);
+        Some(cluster)
     }
 
-    /// Some blocks for this worker alone: many as long as there are many, because workers meet here.
+    /// Some clusters for this worker alone: many as long as there are many, because workers meet here.
     fn claim(&self) -> Range<u64> {
-        let left = self.blocks.saturating_sub(self.next.load(Ordering::Relaxed));
+        let left = self.clusters.saturating_sub(self.next.load(Ordering::Relaxed));
         let wanted = (left / (8 * cores() as u64)).clamp(1, MOST_CLAIMED);
-        let first = self.next.fetch_add(wanted, Ordering::Relaxed).min(self.blocks);
-        first..(first + wanted).min(self.blocks)
+        let first = self.next.fetch_add(wanted, Ordering::Relaxed).min(self.clusters);
+        first..(first + wanted).min(self.clusters)
     }
 
     /// `steps` are those that are not counted yet.
-    fn go_on(&self, block: &mut Block, env: &Env<'_>, steps: &mut u64) -> Result<Progress, Fault> {
+    fn go_on(&self, cluster: &mut Cluster, env: &Env<'_>, steps: &mut u64) -> Result<Progress, Fault> {
         let mut turns = 0;
         loop {
             let mut left = TURN;
-            let progress = block.run(env, &mut left)?;
+            let progress = cluster.run(env, &mut left)?;
             turns += 1;
             *steps += TURN - left;
             if *steps > TURN.min(self.limit) {
                 let counted = std::mem::take(steps);
                 if self.steps.fetch_add(counted, Ordering::Relaxed) + counted > self.limit {
-                    let why = format!("it does not end after {} instructions", self.limit);
-                    return Err(Fault::new(LAUNCH_TIMEOUT, why));
+                    self.unended.end();
+                    self.is_over.store(true, Ordering::Relaxed);
                 }
             }
             if progress != Progress::Turn || turns == TURNS || self.is_over.load(Ordering::Relaxed) {
@@ -252,34 +267,38 @@ impl Running<'_> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
 
-    /// The values of a register that no instruction sets, in the lanes of a warp whose first thread has this number.
-    pub(super) fn values(&self, fixed: &Fixed, first: u32, ctaid: [u32; 3]) -> [u128; WARP] {
+    /// The values of a register that no instruction sets, in the lanes of a warp whose first thread has this number, and
+    /// whose block has this place in the grid and this rank in its cluster.
+    pub(super) fn values(&self, fixed: &Fixed, first: u32, ctaid: [u32; 3], rank: u32) -> [u128; WARP] {
         match fixed {
             Fixed::Bits(bits) => [*bits; WARP],
             Fixed::Variable(at, offset) => {
                 let address = self.launch.variables.get(*at).copied().unwrap_or(0);
                 [address.wrapping_add_signed(*offset).into(); WARP]
             }
+            Fixed::Shared(offset) => [address_of(rank, *offset).into(); WARP],
             Fixed::Function(number) => [u128::from(FUNCTIONS + FUNCTION_STEP * number); WARP],
             Fixed::Special(special) => {
-                std::array::from_fn(|lane| self.special(*special, first, lane as u32, ctaid))
+                std::array::from_fn(|lane| self.special(*special, first + lane as u32, ctaid, rank))
             }
         }
     }
 
-    fn special(&self, special: Special, first: u32, lane: u32, ctaid: [u32; 3]) -> u128 {
+    fn special(&self, special: Special, thread: u32, ctaid: [u32; 3], rank: u32) -> u128 {
         let Launch { grid, block, dynamic_shared, .. } = self.launch;
+        let cluster = self.launch.blocks_of_cluster();
+        let lane = thread % WARP as u32;
         let linear = |ctaid: [u32; 3]| {
             let [x, y, z] = ctaid.map(u64::from);
             x + u64::from(grid[0]) * (y + u64::from(grid[1]) * z)
         };
         match special {
-            Special::Tid(axis) => unfold(u64::from(first + lane), *block)[axis as usize].into(),
+            Special::Tid(axis) => unfold(u64::from(thread), *block)[axis as usize].into(),
             Special::Ntid(axis) => block[axis as usize].into(),
             Special::Ctaid(axis) => ctaid[axis as usize].into(),
             Special::Nctaid(axis) => grid[axis as usize].into(),
             Special::Laneid => lane.into(),
-            Special::Warpid => (first / WARP as u32).into(),
+            Special::Warpid => (thread / WARP as u32).into(),
             Special::Nwarpid => 64,
             Special::Smid => match self.launch.part {
                 Some(part) => part.of_block(linear(ctaid)).into(),
@@ -292,10 +311,16 @@ impl Running<'_> {
             Special::LanemaskLt => ((1u32 << lane) - 1).into(),
             Special::LanemaskGe => (u32::MAX << lane).into(),
             Special::LanemaskGt => (u32::MAX << lane << 1).into(),
+            Special::Clusterid(axis) => (ctaid[axis as usize] / cluster[axis as usize]).into(),
+            Special::Nclusterid(axis) => (grid[axis as usize] / cluster[axis as usize]).into(),
+            Special::ClusterCtaid(axis) => unfold(rank.into(), cluster)[axis as usize].into(),
+            Special::ClusterNctaid(axis) => cluster[axis as usize].into(),
+            Special::ClusterCtarank => rank.into(),
+            Special::ClusterNctarank => count(cluster).into(),
+            Special::IsExplicitCluster => self.launch.cluster.is_some().into(),
             Special::Envreg(1) => (self.workspace >> 32).into(),
             Special::Envreg(2) => (self.workspace & 0xffff_ffff).into(),
             Special::Envreg(_) | Special::Zero | Special::WideZero => 0,
-            Special::One => 1,
             Special::DynamicShared => *dynamic_shared as u128,
             Special::TotalShared => self.shared() as u128,
             Special::AggregateShared => (self.shared() + RESERVED) as u128,

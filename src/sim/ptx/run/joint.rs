@@ -19,7 +19,10 @@ impl Warp {
     ) -> Result<(), Fault> {
         let which = self.only_with_waiting(which, active);
         let Some(inst) = env.body.code.get(self.splits[which].at as usize) else { return Ok(()) };
-        let (Kind::Joint(members, _) | Kind::Converge(members)) = &inst.kind else { return Ok(()) };
+        let (Kind::Joint(members, _) | Kind::Exchange(members, _) | Kind::Converge(members)) = &inst.kind
+        else {
+            return Ok(());
+        };
         let members = self.registers.get::<u32>(*members);
         let here = self.splits[which].mask;
         let (mut left, mut ready) = (here, 0);
@@ -32,10 +35,15 @@ impl Warp {
                 continue;
             }
             ready |= same;
-            if let Kind::Joint(_, attempt) = &inst.kind {
-                let mut lanes = self.lanes(self.splits[which].frame, env, floor);
-                lanes.mask = same;
-                attempt(&mut lanes)?;
+            let mut lanes = self.lanes(self.splits[which].frame, env, floor);
+            lanes.mask = same;
+            match &inst.kind {
+                Kind::Joint(_, attempt) => attempt(&mut lanes)?,
+                Kind::Exchange(_, exchange) => {
+                    let given = (exchange.give)(&lanes);
+                    (exchange.take)(&mut lanes, &given, same);
+                }
+                _ => {}
             }
         }
         let split = &mut self.splits[which];
@@ -50,7 +58,7 @@ impl Warp {
             self.splits.push(waiting);
         }
         if ready != here {
-            self.converge(env);
+            self.converge(env, floor);
         }
         Ok(())
     }
@@ -86,26 +94,33 @@ impl Warp {
                 return Ok(true);
             }
         }
-        Ok(self.converge(env))
+        Ok(self.converge(env, floor))
     }
 
-    /// Lanes that wait for each other may do so at several instructions, if these do nothing but wait.
-    fn converge(&mut self, env: &Env<'_>) -> bool {
-        let (mut waiting, mut named) = (0u32, [0u32; WARP]);
+    /// Lanes that wait for each other may do so at several instructions, if these do nothing but wait, or have the same
+    /// opcode with the same modifiers.
+    fn converge(&mut self, env: &Env<'_>, floor: &mut Floor) -> bool {
+        // What each lane waits at, and for which lanes.
+        let mut waits: [Option<(Option<u32>, u32)>; WARP] = [None; WARP];
         for split in self.splits.iter().filter(|split| split.state == State::Joins) {
-            let inst = env.body.code.get(split.at as usize);
-            if let Some(Kind::Converge(members)) = inst.map(|inst| &inst.kind) {
-                let members = self.registers.get::<u32>(*members);
-                lanes_of(split.mask).for_each(|lane| named[lane] = members[lane]);
-                waiting |= split.mask;
-            }
+            let (what, members) = match env.body.code.get(split.at as usize).map(|inst| &inst.kind) {
+                Some(Kind::Converge(members)) => (None, *members),
+                Some(Kind::Exchange(members, _)) => (Some(env.body.opcode_at(split.at)), *members),
+                _ => continue,
+            };
+            let members = self.registers.get::<u32>(members);
+            lanes_of(split.mask).for_each(|lane| waits[lane] = Some((what, members[lane])));
         }
         let mut complete = 0;
-        for lane in lanes_of(waiting) {
-            let same =
-                lanes_of(waiting).filter(|it| named[*it] == named[lane]).fold(0, |all, it| all | 1 << it);
-            if named[lane] & self.live & !same == 0 {
+        for lane in 0..WARP {
+            let Some((what, named)) = waits[lane].filter(|_| complete >> lane & 1 == 0) else { continue };
+            let is_same = |it: &usize| waits[*it] == waits[lane];
+            let same = (0..WARP).filter(is_same).fold(0, |all, it| all | 1 << it);
+            if named & self.live & !same == 0 {
                 complete |= same;
+                if what.is_some() {
+                    self.exchange(same, env, floor);
+                }
             }
         }
         for which in 0..self.splits.len() {
@@ -124,5 +139,26 @@ impl Warp {
             }
         }
         complete != 0
+    }
+
+    /// These lanes, which are at several instructions, give each other values.
+    fn exchange(&mut self, all: u32, env: &Env<'_>, floor: &mut Floor) {
+        let mut given = [0; WARP];
+        for takes in [false, true] {
+            for which in 0..self.splits.len() {
+                let (at, mask, frame) =
+                    (self.splits[which].at, self.splits[which].mask, self.splits[which].frame);
+                let kind = env.body.code.get(at as usize).map(|inst| &inst.kind);
+                let Some(Kind::Exchange(_, exchange)) = kind.filter(|_| mask & all != 0) else { continue };
+                let mut lanes = self.lanes(frame, env, floor);
+                lanes.mask = mask & all;
+                if takes {
+                    (exchange.take)(&mut lanes, &given, all);
+                } else {
+                    let own = (exchange.give)(&lanes);
+                    lanes_of(mask & all).for_each(|lane| given[lane] = own[lane]);
+                }
+            }
+        }
     }
 }

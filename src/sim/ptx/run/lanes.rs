@@ -4,6 +4,7 @@ use super::super::{Space, types::Class};
 use super::fault::{Access, Fault, Thread};
 use super::local::Local;
 use super::registers::{ALL, Reg, Registers, WARP, are_few, each};
+use super::shared::Others;
 use super::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW, unfold};
 use crate::sim::machine::Handle;
 use crate::sim::memory::{Region, View, Word};
@@ -13,6 +14,7 @@ pub(in super::super) struct Lanes<'a> {
     /// The lanes that execute the instruction.
     pub(in super::super) mask: u32,
     pub(super) shared: &'a mut [u8],
+    pub(super) others: Others<'a>,
     pub(super) local: &'a mut Local,
     /// Where the present function's part of the local memory begins.
     pub(in super::super) frame: usize,
@@ -207,71 +209,6 @@ impl<'a> Lanes<'a> {
         region.update(address, f).map_err(|_| self.thread(lane).no_room())
     }
 
-    /// The part of shared memory that a lane uses.
-    #[inline]
-    fn in_shared(&mut self, lane: usize, at: u64, size: usize, access: Access) -> Result<&mut [u8], Fault> {
-        let length = self.shared.len();
-        if at % size as u64 != 0 {
-            return Err(self.thread(lane).misaligned(at, size));
-        }
-        if at as usize >= length || length - (at as usize) < size {
-            return Err(self.thread(lane).beyond(access, Space::Shared, at, size, length));
-        }
-        Ok(&mut self.shared[at as usize..at as usize + size])
-    }
-
-    /// Whether all lanes' addresses are in shared memory, and aligned.
-    #[inline]
-    fn fit_shared(&self, addresses: &[u64; WARP], size: usize) -> bool {
-        let (mut all, mut most) = (0, 0);
-        for address in addresses {
-            all |= address;
-            most = most.max(*address);
-        }
-        all % size as u64 == 0
-            && most <= (self.shared.len() as u64).wrapping_sub(size as u64)
-            && self.shared.len() >= size
-    }
-
-    #[inline]
-    pub(in super::super) fn load_shared<T: Bytes>(
-        &mut self,
-        addresses: &[u64; WARP],
-    ) -> Result<[T; WARP], Fault> {
-        let mut values = [T::default(); WARP];
-        if self.mask == ALL && self.fit_shared(addresses, size_of::<T>()) {
-            for lane in 0..WARP {
-                let at = addresses[lane] as usize;
-                values[lane] = T::of(&self.shared[at..at + size_of::<T>()]);
-            }
-            return Ok(values);
-        }
-        for lane in lanes_of(self.mask) {
-            values[lane] = T::of(self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Read)?);
-        }
-        Ok(values)
-    }
-
-    #[inline]
-    pub(in super::super) fn store_shared<T: Bytes>(
-        &mut self,
-        addresses: &[u64; WARP],
-        values: &[T; WARP],
-    ) -> Result<(), Fault> {
-        if self.mask == ALL && self.fit_shared(addresses, size_of::<T>()) {
-            for lane in 0..WARP {
-                let at = addresses[lane] as usize;
-                values[lane].put(&mut self.shared[at..at + size_of::<T>()]);
-            }
-            return Ok(());
-        }
-        for lane in lanes_of(self.mask) {
-            let into = self.in_shared(lane, addresses[lane], size_of::<T>(), Access::Write)?;
-            values[lane].put(into);
-        }
-        Ok(())
-    }
-
     /// Which memory an address of this space is in, and where.
     #[inline]
     pub(super) fn resolve(space: Space, address: u64) -> (Space, u64) {
@@ -279,7 +216,7 @@ impl<'a> Lanes<'a> {
             return (space, address);
         }
         for (window, space) in
-            [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)]
+            [(SHARED_WINDOW, Space::Cluster), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)]
         {
             if address.wrapping_sub(window) < WINDOW {
                 return (space, address - window);
@@ -308,8 +245,8 @@ impl<'a> Lanes<'a> {
     ) -> Result<u128, Fault> {
         let (space, at) = Lanes::resolve(space, address);
         match space {
-            Space::Shared => {
-                let bytes = self.in_shared(lane, at, size, Access::Read)?;
+            Space::Shared | Space::Cluster => {
+                let bytes = self.in_space(space, lane, at, size, Access::Read)?;
                 Ok(u128::from_le_bytes(std::array::from_fn(|byte| bytes.get(byte).copied().unwrap_or(0))))
             }
             Space::Local => {
@@ -350,8 +287,9 @@ impl<'a> Lanes<'a> {
     ) -> Result<(), Fault> {
         let (space, at) = Lanes::resolve(space, address);
         match space {
-            Space::Shared => {
-                self.in_shared(lane, at, size, Access::Write)?.copy_from_slice(&value.to_le_bytes()[..size]);
+            Space::Shared | Space::Cluster => {
+                let into = self.in_space(space, lane, at, size, Access::Write)?;
+                into.copy_from_slice(&value.to_le_bytes()[..size]);
             }
             Space::Local => {
                 let at = self.in_local(lane, at, size, Access::Write)?;

@@ -1,6 +1,6 @@
 //! Executes kernels: one instruction at a time for the lanes of a warp.
 //!
-//! [`grid`] gives the blocks of a launch to the host's cores, [`block`] gives each warp its turn, [`warp`] executes the
+//! [`grid`] gives the clusters of a launch to the host's cores, [`cluster`] gives each block its turn and [`block`] each warp, [`warp`] executes the
 //! instructions of lanes that are at the same place, [`lanes`] is what an instruction works on.
 
 mod atomic;
@@ -8,6 +8,7 @@ mod barrier;
 mod block;
 mod builtin;
 mod call;
+mod cluster;
 mod fault;
 mod grid;
 mod heap;
@@ -16,15 +17,17 @@ mod lanes;
 mod local;
 mod printf;
 mod registers;
+mod shared;
 mod split;
 mod texture;
+mod unended;
 mod warp;
 
 pub(in crate::sim) use fault::Fault;
-pub(super) use fault::LAUNCH_FAILED;
 pub(in crate::sim) use grid::{Launch, limit_steps};
 pub(super) use lanes::{Bytes, Lanes, lanes_of};
 pub(super) use registers::{Counts, Lane, Range, Reg, WARP, are_few, each, pack};
+pub(super) use shared::{in_rank, rank_of};
 
 /// Generic addresses of shared and local memory and of parameters begin here; no allocation is there.
 pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;

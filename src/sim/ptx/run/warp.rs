@@ -100,10 +100,12 @@ impl Warp {
 
     /// What instructions of a split work on.
     pub(super) fn lanes<'a>(&'a mut self, frame: usize, env: &'a Env<'_>, floor: &'a mut Floor) -> Lanes<'a> {
+        let (shared, others) = floor.place.split(&mut floor.shared);
         Lanes {
             registers: &mut self.registers,
             mask: 0,
-            shared: &mut floor.shared,
+            shared,
+            others,
             local: &mut self.local,
             frame,
             parameters: env.parameters,
@@ -226,7 +228,9 @@ impl Warp {
             Kind::Trap => return Err(Fault::new(LAUNCH_FAILED, "a trap")),
             Kind::Breakpoint => return Err(Fault::new(LAUNCH_FAILED, "a breakpoint, without a debugger")),
             Kind::Barrier(barrier) => return self.barrier(which, active, barrier, floor),
-            Kind::Converge(_) | Kind::Joint(..) => return self.joint(which, active, env, floor),
+            Kind::Converge(_) | Kind::Joint(..) | Kind::Exchange(..) => {
+                return self.joint(which, active, env, floor);
+            }
             Kind::Yield => {
                 self.splits[which].at += 1;
                 self.splits[which].turns += u32::from(self.splits.len() > 1);

@@ -179,6 +179,25 @@ fn a_recursion_without_an_end_is_an_error() {
 }
 
 #[test]
+fn a_recursion_that_is_deeper_than_the_stack_is_an_error() {
+    if !simulated("a_recursion_that_is_deeper_than_the_stack_is_an_error") {
+        return;
+    }
+    let lines = format!("mov.u32 %r1, 1000; {CALL}");
+    let (error, text) = failing(SUM, &lines, 64);
+    assert_eq!(error, CudaError::LaunchFailed, "{text}");
+    assert!(text.contains("calls are in each other, and the stack of a thread has 1024 bytes"), "{text}");
+    assert_eq!(deep(SUM, &lines, 64), [500_500; 64]);
+    // Few calls fit, and so do functions that need more than the stack but do not call themselves.
+    let few = format!("mov.u32 %r1, 9; {CALL}");
+    assert_eq!(left_by(SUM, &few, 1, 32, 32), [45; 32]);
+    let large = ".func (.param .b32 out) F(.param .b32 in) { .local .align 4 .b8 much[8192]; .reg .b32 %n; .reg .b64 %a;
+        ld.param.b32 %n, [in]; mov.u64 %a, much; mad.wide.u32 %a, %n, 4, %a; st.local.u32 [%a], %n; ld.local.u32 %n, [%a];
+        st.param.b32 [out], %n; ret; }";
+    assert_eq!(left_by(large, &format!("mov.u32 %r1, 2000; {CALL}"), 1, 32, 32), [2000; 32]);
+}
+
+#[test]
 fn a_call_by_a_wrong_address_or_in_another_shape_is_no_crash() {
     if !simulated("a_call_by_a_wrong_address_or_in_another_shape_is_no_crash") {
         return;

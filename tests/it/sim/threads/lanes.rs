@@ -91,6 +91,68 @@ fn lanes_meet_at_several_instructions_that_only_wait() {
     assert_eq!(block(lines, 32), each(32, |lane| if lane < 16 { 31 - lane } else { 81 - lane }));
 }
 
+/// Lanes below 12 are at one instruction, the others at another one.
+fn at_two(prepare: &str, [low, high]: [&str; 2]) -> Vec<u32> {
+    let lines = format!(
+        "{prepare} setp.lt.u32 %p1, %lane, 12; @%p1 bra A; mov.u32 %r9, 1; {high} bra J; A: mov.u32 %r9, 2; {low} J:
+         mad.lo.u32 %r1, %r9, 1000, %r1; st.global.u32 [%out], %r1;"
+    );
+    block(&lines, 32)
+}
+
+#[test]
+fn lanes_meet_at_several_instructions_of_one_opcode() {
+    let branch = |lane: u32| if lane < 12 { 2000 } else { 1000 };
+    let shuffle = [
+        "shfl.sync.bfly.b32 %r1, %lane, 16, 31, -1;",
+        "add.u32 %r2, %lane, 0; shfl.sync.bfly.b32 %r1, %r2, 16, 31, -1;",
+    ];
+    assert_eq!(at_two("", shuffle), each(32, |lane| branch(lane) + (lane ^ 16)));
+    // Each lane's own operands say where its value is from.
+    let shuffle = ["shfl.sync.idx.b32 %r1, %r3, 20, 31, -1;", "shfl.sync.idx.b32 %r1, %r4, 3, 31, -1;"];
+    let values = "add.u32 %r3, %lane, 100; add.u32 %r4, %lane, 200;";
+    assert_eq!(at_two(values, shuffle), each(32, |lane| branch(lane) + if lane < 12 { 220 } else { 103 }));
+    let vote = ["vote.sync.ballot.b32 %r1, %p2, -1;", "vote.sync.ballot.b32 %r1, %p3, -1;"];
+    let odd = "and.b32 %r5, %lane, 1; setp.eq.u32 %p2, %r5, 1; setp.eq.u32 %p3, %r5, 0;";
+    assert_eq!(at_two(odd, vote), each(32, |lane| branch(lane) + 0x5555_5aaa));
+    let vote = [
+        "vote.sync.all.pred %p4, %p2, -1; selp.u32 %r1, 7, 8, %p4;",
+        "vote.sync.all.pred %p4, %p3, -1; selp.u32 %r1, 7, 8, %p4;",
+    ];
+    assert_eq!(
+        at_two("setp.ge.u32 %p2, %lane, 0; setp.ge.u32 %p3, %lane, 13;", vote),
+        each(32, |lane| branch(lane) + 8)
+    );
+    assert_eq!(
+        at_two("setp.ge.u32 %p2, %lane, 0; setp.ge.u32 %p3, %lane, 12;", vote),
+        each(32, |lane| branch(lane) + 7)
+    );
+    let sum = ["redux.sync.add.u32 %r1, %lane, -1;", "redux.sync.add.u32 %r1, %r4, -1;"];
+    assert_eq!(at_two(values, sum), each(32, |lane| branch(lane) + 496 + 20 * 200));
+    let same = ["match.any.sync.b32 %r1, %r6, -1;", "match.any.sync.b32 %r1, %r7, -1;"];
+    let left = at_two("and.b32 %r6, %lane, 3; and.b32 %r7, %lane, 1;", same);
+    assert_eq!(
+        left,
+        each(32, |lane| {
+            let value = |lane: u32| if lane < 12 { lane & 3 } else { lane & 1 };
+            (0..32)
+                .filter(|it| value(*it) == value(lane))
+                .fold(branch(lane), |all, it| all.wrapping_add(1 << it))
+        })
+    );
+}
+
+#[test]
+fn lanes_meet_in_functions_that_they_have_called_from_several_places() {
+    let function =
+        ".func (.reg .b32 %out) swapped(.reg .b32 %in) { shfl.sync.bfly.b32 %out, %in, 16, 31, -1; ret; }
+        .shared .align 16 .b8 s[64];";
+    let lines = "setp.lt.u32 %p1, %lane, 16; @%p1 bra A; add.u32 %r2, %lane, 100; call (%r1), swapped, (%r2); bra J;
+        A: add.u32 %r2, %lane, 200; call (%r1), swapped, (%r2); add.u32 %r1, %r1, 1000; J: st.global.u32 [%out], %r1;";
+    let expected = each(32, |lane| if lane < 16 { 1116 + lane } else { 184 + lane });
+    assert_eq!(left_by(function, lines, 1, 32, 32), expected);
+}
+
 /// Lanes 16 and on wait for a flag, which lane 0 sets behind what the others do.
 fn while_others_go_around(lines: &str) -> Vec<u32> {
     let lines = format!(

@@ -1,0 +1,51 @@
+//! How many registers a thread has, which no text says: an estimate in place of a compiler.
+
+use super::code::most_live;
+use super::directives::Directives;
+use super::read::{Entry, Program};
+
+/// A multiprocessor has so many, in four parts, each of which executes warps of its own.
+const PER_PROCESSOR: u32 = 65_536;
+const PARTS: u32 = 4;
+/// The most that a thread has.
+const MOST: u32 = 255;
+/// They are given to the threads of a warp in eights.
+const STEP: u32 = 8;
+const WARP: u32 = 32;
+/// So many are in use beside those of the text, where few are.
+const OTHERS: u32 = 6;
+const FEW: u32 = 32;
+
+/// The registers of a thread, of which the text has so many in use at once at most.
+fn estimate(live: u32, directives: &Directives) -> u32 {
+    let wanted = if live + OTHERS <= FEW { live + OTHERS } else { live.max(FEW) };
+    // Blocks of the size that the kernel allows fit, so many at once as it says.
+    let threads = match (directives.most_threads, directives.block) {
+        (Some(most), _) => u32::try_from(most).unwrap_or(u32::MAX),
+        (_, Some(block)) => block.iter().fold(1, |all: u32, size| all.saturating_mul(*size)),
+        _ => 0,
+    };
+    let blocks = directives.blocks_at_once.unwrap_or(1).max(1);
+    let warps = threads.div_ceil(WARP).saturating_mul(blocks).div_ceil(PARTS).max(1);
+    let fitting = PER_PROCESSOR / PARTS / (warps.saturating_mul(WARP)) / STEP * STEP;
+    let most = directives.most_registers.unwrap_or(MOST).min(fitting.max(STEP)).clamp(STEP, MOST);
+    wanted.next_multiple_of(STEP).min(most)
+}
+
+/// How many threads a multiprocessor has at once that have so many registers each, in whole warps.
+pub(in crate::sim) fn threads_with(registers: u32) -> u32 {
+    let warp = WARP * registers.max(1).next_multiple_of(STEP);
+    PER_PROCESSOR / PARTS / warp * PARTS * WARP
+}
+
+impl Program {
+    /// How many registers a thread of a kernel has: an estimate, of what its text has at most in use at once.
+    pub(in crate::sim) fn registers(&self, entry: usize) -> u32 {
+        let Entry { registers, directives, .. } = &self.entries[entry];
+        *registers.get_or_init(|| {
+            let number = self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel).nth(entry);
+            let live = number.map_or(0, |(number, _)| most_live(self, number));
+            estimate(live, directives)
+        })
+    }
+}

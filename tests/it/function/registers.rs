@@ -1,0 +1,118 @@
+//! The registers of kernels, and which blocks they allow. How many a kernel has is the compiler's business: the tests rely
+//! on what no compiler can do without.
+
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "each kernel writes no more than its output has")]
+
+use crate::harness::{pushed, run};
+use custack::error::CudaError;
+use custack::function::FunctionAttribute::{MaxThreadsPerBlock, NumRegisters};
+use custack::launch;
+use custack::memory::{CopyDestination, DeviceBuffer};
+use custack::module::Module;
+use custack::stream::{Stream, StreamFlags};
+
+/// Values that are all in use at the barrier.
+const VALUES: usize = 120;
+
+/// A kernel in which each thread has this many values at once: it reads them, and stores them in another order.
+fn kernel(name: &str, directives: &str, values: usize) -> String {
+    let each = |line: &dyn Fn(usize) -> String| (0..values).map(line).collect::<String>();
+    format!(
+        ".visible .entry {name}(.param .u64 to) {directives} {{ .reg .b32 %r<{}>; .reg .b64 %to;
+         ld.param.u64 %to, [to]; {} bar.sync 0; {} ret; }}",
+        values + 1,
+        each(&|at| format!("ld.volatile.global.u32 %r{at}, [%to+{}];", 4 * at)),
+        each(&|at| format!("st.volatile.global.u32 [%to+{}], %r{};", 4 * at, values - 1 - at)),
+    )
+}
+
+fn module() -> Module {
+    let kernels = [
+        kernel("few", "", 2),
+        kernel("many", "", VALUES),
+        kernel("bounded", ".maxnreg 32", VALUES),
+        kernel("for_1024", ".maxntid 1024", VALUES),
+        kernel("for_4_of_256", ".maxntid 256 .minnctapersm 4", VALUES),
+        kernel("of_1024", ".reqntid 32, 32", VALUES),
+    ];
+    let text = format!(".version 7.0 .target sm_70 .address_size 64 {}", kernels.concat());
+    Module::load_from_bytes(text.as_bytes()).unwrap()
+}
+
+#[test]
+fn registers_bound_how_many_threads_a_block_has() {
+    run(|| {
+        let _ctx = pushed();
+        let (module, stream) = (module(), Stream::new(StreamFlags::NON_BLOCKING, None).unwrap());
+        let input: Vec<u32> = (0..VALUES as u32).collect();
+        for (name, allowed) in [
+            (c"few", 64),
+            (c"many", 255),
+            (c"bounded", 32),
+            (c"for_1024", 64),
+            (c"for_4_of_256", 64),
+            (c"of_1024", 64),
+        ] {
+            let function = module.get_function(name).unwrap();
+            let registers = function.get_attribute(NumRegisters).unwrap();
+            let most = function.get_attribute(MaxThreadsPerBlock).unwrap();
+            assert!((1..=allowed).contains(&registers), "{name:?}: {registers}");
+            assert!(registers * most <= 65_536, "{name:?}: {registers} of {most} threads");
+            if name == c"many" {
+                assert!(registers >= VALUES as i32 && most <= 512, "{registers} of {most} threads");
+            }
+            let function = &function;
+            let mut to = DeviceBuffer::from_slice(&input).unwrap();
+            let pointer = to.as_device_ptr();
+            if name == c"of_1024" {
+                unsafe { launch!(function<<<1, (32, 32), 0, stream>>>(pointer)) }.unwrap();
+            } else {
+                unsafe { launch!(function<<<1, most as u32, 0, stream>>>(pointer)) }.unwrap();
+            }
+            stream.synchronize().unwrap();
+            if most < 1024 && name == c"many" {
+                let more = most as u32 + 32;
+                let refused = unsafe { launch!(function<<<1, more, 0, stream>>>(pointer)) };
+                assert_eq!(refused, Err(CudaError::LaunchOutOfResources), "{name:?}: {more}");
+                assert_eq!(function.max_active_blocks_per_multiprocessor(more, 0), Ok(0), "{name:?}");
+            }
+            // One thread turns the values around.
+            to.copy_from(&input[..]).unwrap();
+            if name == c"many" {
+                unsafe { launch!(function<<<1, 1, 0, stream>>>(pointer)) }.unwrap();
+                stream.synchronize().unwrap();
+                let mut left = vec![0; VALUES];
+                to.copy_to(&mut left[..]).unwrap();
+                assert!(left.iter().rev().eq(&input), "{left:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn registers_bound_how_many_blocks_run_at_once() {
+    run(|| {
+        let _ctx = pushed();
+        let module = module();
+        for name in [c"few", c"many", c"bounded", c"for_1024"] {
+            let function = module.get_function(name).unwrap();
+            let registers = function.get_attribute(NumRegisters).unwrap() as u32;
+            for threads in [32, 64, 128, 256, 512] {
+                let blocks = function.max_active_blocks_per_multiprocessor(threads, 0).unwrap();
+                assert!(blocks * threads * registers <= 65_536, "{name:?}: {blocks} of {threads}");
+                if registers <= 32 {
+                    assert_eq!(blocks, (2048 / threads).min(32), "{name:?} of {threads}");
+                } else {
+                    // Whole warps of each quarter of a multiprocessor.
+                    let warps = 16_384 / (32 * registers.next_multiple_of(8)) * 4;
+                    assert_eq!(
+                        blocks,
+                        (warps * 32 / threads).min(2048 / threads).min(32),
+                        "{name:?} of {threads}"
+                    );
+                }
+            }
+        }
+    });
+}
