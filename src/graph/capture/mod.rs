@@ -12,7 +12,7 @@ use crate::context::captures;
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::stream::{CaptureMode, Stream};
-use running::{Ended, Lent, Running, discard, end};
+use running::{Begun, Ended, Lent, Running, discard, end};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -106,7 +106,7 @@ impl Stream {
         mode: CaptureMode,
         f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
     ) -> CudaResult<Graph> {
-        let mut running = Running::begin(self, mode, Location::caller(), None)?;
+        let mut running = Running::begin(self, mode, Location::caller(), Begun::InClosure(None))?;
         let nodes = RefCell::new(Nodes::new());
         let result = f(&Capture { stream: running.stream, nodes: &nodes, not_send: PhantomData });
         let _note = result.is_err().then(keep_note);
@@ -143,7 +143,8 @@ impl Stream {
     ) -> CudaResult<()> {
         let after = graph.nodes.find_after(after)?;
         graph.owned.pin(self.context())?;
-        let running = Running::begin(self, mode, Location::caller(), Some((graph, &after)))?;
+        let running =
+            Running::begin(self, mode, Location::caller(), Begun::InClosure(Some((graph, &after))))?;
         let nodes = std::mem::replace(&mut graph.nodes, Nodes::new());
         let mut lent = Lent { graph, nodes: RefCell::new(nodes), running };
         let stream = lent.running.stream;
@@ -170,7 +171,10 @@ impl Stream {
 
     /// Begins a capture that [`end_capture`](Self::end_capture) ends: for code that does not fit into a closure.
     ///
-    /// If the stream is dropped first, the capture is lost, which is reported.
+    /// It ends with this value at the latest: if the stream, or the owner of its context, is dropped first, the capture is
+    /// lost, which is reported. A [`BorrowedStream`](crate::stream::BorrowedStream) or a
+    /// [`PerThreadStream`](crate::stream::PerThreadStream) is such a value too, whoever has the stream: its capture is lost
+    /// with the value and its clones that it was begun in, because nothing else knows how long the stream lives.
     ///
     /// # Errors
     ///
@@ -183,7 +187,7 @@ impl Stream {
     #[doc(alias("cuStreamBeginCapture", "cuStreamBeginCapture_v2"))]
     #[track_caller]
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
-        Running::begin(self, mode, Location::caller(), None).map(std::mem::forget)
+        Running::begin(self, mode, Location::caller(), Begun::ByHand).map(std::mem::forget)
     }
 
     /// Ends the capture that began in this stream, and returns the graph. A capture that is not relaxed must be ended
@@ -191,7 +195,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`IllegalState`](CudaError::IllegalState) if the stream is not capturing;
+    /// [`IllegalState`](CudaError::IllegalState) if the stream is not capturing, and within the closure of
+    /// [`capture`](Self::capture) and the others, which ends its own capture;
     /// [`StreamCaptureUnmatched`](CudaError::StreamCaptureUnmatched) if the capture began in another stream;
     /// [`StreamCaptureWrongThread`](CudaError::StreamCaptureWrongThread); those of [`capture`](Self::capture).
     ///
@@ -206,6 +211,10 @@ impl Stream {
         let ended = match captures::end_in(at) {
             Some(ending) => end(self, ending, false)?,
             None => {
+                if let Some(which) = captures::of_closure(at) {
+                    return Err(CudaError::IllegalState
+                        .note(format_args!("to end by hand a capture that ends with its closure: {which}")));
+                }
                 if let Some(which) = captures::of_stream(at) {
                     return Err(CudaError::StreamCaptureUnmatched
                         .note(format_args!("to end a capture in a stream that has joined it: {which}")));

@@ -9,6 +9,7 @@ mod drops;
 mod elsewhere;
 mod ends;
 mod forks;
+mod lost;
 mod refused;
 mod unscoped;
 
