@@ -49,6 +49,12 @@
 //! guarantees for *every* launch of anything made from the graph what a launch in a stream requires: the memory is
 //! allocated (it is enough that the graph keeps it), and there is no data race on it.
 //!
+//! # What a failed call leaves
+//!
+//! A call that fails changes nothing, also if the driver fails after it has done its work: a node or an edge is taken out
+//! again. There is one exception. The driver destroys no node of a graph that allocates or frees memory, so a node that was
+//! added to such a graph stays, with all that it uses kept; one that would call a function calls nothing.
+//!
 //! # What is missing
 //!
 //! Conditional nodes (a CUDA 13 driver crashes if the capture of their body is broken), nodes for external semaphores

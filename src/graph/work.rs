@@ -5,7 +5,7 @@
 
 use super::kept::Kept;
 use super::{CopyParams, FillParams, Graph, KernelParams, Node};
-use crate::driver::{Driver, Held, Shape};
+use crate::driver::{Driver, Held, NotAdded, Shape};
 use crate::error::{CudaError, CudaResult};
 use crate::function::{BlockSize, Function, GridSize};
 use std::os::raw::c_void;
@@ -75,7 +75,7 @@ impl Graph {
         self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
             let added = unsafe { driver.graph_add_kernel_node(graph, after, &raw) };
-            added.map_err(|error| refused(driver, function, &params, error))
+            added.map_err(|not| NotAdded { error: refused(driver, function, &params, not.error), ..not })
         })
     }
 
