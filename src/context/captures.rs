@@ -13,7 +13,7 @@ mod lost;
 mod refuse;
 
 pub(crate) use lost::{ByHand, give_away, lose_in, lose_of_context, lose_of_value};
-pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of};
+pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
 
 use super::destroy::Pin;
 use super::in_call::{

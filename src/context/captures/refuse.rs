@@ -47,3 +47,14 @@ fn refuse_merge_known(stream: usize, event: usize) -> CudaResult<()> {
     Err(CudaError::StreamCaptureMerge
         .note(format_args!("to wait for an event of another capture: {stream}, and {event}")))
 }
+
+/// Refuses to have a stream that is capturing wait for an event whose last record, which is known, was outside of all captures
+/// in progress.
+#[cold]
+pub(crate) fn refuse_outside(stream: usize, event: usize) -> CudaResult<()> {
+    match of_stream(stream).filter(|_| of_event(event).is_none()) {
+        Some(which) => Err(CudaError::StreamCaptureIsolation
+            .note(format_args!("to wait for an event that was recorded outside of the capture: {which}"))),
+        None => Ok(()),
+    }
+}
