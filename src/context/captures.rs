@@ -225,6 +225,13 @@ pub(crate) fn of_closure(stream: usize) -> Option<Which> {
     captures.iter().find(own).map(|capture| capture.which)
 }
 
+/// The number of the capture that this stream is in, if that was begun by hand.
+pub(crate) fn by_hand(stream: usize) -> Option<u64> {
+    let captures = list();
+    let own = |capture: &&InProgress| capture.by_hand.is_some() && capture.has(stream);
+    captures.iter().find(own).map(|capture| capture.number)
+}
+
 /// Whether the capture of this number is in progress.
 pub(crate) fn is_listed(number: u64) -> bool {
     list().iter().any(|capture| capture.number == number)

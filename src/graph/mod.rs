@@ -76,7 +76,7 @@ mod owned;
 mod params;
 mod work;
 
-pub use capture::{Capture, Dependencies, Recordable};
+pub use capture::{Capture, CapturedMemory, Dependencies, Recordable};
 pub use dot::DotFlags;
 pub use exec::{GraphExec, InstantiateFlags, UpdateRefused, UpdateResult};
 pub use node::{EdgeData, Node, NodeKind};

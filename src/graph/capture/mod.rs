@@ -3,6 +3,8 @@
 // Beginning and ending a capture by hand is unsafe.
 #![allow(unsafe_code)]
 
+mod by_hand;
+mod memory;
 mod running;
 mod within;
 
@@ -12,6 +14,7 @@ use crate::context::captures;
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::stream::{CaptureMode, Stream};
+pub use memory::CapturedMemory;
 use running::{Begun, Ended, Lent, Running, discard, end};
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -169,7 +172,47 @@ impl Stream {
         self.capture(mode, f)?.instantiate(flags)
     }
 
+    /// Like [`capture_executable`](Self::capture_executable), and [uploads](GraphExec::upload) the executable in this stream
+    /// (CUDA 12.0 and later).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`capture`](Self::capture) and of [`Graph::instantiate_and_upload`].
+    ///
+    /// ```
+    /// use custack::graph::InstantiateFlags;
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let mut executable = stream.capture_executable_and_upload(
+    ///     CaptureMode::ThreadLocal,
+    ///     InstantiateFlags::empty(),
+    ///     |capture| capture.launch_host_func(|| println!("launched")),
+    /// )?;
+    /// executable.launch(&stream)?; // the first launch finds the graph on the device
+    /// stream.synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGraphInstantiateWithParams")]
+    #[track_caller]
+    pub fn capture_executable_and_upload(
+        &mut self,
+        mode: CaptureMode,
+        flags: InstantiateFlags,
+        f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
+    ) -> CudaResult<GraphExec> {
+        self.capture(mode, f)?.instantiate_and_upload(flags, self)
+    }
+
     /// Begins a capture that [`end_capture`](Self::end_capture) ends: for code that does not fit into a closure.
+    ///
+    /// What a [`Capture`] offers beyond a stream is here: [`capture_status`](Self::capture_status),
+    /// [`capture_id`](Self::capture_id), [`capture_dependencies`](Self::capture_dependencies) and
+    /// [`update_capture_dependencies`](Self::update_capture_dependencies); [`fork`](Self::fork) and [`join`](Self::join); and
+    /// [`Graph::keep`], for the graph that the capture gives. Functions to call at every launch, events for what is outside,
+    /// memory that the graph allocates, and captures into an existing graph have only the closure's form, because that
+    /// borrows what they use until the capture has ended.
     ///
     /// It ends with this value at the latest: if the stream, or the owner of its context, is dropped first, the capture is
     /// lost, which is reported. A [`BorrowedStream`](crate::stream::BorrowedStream) or a
@@ -208,8 +251,12 @@ impl Stream {
     #[doc(alias = "cuStreamEndCapture")]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
         let at = self.key();
+        let mut nodes = None;
         let ended = match captures::end_in(at) {
-            Some(ending) => end(self, ending, false)?,
+            Some(ending) => {
+                nodes = Some(by_hand::take(ending.number));
+                end(self, ending, false)?
+            }
             None => {
                 if let Some(which) = captures::of_closure(at) {
                     return Err(CudaError::IllegalState
@@ -223,7 +270,7 @@ impl Stream {
                 Ended { graph, pins: vec![pin] }
             }
         };
-        let graph = Graph::of(ended.graph, Nodes::new(), ended.pins);
+        let graph = Graph::of(ended.graph, nodes.unwrap_or_else(Nodes::new), ended.pins);
         graph.owned.usable().map(|()| graph)
     }
 }
