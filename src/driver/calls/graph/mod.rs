@@ -7,7 +7,7 @@ mod capture;
 mod exec;
 mod keep;
 
-use super::{ask, made};
+use super::{Shape, ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held, Live};
 use crate::error::{CudaError, CudaResult, keep_note};
@@ -229,6 +229,33 @@ impl Driver {
         /// The function is valid, the pointers are to its arguments, and the caller guarantees what it does.
         (unsafe) graph_add_kernel_node = cuGraphAddKernelNode_v2(params: &CUDA_KERNEL_NODE_PARAMS => params)
     );
+    /// Like [`graph_add_kernel_node`](Self::graph_add_kernel_node), with the options of a launch.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub(crate) unsafe fn graph_add_configured_node(
+        &self,
+        graph: Graph<'_>,
+        after: After<'_>,
+        params: &CUDA_KERNEL_NODE_PARAMS,
+        options: &Shape,
+    ) -> Added {
+        // SAFETY: as the caller guarantees.
+        let raw = unsafe { self.graph_add_kernel_node(graph, after, params) }?;
+        // SAFETY: added in the line above.
+        let set = self.graph_kernel_node_set_options(unsafe { Held::new(raw) }, options);
+        self.added(set, raw)
+    }
+
+    /// Gives a kernel node the options of a launch.
+    pub(crate) fn graph_kernel_node_set_options(&self, node: Node<'_>, options: &Shape) -> CudaResult<()> {
+        let (attributes, count) = options.attributes();
+        attributes[..count].iter().try_for_each(|CUlaunchAttribute { id, value, .. }| {
+            ask!(self.cuGraphKernelNodeSetAttribute(node.raw(), *id, value.as_ptr().cast()))
+        })
+    }
+
     add!(
         /// # Safety
         ///

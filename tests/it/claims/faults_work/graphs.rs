@@ -6,6 +6,7 @@ use super::{Operation, stream};
 use custack::context::CurrentContext;
 use custack::error::CudaResult;
 use custack::event::{Event, EventFlags};
+use custack::function::LaunchConfig;
 use custack::graph::*;
 use custack::memory::DeviceBuffer;
 use custack::module::Module;
@@ -135,6 +136,16 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
             add(&mut graph, |graph| unsafe { graph.add_kernel(&[], &function, 1, 32, 0, &[], vec![1]) })?;
         again(|| unsafe { graph.set_kernel(node, &function, 2, 32, 0, &[], vec![2]) })?;
         graph.kernel(node).map(|kernel| assert_eq!(kernel.grid.x, 2))
+    }),
+    ("nodes that launch as a configuration says", || {
+        let (module, mut graph) = (Module::load_from_bytes(NOTHING)?, graph()?);
+        let function = module.get_function(c"nothing")?;
+        let config = LaunchConfig::new(2, 32).cluster(2).priority(-1);
+        let node = add(&mut graph, |graph| unsafe {
+            graph.add_kernel_configured(&[], &function, &config, &[], vec![1])
+        })?;
+        let config = config.cooperative(true);
+        again(|| unsafe { graph.set_kernel_configured(node, &function, &config, &[], vec![2]) })
     }),
     ("nodes that copy and fill", || {
         let (mut buffer, mut graph) = (DeviceBuffer::from_slice(&[1u32, 2])?, graph()?);
