@@ -105,6 +105,14 @@ impl Graph {
 
     /// Adds a node that runs a copy of another graph in its present state. The node keeps what that graph keeps.
     ///
+    /// A graph cannot be its own child, at which the driver would crash:
+    ///
+    /// ```compile_fail,E0499
+    /// # let context = custack::quick_init().unwrap();
+    /// let mut graph = context.create_graph().unwrap();
+    /// graph.add_child(&[], &mut graph).unwrap();
+    /// ```
+    ///
     /// # Errors
     ///
     /// Like [`add_empty`](Self::add_empty); an error of the driver if the other graph allocates or frees memory.
@@ -117,7 +125,8 @@ impl Graph {
         })
     }
 
-    /// Adds a node that allocates device memory of this many bytes in the graph's context. The address is the same at
+    /// Adds a node that allocates device memory of this many bytes in the graph's context;
+    /// [`Capture::allocate`](super::Capture::allocate) does that in a capture. The address is the same at
     /// every launch. Later nodes may use the memory until a node [frees](Self::add_free) it.
     ///
     /// Memory that the graph does not free stays allocated after a launch, and the graph cannot be launched again

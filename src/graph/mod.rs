@@ -28,6 +28,14 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 //!
+//! # A capture, or nodes one by one
+//!
+//! Capture what is written for streams already, such as the calls of a library: it stays as it is, and the order of its work
+//! becomes the edges. Build nodes where the program knows the graph as such, and changes single nodes later: it has their keys,
+//! adds no edge that it does not mean, and needs no stream, so no call of another thread can come in between. Both go together:
+//! [`capture_into`](crate::stream::Stream::capture_into) captures behind nodes that were built, and
+//! [`Capture::dependencies`] has the keys of what was captured.
+//!
 //! # What is kept
 //!
 //! A launch may outlive the graph and the executable, and only the driver knows when it ends. So the graph *keeps* what
