@@ -9,11 +9,16 @@
 //! fails; one that would become part of it does not, so those that must not ([`Uncaptured`](crate::liveness::Uncaptured))
 //! are waited for.
 
+mod lost;
+mod refuse;
+
+pub(crate) use lost::{ByHand, give_away, lose_in, lose_of_context, lose_of_value};
+pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
+
 use super::destroy::Pin;
 use super::in_call::{
     is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, let_waiting_calls_pass,
 };
-use crate::error::{CudaError, CudaResult};
 use crate::liveness::wait_for_calls;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -21,7 +26,7 @@ use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 /// On cache lines of their own, because every call that a capture might forbid reads them.
 #[repr(align(128))]
@@ -101,6 +106,8 @@ struct InProgress {
     pins: Vec<Pin>,
     /// The thread that is ending it.
     ended_by: Option<u64>,
+    /// Of one that was begun by hand: what can end it, as long as that lives.
+    by_hand: Option<Weak<dyn ByHand>>,
 }
 
 /// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver
@@ -163,8 +170,15 @@ impl InProgress {
     }
 }
 
-/// Adds a capture of the stream, which is about to begin on this thread: what is asked in between finds it.
-pub(crate) fn begins(member: Member, pin: Pin, forbids: Forbids, since: &'static Location<'static>) -> u64 {
+/// Adds a capture of the stream, which is about to begin on this thread: what is asked in between finds it. One that is
+/// begun by hand can be lost.
+pub(crate) fn begins(
+    member: Member,
+    pin: Pin,
+    forbids: Forbids,
+    since: &'static Location<'static>,
+    by_hand: Option<Weak<dyn ByHand>>,
+) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let which = Which { stream: member.stream, context: member.context, since };
@@ -178,6 +192,7 @@ pub(crate) fn begins(member: Member, pin: Pin, forbids: Forbids, since: &'static
         parts: BTreeSet::new(),
         pins: Vec::new(),
         ended_by: None,
+        by_hand,
     };
     capture.add(member, pin);
     list().push(capture);
@@ -188,7 +203,7 @@ pub(crate) fn begins(member: Member, pin: Pin, forbids: Forbids, since: &'static
 /// A capture that is about to end: until this is dropped, other threads make no calls on its streams and events. It is in
 /// the list until then, because what is submitted to its streams before the driver has ended it would become part of it.
 pub(crate) struct Ending {
-    number: u64,
+    pub(crate) number: u64,
     pub(crate) which: Which,
     pub(crate) pins: Vec<Pin>,
 }
@@ -198,9 +213,28 @@ pub(crate) fn end(number: u64) -> Option<Ending> {
     take(|capture| capture.number == number)
 }
 
-/// Like [`end`], for the capture that began in this stream.
+/// Like [`end`], for the capture that began in this stream by hand.
 pub(crate) fn end_in(stream: usize) -> Option<Ending> {
-    take(|capture| capture.which.stream == stream)
+    take(|capture| capture.which.stream == stream && capture.by_hand.is_some())
+}
+
+/// The capture that began in this stream, other than by hand: only what began it ends it.
+pub(crate) fn of_closure(stream: usize) -> Option<Which> {
+    let captures = list();
+    let own = |capture: &&InProgress| capture.which.stream == stream && capture.by_hand.is_none();
+    captures.iter().find(own).map(|capture| capture.which)
+}
+
+/// The number of the capture that this stream is in, if that was begun by hand.
+pub(crate) fn by_hand(stream: usize) -> Option<u64> {
+    let captures = list();
+    let own = |capture: &&InProgress| capture.by_hand.is_some() && capture.has(stream);
+    captures.iter().find(own).map(|capture| capture.number)
+}
+
+/// Whether the capture of this number is in progress.
+pub(crate) fn is_listed(number: u64) -> bool {
+    list().iter().any(|capture| capture.number == number)
 }
 
 fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
@@ -222,7 +256,6 @@ fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
 
 impl Ending {
     /// The contexts of the graph, once the driver has ended the capture: also those that have joined it meanwhile.
-    #[cfg(feature = "graph")]
     pub(crate) fn into_pins(mut self) -> Vec<Pin> {
         let mut pins = mem::take(&mut self.pins);
         pins.extend(remove(self.number));
@@ -352,49 +385,4 @@ pub(super) fn of_context(context: usize, blocking: bool) -> Option<Which> {
     let is_one = |member: &Member| member.raw_context == context && (member.blocking || !blocking);
     let captures = list();
     captures.iter().find(|capture| capture.streams.iter().any(is_one)).map(|capture| capture.which)
-}
-
-/// Refuses a call that cannot be captured if the stream is capturing; `what` is what was asked.
-#[inline]
-pub(crate) fn refuse_in(stream: usize, what: &'static str) -> CudaResult<()> {
-    if any() { refuse_in_known(stream, what) } else { Ok(()) }
-}
-
-#[cold]
-fn refuse_in_known(stream: usize, what: &'static str) -> CudaResult<()> {
-    let Some(which) = of_stream(stream) else { return Ok(()) };
-    Err(CudaError::StreamCaptureUnsupported.note(format_args!("to {what}: {which}")))
-}
-
-/// Refuses to query an event that was last recorded in a capture in progress.
-#[inline]
-pub(crate) fn refuse_of(event: usize, what: &'static str) -> CudaResult<()> {
-    if any() { refuse_of_known(event, what) } else { Ok(()) }
-}
-
-#[cold]
-fn refuse_of_known(event: usize, what: &'static str) -> CudaResult<()> {
-    let Some(which) = of_event(event) else { return Ok(()) };
-    Err(CudaError::CapturedEvent.note(format_args!("to {what} that was recorded in a capture: {which}")))
-}
-
-/// Refuses to merge two captures: a stream of one cannot wait for an event of the other.
-#[inline]
-pub(crate) fn refuse_merge(stream: usize, event: usize) -> CudaResult<()> {
-    if any() { refuse_merge_known(stream, event) } else { Ok(()) }
-}
-
-#[cold]
-fn refuse_merge_known(stream: usize, event: usize) -> CudaResult<()> {
-    let captures = list();
-    let of_event = captures.iter().find(|capture| capture.events.contains(&event));
-    let of_stream = captures.iter().find(|capture| capture.has(stream));
-    let (Some(event), Some(stream)) = (of_event, of_stream) else { return Ok(()) };
-    if event.number == stream.number {
-        return Ok(());
-    }
-    let (event, stream) = (event.which, stream.which);
-    mem::drop(captures);
-    Err(CudaError::StreamCaptureMerge
-        .note(format_args!("to wait for an event of another capture: {stream}, and {event}")))
 }

@@ -38,6 +38,7 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
         }
     };
     stack_ops::clear_destroyed(driver, context);
+    captures::lose_of_context(context.id());
     result
 }
 
@@ -85,7 +86,10 @@ pub(super) fn destroy_green_quietly(context: Handle) {
 
 fn retire_context(context: Handle) {
     if context.end_life() {
-        retire(move || finish(context.claim()));
+        retire(move || {
+            captures::lose_of_context(context.id());
+            finish(context.claim());
+        });
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`PrimaryContext`]: the context of a device that all code in the process shares.
 
+use super::captures;
 use super::destroy::finish;
 use super::flags::ContextFlags;
 use super::handle::{ContextHandle, UnownedContext};
@@ -281,6 +282,7 @@ impl Share {
         };
         if last {
             stack_ops::clear_destroyed(driver, handle);
+            captures::lose_of_context(handle.id());
         }
         match result {
             Err(CudaError::Deinitialized | CudaError::InvalidContext) => Ok(()),
@@ -293,7 +295,10 @@ impl Share {
         let (handle, device) = (*self.handle.handle(), self.device.as_raw());
         retire(move || {
             let released = match last {
-                true => return finish(handle.claim()),
+                true => {
+                    captures::lose_of_context(handle.id());
+                    return finish(handle.claim());
+                }
                 false => driver().and_then(|driver| driver.primary_ctx_release(device)),
             };
             if let Err(error) = released {

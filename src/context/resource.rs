@@ -177,9 +177,7 @@ impl<H: Capturable> Resource<H> {
         match self.state {
             State::Good | State::Lent => Ok(()),
             State::Implicit(thread) if thread == 0 || thread == this_thread() => self.context.usable(),
-            State::Implicit(_) => {
-                Err(CudaError::InvalidHandle.note(format_args!("to use another thread's per-thread stream")))
-            }
+            State::Implicit(_) => Err(of_another_thread()),
             State::Spent => Err(spent()),
         }
     }
@@ -259,6 +257,9 @@ impl<H: Capturable> Resource<H> {
         };
         match self.state {
             State::Spent => None,
+            State::Implicit(thread) if thread != 0 && thread != this_thread() => {
+                Some(Err(of_another_thread()))
+            }
             State::Implicit(_) => self.context.dispose(call),
             State::Good | State::Lent => {
                 let _lease = self.context.lease_to_dispose(LeaseOn::Pinned)?;
@@ -314,10 +315,22 @@ impl<H: Capturable> Resource<H> {
         taken
     }
 
+    /// Another value owns the resource from here on.
+    pub(crate) fn give_up(&mut self) {
+        if self.is_owned() {
+            self.state = State::Lent;
+        }
+    }
+
     /// Gives the handle away.
     pub(crate) fn into_raw(self) -> H {
         ManuallyDrop::new(self).raw
     }
+}
+
+#[cold]
+fn of_another_thread() -> CudaError {
+    CudaError::InvalidHandle.note(format_args!("to use another thread's per-thread stream"))
 }
 
 #[cold]

@@ -42,7 +42,7 @@ mod table;
 mod version;
 
 #[cfg(feature = "graph")]
-pub(crate) use calls::{After, Edge};
+pub(crate) use calls::{Added, After, Edge, NotAdded};
 pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
 pub(crate) use fork::{is_child, refuse_in_child};
 pub(crate) use handles::{Held, Live};

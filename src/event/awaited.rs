@@ -11,14 +11,14 @@ impl Event {
     /// One that has marked the end of other work, or a new one.
     pub(crate) fn spare(spare: &Spare, context: &UnownedContext) -> CudaResult<Event> {
         match spare.take() {
-            Some(event) => Ok(Event(event)),
+            Some(event) => Ok(Event::from(event)),
             None => context.create_event(EventFlags::DISABLE_TIMING),
         }
     }
 
     /// To be used again, which is for events that no work records any more. One too many is given back.
     pub(crate) fn keep(mut self, spare: &Spare) -> Option<Event> {
-        spare.keep(self.0.take()).map(Event)
+        spare.keep(self.0.take()).map(Event::from)
     }
 
     /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be

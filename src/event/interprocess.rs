@@ -77,7 +77,7 @@ impl Event {
     #[inline]
     pub unsafe fn open(handle: IpcEventHandle) -> CudaResult<Event> {
         let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
-        Resource::make(open, super::destroy).map(Event)
+        Resource::make(open, super::destroy).map(Event::from)
     }
 }
 
@@ -96,6 +96,6 @@ impl UnownedContext {
     #[inline]
     pub unsafe fn open_event(&self, handle: IpcEventHandle) -> CudaResult<Event> {
         let open = |driver: &Driver| driver.ipc_open_event_handle(handle.0);
-        Resource::make_in(self, open, super::destroy).map(Event)
+        Resource::make_in(self, open, super::destroy).map(Event::from)
     }
 }

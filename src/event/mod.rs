@@ -34,6 +34,7 @@ use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::stream::{EventCall, Stream};
 use bitflags::bitflags;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 bitflags! {
@@ -76,7 +77,18 @@ pub enum EventStatus {
 /// may be shared: by reference, or in an `Arc`.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Event(Resource<CUevent>);
+pub struct Event(Resource<CUevent>, Recorded);
+
+/// Whether an event was recorded through custack, so that custack knows in which capture, if in any.
+#[derive(Debug, Default)]
+struct Recorded(AtomicBool);
+
+impl From<Resource<CUevent>> for Event {
+    #[inline]
+    fn from(event: Resource<CUevent>) -> Event {
+        Event(event, Recorded::default())
+    }
+}
 
 impl UnownedContext {
     /// Makes an event in this context, whatever is current.
@@ -102,7 +114,7 @@ impl UnownedContext {
     #[inline]
     pub fn create_event(&self, flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
-        Resource::make_in(self, make, destroy).map(Event)
+        Resource::make_in(self, make, destroy).map(Event::from)
     }
 }
 
@@ -117,14 +129,14 @@ impl Event {
     #[inline]
     pub fn new(flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
-        Resource::make(make, destroy).map(Event)
+        Resource::make(make, destroy).map(Event::from)
     }
 
     /// Makes an event in a context, whatever is current.
     #[inline]
     pub(crate) fn in_context(context: &UnownedContext, flags: EventFlags) -> CudaResult<Event> {
         let make = |driver: &Driver| driver.event_create(flags.bits());
-        Resource::make_in(context, make, destroy).map(Event)
+        Resource::make_in(context, make, destroy).map(Event::from)
     }
 
     /// Puts the marker after the work that the stream has now; an earlier marker of this event is forgotten.
@@ -177,7 +189,25 @@ impl Event {
         stream: &Stream,
         record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        stream.recording(&self.0, record)
+        stream.recording(&self.0, record)?;
+        self.is_recorded_now();
+        Ok(())
+    }
+
+    /// It was recorded through custack.
+    #[inline]
+    fn is_recorded_now(&self) {
+        let Recorded(recorded) = &self.1;
+        // Written once: threads may share the event.
+        if !recorded.load(Ordering::Relaxed) {
+            recorded.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was recorded through custack. Otherwise nothing is known of its marker.
+    #[inline]
+    fn is_known(&self) -> bool {
+        self.1.0.load(Ordering::Relaxed)
     }
 
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {
@@ -279,7 +309,7 @@ impl Event {
     pub unsafe fn from_raw(raw: CUevent) -> CudaResult<Event> {
         let context = UnownedContext::of_this_thread()?;
         // SAFETY: as the caller guarantees.
-        Ok(Event(unsafe { Resource::new(raw, context, destroy) }))
+        Ok(Event::from(unsafe { Resource::new(raw, context, destroy) }))
     }
 
     /// Destroys the event; if that fails, returns the error and the event.
@@ -290,7 +320,7 @@ impl Event {
     #[doc(alias("cuEventDestroy", "cuEventDestroy_v2"))]
     #[inline]
     pub fn drop(event: Event) -> DropResult<Event> {
-        event.0.drop().map_err(|(error, inner)| (error, Event(inner)))
+        event.0.drop().map_err(|(error, inner)| (error, Event::from(inner)))
     }
 
     /// Refuses a call that would break a capture in progress.

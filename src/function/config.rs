@@ -116,7 +116,7 @@ impl LaunchConfig {
     }
 
     #[inline]
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         self.shape
     }
 }
@@ -127,7 +127,7 @@ impl LaunchConfig {
 ///
 /// [`InvalidClusterSize`](CudaError::InvalidClusterSize), as the driver has it.
 #[inline]
-pub(super) fn refuse_impossible(shape: &Shape) -> CudaResult<()> {
+pub(crate) fn refuse_impossible(shape: &Shape) -> CudaResult<()> {
     match shape.more.cluster {
         // All zeros mean that no size is set.
         Some(cluster) if cluster != [0; 3] && !divides(cluster, shape.grid) => {

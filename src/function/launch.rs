@@ -5,6 +5,7 @@
 
 use super::config::refuse_impossible;
 use super::{Argument, BlockSize, Function, GridSize, LaunchConfig};
+use crate::context::captures;
 use crate::driver::{Held, Shape};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Stream;
@@ -203,6 +204,9 @@ impl Stream {
     #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
         refuse_impossible(&shape)?;
+        if captures::any() {
+            self.refuse_empty(func, &shape)?;
+        }
         if !func.context().shares_with(self.context()) {
             let (kernel, here) = (func.context(), self.context());
             return Err(CudaError::InvalidHandle
@@ -221,6 +225,20 @@ impl Stream {
             launched.map_err(|error| func.refused("to launch", driver, function, shape, error))
         });
         launched.map_err(|error| func.not_launched(error))
+    }
+}
+
+impl Stream {
+    /// Refuses a launch of nothing in a capture, which would break it.
+    #[cold]
+    fn refuse_empty(&self, func: &Function<'_>, shape: &Shape) -> CudaResult<()> {
+        let sizes = [("grid", shape.grid), ("block", shape.block)];
+        let Some((what, _)) = sizes.into_iter().find(|(_, size)| size.contains(&0)) else { return Ok(()) };
+        match captures::of_stream(self.key()) {
+            Some(which) => Err(CudaError::InvalidValue
+                .note(format_args!("to launch {} with a {what} of nothing: {which}", func.label()))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -45,6 +45,8 @@ mod size;
 #[doc(hidden)]
 pub use argument::{Argument, OfAny, OfInteger, Passed};
 pub use attribute::{FunctionAttribute, SettableAttribute};
+#[cfg(feature = "graph")]
+pub(crate) use config::refuse_impossible;
 pub use config::{ClusterScheduling, LaunchConfig};
 pub use potential::BestBlock;
 pub use size::{BlockSize, GridSize};

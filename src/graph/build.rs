@@ -7,7 +7,7 @@ use super::kept::{Keeping, Kept, release};
 use super::node::after as held;
 use super::{Graph, Node};
 use crate::driver::ffi::*;
-use crate::driver::{After, Driver, Held};
+use crate::driver::{Added, After, Driver, Held, NotAdded};
 use crate::error::{CudaError, CudaResult};
 use crate::event::Event;
 use std::ptr;
@@ -34,7 +34,13 @@ impl Graph {
     pub fn add_host_func(&mut self, after: &[Node], f: impl FnMut() + Send + 'static) -> CudaResult<Node> {
         self.add_keeping(after, Kept::by, f, |driver, graph, after, kept| {
             // SAFETY: whatever can call the function keeps it.
-            unsafe { driver.graph_add_host_node(graph, after, &kept.as_host_function()) }
+            let added = unsafe { driver.graph_add_host_node(graph, after, &kept.as_host_function()) };
+            // A node that stays calls nothing.
+            added.inspect_err(|refused| {
+                if refused.stays {
+                    kept.empty()
+                }
+            })
         })
     }
 
@@ -62,7 +68,7 @@ impl Graph {
     pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.owned.pin(event.context())?;
         self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
-            event.inner().with(|_, event| driver.graph_add_event_record_node(graph, after, event))
+            event.inner().with(|_, event| Ok(driver.graph_add_event_record_node(graph, after, event)))?
         })
     }
 
@@ -75,7 +81,7 @@ impl Graph {
     pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.owned.pin(event.context())?;
         self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
-            event.inner().with(|_, event| driver.graph_add_event_wait_node(graph, after, event))
+            event.inner().with(|_, event| Ok(driver.graph_add_event_wait_node(graph, after, event)))?
         })
     }
 
@@ -99,6 +105,14 @@ impl Graph {
 
     /// Adds a node that runs a copy of another graph in its present state. The node keeps what that graph keeps.
     ///
+    /// A graph cannot be its own child, at which the driver would crash:
+    ///
+    /// ```compile_fail,E0499
+    /// # let context = custack::quick_init().unwrap();
+    /// let mut graph = context.create_graph().unwrap();
+    /// graph.add_child(&[], &mut graph).unwrap();
+    /// ```
+    ///
     /// # Errors
     ///
     /// Like [`add_empty`](Self::add_empty); an error of the driver if the other graph allocates or frees memory.
@@ -107,11 +121,12 @@ impl Graph {
         child.owned.usable()?;
         child.owned.contexts().try_for_each(|context| self.owned.pin(context))?;
         self.add(after, child, |driver, graph, after, child| {
-            child.with(|_, child| driver.graph_add_child_graph_node(graph, after, child))
+            child.with(|_, child| Ok(driver.graph_add_child_graph_node(graph, after, child)))?
         })
     }
 
-    /// Adds a node that allocates device memory of this many bytes in the graph's context. The address is the same at
+    /// Adds a node that allocates device memory of this many bytes in the graph's context;
+    /// [`Capture::allocate`](super::Capture::allocate) does that in a capture. The address is the same at
     /// every launch. Later nodes may use the memory until a node [frees](Self::add_free) it.
     ///
     /// Memory that the graph does not free stays allocated after a launch, and the graph cannot be launched again
@@ -122,7 +137,8 @@ impl Graph {
     /// # Errors
     ///
     /// Like [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for 0 bytes;
-    /// [`OutOfMemory`](CudaError::OutOfMemory).
+    /// [`OutOfMemory`](CudaError::OutOfMemory). The driver destroys no such node: if it fails after it has added one, the
+    /// node stays in the graph, and each launch allocates its memory.
     ///
     /// ```
     /// use custack::graph::Graph;
@@ -167,7 +183,8 @@ impl Graph {
     /// # Errors
     ///
     /// Like [`add_empty`](Self::add_empty); [`InvalidValue`](CudaError::InvalidValue) for a node of another kind, and
-    /// for an allocation that another node frees already.
+    /// for an allocation that another node frees already. If the driver fails after it has added the node, the node stays
+    /// in the graph and frees the memory.
     #[doc(alias = "cuGraphAddMemFreeNode")]
     pub fn add_free(&mut self, after: &[Node], allocation: Node) -> CudaResult<Node> {
         let (address, _) = self.allocation(allocation)?;
@@ -207,10 +224,10 @@ impl Graph {
         &mut self,
         after: &[Node],
         with: T,
-        add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, T) -> CudaResult<CUgraphNode>,
+        add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, T) -> Added,
     ) -> CudaResult<Node> {
         let after = self.nodes.find_all(after)?;
-        let raw = self.inside(|driver, graph| add(driver, graph, held(&after), with))?;
+        let raw = self.inside(|driver, graph| Ok(add(driver, graph, held(&after), with)?))?;
         Ok(self.nodes.key(raw))
     }
 
@@ -220,15 +237,18 @@ impl Graph {
         after: &[Node],
         keep: Keeping<T>,
         value: T,
-        add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, &Kept<T>) -> CudaResult<CUgraphNode>,
+        add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, &Kept<T>) -> Added,
     ) -> CudaResult<Node> {
         let after = self.nodes.find_all(after)?;
         let (raw, object) = self.inside(|driver, graph| {
             let kept = keep(driver, graph, value)?;
             match add(driver, graph, held(&after), &kept) {
                 Ok(raw) => Ok((raw, kept.object())),
-                Err(error) => {
-                    kept.give_up(driver, graph);
+                Err(NotAdded { error, stays }) => {
+                    // A node that stays may use it at every launch.
+                    if !stays {
+                        kept.give_up(driver, graph);
+                    }
                     Err(error)
                 }
             }

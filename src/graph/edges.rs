@@ -6,7 +6,7 @@
 use super::{CopyParams, EdgeData, FillParams, Graph, KernelParams, Node, NodeKind};
 use crate::driver::ffi::{CUdeviceptr, CUevent, CUgraphNode};
 use crate::driver::{Driver, Edge, Held};
-use crate::error::CudaResult;
+use crate::error::{CudaResult, keep_note};
 
 /// A query of a node.
 type Ask<R> = fn(&Driver, Held<'_, CUgraphNode>) -> CudaResult<R>;
@@ -79,7 +79,16 @@ impl Graph {
     #[doc(alias("cuGraphAddDependencies", "cuGraphAddDependencies_v2"))]
     pub fn add_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
-        self.with(|driver, graph| driver.graph_add_dependencies(graph, &edges))
+        self.with(|driver, graph| {
+            let after = driver.graph_count_edges(graph)? + edges.len();
+            driver.graph_add_dependencies(graph, &edges).inspect_err(|_| {
+                let _note = keep_note();
+                // Which of some may have been there before cannot be told, but the driver adds all or none.
+                if driver.graph_count_edges(graph) == Ok(after) {
+                    let _ = driver.graph_remove_dependencies(graph, &edges);
+                }
+            })
+        })
     }
 
     /// Removes edges.
@@ -91,7 +100,15 @@ impl Graph {
     #[doc(alias("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"))]
     pub fn remove_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
-        self.with(|driver, graph| driver.graph_remove_dependencies(graph, &edges))
+        self.with(|driver, graph| {
+            let before = driver.graph_count_edges(graph)?;
+            driver.graph_remove_dependencies(graph, &edges).inspect_err(|_| {
+                let _note = keep_note();
+                if driver.graph_count_edges(graph).map(|after| after + edges.len()) == Ok(before) {
+                    let _ = driver.graph_add_dependencies(graph, &edges);
+                }
+            })
+        })
     }
 
     fn raw_edges(&self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<Vec<Edge>> {

@@ -28,6 +28,14 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 //!
+//! # A capture, or nodes one by one
+//!
+//! Capture what is written for streams already, such as the calls of a library: it stays as it is, and the order of its work
+//! becomes the edges. Build nodes where the program knows the graph as such, and changes single nodes later: it has their keys,
+//! adds no edge that it does not mean, and needs no stream, so no call of another thread can come in between. Both go together:
+//! [`capture_into`](crate::stream::Stream::capture_into) captures behind nodes that were built, and
+//! [`Capture::dependencies`] has the keys of what was captured.
+//!
 //! # What is kept
 //!
 //! A launch may outlive the graph and the executable, and only the driver knows when it ends. So the graph *keeps* what
@@ -48,6 +56,12 @@
 //! Kernels, copies and fills contain addresses, and run at every launch. Who adds such a node, or captures such work,
 //! guarantees for *every* launch of anything made from the graph what a launch in a stream requires: the memory is
 //! allocated (it is enough that the graph keeps it), and there is no data race on it.
+//!
+//! # What a failed call leaves
+//!
+//! A call that fails changes nothing, also if the driver fails after it has done its work: a node or an edge is taken out
+//! again. There is one exception. The driver destroys no node of a graph that allocates or frees memory, so a node that was
+//! added to such a graph stays, with all that it uses kept; one that would call a function calls nothing.
 //!
 //! # What is missing
 //!
@@ -70,7 +84,7 @@ mod owned;
 mod params;
 mod work;
 
-pub use capture::{Capture, Dependencies, Recordable};
+pub use capture::{Capture, CapturedMemory, Dependencies, Recordable};
 pub use dot::DotFlags;
 pub use exec::{GraphExec, InstantiateFlags, UpdateRefused, UpdateResult};
 pub use node::{EdgeData, Node, NodeKind};

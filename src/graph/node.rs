@@ -109,6 +109,10 @@ pub(super) struct Nodes {
     by_raw: HashMap<CUgraphNode, u64>,
 }
 
+// SAFETY: handles, which may be used on any thread, by one at a time.
+#[allow(unsafe_code, reason = "a graph and its nodes may be used on any thread, by one at a time")]
+unsafe impl Send for Nodes {}
+
 impl Nodes {
     pub(super) fn new() -> Box<Nodes> {
         static NEXT: AtomicU64 = AtomicU64::new(1);

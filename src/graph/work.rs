@@ -5,9 +5,9 @@
 
 use super::kept::Kept;
 use super::{CopyParams, FillParams, Graph, KernelParams, Node};
-use crate::driver::{Driver, Held, Shape};
+use crate::driver::{Driver, Held, NotAdded, Shape};
 use crate::error::{CudaError, CudaResult};
-use crate::function::{BlockSize, Function, GridSize};
+use crate::function::{BlockSize, Function, GridSize, LaunchConfig, refuse_impossible};
 use std::os::raw::c_void;
 
 impl Graph {
@@ -75,7 +75,7 @@ impl Graph {
         self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
             // SAFETY: as the caller guarantees.
             let added = unsafe { driver.graph_add_kernel_node(graph, after, &raw) };
-            added.map_err(|error| refused(driver, function, &params, error))
+            added.map_err(|not| NotAdded { error: refused(driver, function, &params, not.error), ..not })
         })
     }
 
@@ -142,6 +142,87 @@ impl Graph {
         self.set_keeping(node, Kept::for_its_drop, keep, |driver, node, _| {
             // SAFETY: as the caller guarantees.
             let set = unsafe { driver.graph_kernel_node_set_params(node, &raw) };
+            set.map_err(|error| refused(driver, function, &params, error))
+        })
+    }
+
+    /// Like [`add_kernel`](Self::add_kernel), launched as the configuration says: also cooperative, in clusters, or with a
+    /// priority, which [`USE_NODE_PRIORITY`](super::InstantiateFlags::USE_NODE_PRIORITY) makes count.
+    ///
+    /// # Errors
+    ///
+    /// Like [`add_kernel`](Self::add_kernel); [`InvalidClusterSize`](CudaError::InvalidClusterSize) for clusters that do not
+    /// divide the grid; [`NotSupported`](CudaError::NotSupported) for a launch that may begin before earlier work has ended,
+    /// which is a property of the [edge](super::EdgeData).
+    ///
+    /// # Safety
+    ///
+    /// Like [`add_kernel`](Self::add_kernel).
+    ///
+    /// ```
+    /// use custack::function::LaunchConfig;
+    /// use custack::graph::Graph;
+    /// use custack::module::Module;
+    ///
+    /// let context = custack::quick_init()?;
+    /// let module = Module::load_from_bytes(
+    ///     b".version 7.0 .target sm_70 .address_size 64 .visible .entry nothing() { ret; }",
+    /// )?;
+    /// let nothing = module.get_function(c"nothing")?;
+    /// let mut graph = Graph::new(&context)?;
+    /// let config = LaunchConfig::new(4, 32).cooperative(true).priority(-1);
+    /// // SAFETY: the kernel does nothing, and its module lives longer than the graph.
+    /// let node = unsafe { graph.add_kernel_configured(&[], &nothing, &config, &[], ()) }?;
+    /// assert_eq!(graph.kernel(node)?.grid.x, 4);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2", "cuGraphKernelNodeSetAttribute"))]
+    pub unsafe fn add_kernel_configured(
+        &mut self,
+        after: &[Node],
+        function: &Function<'_>,
+        config: &LaunchConfig,
+        args: &[*mut c_void],
+        keep: impl Send + 'static,
+    ) -> CudaResult<Node> {
+        function.refuse_another_count(args.len())?;
+        let (shape, params) = configured(function, config)?;
+        self.owned.pin(function.context())?;
+        let raw = params.raw(args);
+        self.add_keeping(after, Kept::for_its_drop, keep, |driver, graph, after, _| {
+            // SAFETY: as the caller guarantees.
+            let added = unsafe { driver.graph_add_configured_node(graph, after, &raw, &shape) };
+            added.map_err(|not| NotAdded { error: refused(driver, function, &params, not.error), ..not })
+        })
+    }
+
+    /// Like [`set_kernel`](Self::set_kernel), launched as the configuration says. Options that it does not set are as they
+    /// were.
+    ///
+    /// # Errors
+    ///
+    /// Like [`add_kernel_configured`](Self::add_kernel_configured).
+    ///
+    /// # Safety
+    ///
+    /// Like [`add_kernel`](Self::add_kernel).
+    #[doc(alias("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetAttribute"))]
+    pub unsafe fn set_kernel_configured(
+        &mut self,
+        node: Node,
+        function: &Function<'_>,
+        config: &LaunchConfig,
+        args: &[*mut c_void],
+        keep: impl Send + 'static,
+    ) -> CudaResult<()> {
+        function.refuse_another_count(args.len())?;
+        let (shape, params) = configured(function, config)?;
+        self.owned.pin(function.context())?;
+        let raw = params.raw(args);
+        self.set_keeping(node, Kept::for_its_drop, keep, |driver, node, _| {
+            // SAFETY: as the caller guarantees.
+            let set = unsafe { driver.graph_kernel_node_set_params(node, &raw) };
+            let set = set.and_then(|()| driver.graph_kernel_node_set_options(node, &shape));
             set.map_err(|error| refused(driver, function, &params, error))
         })
     }
@@ -243,6 +324,17 @@ impl Graph {
 
 pub(super) fn kernel(function: &Function<'_>, grid: GridSize, block: BlockSize, shared: u32) -> KernelParams {
     KernelParams { function: function.as_raw(), grid, block, shared_mem_bytes: shared }
+}
+
+/// The options and the parameters of a node that launches as the configuration says.
+fn configured(function: &Function<'_>, config: &LaunchConfig) -> CudaResult<(Shape, KernelParams)> {
+    let shape = config.shape();
+    refuse_impossible(&shape)?;
+    if shape.more.programmatic {
+        return Err(CudaError::NotSupported
+            .note(format_args!("to begin a node before an earlier one has ended, which its edge says")));
+    }
+    Ok((shape, kernel(function, config.grid(), config.block(), shape.shared)))
 }
 
 /// The error of a kernel node that the driver refused, with the reason if it can be found.

@@ -36,6 +36,13 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 //!
+//! # A library, or a module
+//!
+//! Load a library for code that runs in several contexts or on several devices, that is kept in statics, or whose kernels are
+//! passed around: nothing borrows it, and it outlives every context. Load a [`Module`](crate::module::Module) for code of one
+//! context, on drivers before CUDA 12.0, and where the code must be on the device when loading returns, compiled with options
+//! whose [log](crate::module::JitLog) is read at once; a function then costs no search for its context.
+//!
 //! # When code is unloaded
 //!
 //! The code stays loaded until its last user is dropped: the [`Library`] and its clones, every [`Kernel`], and every

@@ -3,7 +3,11 @@
 // Passes on the caller's guarantees.
 #![allow(unsafe_code)]
 
-use super::{DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, UnifiedBox, UnifiedBuffer};
+use super::array::{ArrayDescriptor, ArrayObject};
+use super::{
+    DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, PitchedBuffer, RegisterFlags, RegisteredSlice,
+    UnifiedBox, UnifiedBuffer,
+};
 use crate::context::UnownedContext;
 use crate::error::CudaResult;
 
@@ -95,6 +99,54 @@ impl UnownedContext {
         size: usize,
     ) -> CudaResult<LockedBuffer<T>> {
         self.scoped(|_| LockedBuffer::new(value, size))
+    }
+
+    /// Like [`PitchedBuffer::from_slice`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
+    pub fn pitched_buffer<T: DeviceCopy>(&self, values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
+        self.scoped(|_| PitchedBuffer::from_slice(values, width))
+    }
+
+    /// Like [`ArrayObject::from_descriptor`].
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
+    pub fn create_array(&self, descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
+        self.scoped(|_| ArrayObject::from_descriptor(descriptor))
+    }
+
+    /// Like [`RegisteredSlice::scoped`]; the function runs in the scope.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    ///
+    /// ```
+    /// use custack::context::ContextStack;
+    /// use custack::memory::{CopyDestination, RegisterFlags};
+    ///
+    /// let context = custack::quick_init()?;
+    /// ContextStack::pop()?;
+    /// let buffer = context.device_buffer(&[7u32; 100])?;
+    /// let mut values = vec![0u32; 100];
+    /// context.registered(&mut values, RegisterFlags::empty(), |values| buffer.copy_to(&mut **values))?;
+    /// assert_eq!(values[99], 7);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuMemHostRegister", "cuMemHostRegister_v2", "cuMemHostUnregister"))]
+    pub fn registered<T: DeviceCopy, R>(
+        &self,
+        slice: &mut [T],
+        flags: RegisterFlags,
+        f: impl FnOnce(&mut RegisteredSlice<'_, T>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        self.scoped(|_| RegisteredSlice::scoped(slice, flags, f))
     }
 
     /// The free and the total memory of the context's device, in bytes.

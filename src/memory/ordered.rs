@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// The stream and the pool of an allocation in the order of a stream.
 ///
+/// While the stream captures, the memory would be the graph's, so that is refused with
+/// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported); `Capture::allocate` gives memory that the graph owns.
+///
 /// It is made from a stream, with the current pool of the stream's device, or from a pool and a stream:
 ///
 /// ```

@@ -55,6 +55,30 @@ pub struct Linker {
     jit: Option<Jit>,
 }
 
+impl UnownedContext {
+    /// Like [`Linker::new`], in this context, whatever is current.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Linker::new`]; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), without a driver call.
+    ///
+    /// ```
+    /// use custack::context::ContextStack;
+    /// use custack::module::JitOptions;
+    ///
+    /// let context = custack::quick_init()?;
+    /// ContextStack::pop()?;
+    /// let linker = context.create_linker(&JitOptions::new())?;
+    /// assert_eq!(linker.context(), &context.get_unowned());
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuLinkCreate", "cuLinkCreate_v2"))]
+    #[inline]
+    pub fn create_linker(&self, options: &JitOptions) -> CudaResult<Linker> {
+        self.scoped(|_| Linker::new(options))
+    }
+}
+
 impl Linker {
     /// A linker in the current context.
     ///

@@ -129,16 +129,18 @@ impl Stream {
         if is_known { self.recording_in_captures(event, &record) } else { recorded }
     }
 
-    /// Waits for an event by `wait`, and notes whether the stream joins the event's capture.
+    /// Waits for an event by `wait`, and notes whether the stream joins the event's capture. `recorded` is whether the event
+    /// was recorded by [`recording`](Self::recording) before.
     #[inline]
     pub(crate) fn waiting(
         &self,
         event: &Resource<CUevent>,
+        recorded: bool,
         wait: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         let mut is_known = false;
         let waited = self.unless_captures(event, &wait, &mut is_known);
-        if is_known { self.waiting_in_captures(event, &wait) } else { waited }
+        if is_known { self.waiting_in_captures(event, recorded, &wait) } else { waited }
     }
 
     /// Makes this stream, which nothing else uses, wait for an event that must not be of a capture; `what` is what was
@@ -190,7 +192,12 @@ impl Stream {
     }
 
     #[cold]
-    fn waiting_in_captures(&self, event: &Resource<CUevent>, wait: &EventCall<'_>) -> CudaResult<()> {
+    fn waiting_in_captures(
+        &self,
+        event: &Resource<CUevent>,
+        recorded: bool,
+        wait: &EventCall<'_>,
+    ) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
         let wait = || event.with_both(&self.inner, wait);
         let _call;
@@ -201,6 +208,9 @@ impl Stream {
         let _unused: Pin;
         let _alone = captures::one_at_a_time();
         captures::refuse_merge(stream, at)?;
+        if recorded {
+            captures::refuse_outside(stream, at)?;
+        }
         if captures::of_event(at).is_none() || captures::of_stream(stream).is_some() {
             return wait();
         }

@@ -1,8 +1,10 @@
 //! The default streams: each context has one, and each thread has one in each context.
 
 use super::Stream;
-use crate::context::{ContextHandle, Resource};
+use crate::context::in_call::InCall;
+use crate::context::{ContextHandle, Resource, refuse_by_default};
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
+use crate::error::CudaResult;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -100,5 +102,26 @@ impl Deref for PerThreadStream {
 
     fn deref(&self) -> &Stream {
         &self.stream
+    }
+}
+
+impl Stream {
+    /// Whether it is the legacy stream of its context, which waits for blocking streams.
+    #[inline]
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.inner.raw().addr() <= CU_STREAM_LEGACY.addr()
+    }
+
+    /// Whether it is a default stream: the legacy stream of its context, or that of a thread.
+    #[cfg(feature = "future")]
+    pub(crate) fn is_default(&self) -> bool {
+        self.inner.raw().addr() <= CU_STREAM_PER_THREAD.addr()
+    }
+
+    /// Of the legacy stream: refuses work while a stream is capturing that it would wait for; the result is held during the
+    /// call.
+    #[cold]
+    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<InCall> {
+        refuse_by_default(self.context(), what)
     }
 }

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::capture::destroy;
+use super::lost::EndsCapture;
 use super::{Shared, Stream};
 use crate::context::{GreenContext, Pin, Resource};
 use crate::driver::Driver;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 impl From<(Resource<CUstream>, Option<Pin>)> for Stream {
     /// The pin is of the green context that the stream is of.
     fn from((stream, green): (Resource<CUstream>, Option<Pin>)) -> Stream {
-        Stream { raw: stream.raw(), inner: Arc::new(Shared::new(stream, green)) }
+        let (raw, inner) = (stream.raw(), Shared::new(stream, green));
+        Stream { raw, ends_capture: EndsCapture::of(&inner), inner: Arc::new(inner) }
     }
 }
 

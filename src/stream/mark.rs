@@ -67,7 +67,7 @@ impl Stream {
     }
 
     fn wait_for(&self, mark: &Resource<CUevent>) -> CudaResult<()> {
-        self.waiting(mark, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+        self.waiting(mark, true, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
     }
 }
 

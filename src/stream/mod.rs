@@ -35,6 +35,7 @@ mod capture;
 mod default;
 mod green;
 mod host_function;
+mod lost;
 mod mark;
 mod scope;
 mod shared;
@@ -53,14 +54,15 @@ pub(crate) use shared::Shared;
 #[cfg(feature = "future")]
 pub(crate) use spare::Spare;
 
-use crate::context::in_call::{InCall, key_of_stream};
-use crate::context::{Resource, UnownedContext, captures, refuse_by_default, refuse_unsafe};
+use crate::context::in_call::key_of_stream;
+use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use bitflags::bitflags;
 use capture::destroy;
+use lost::EndsCapture;
 use std::ptr;
 use std::sync::Arc;
 
@@ -95,6 +97,8 @@ bitflags! {
 pub struct Stream {
     // At offset 0: existing programs read the handle there.
     raw: CUstream,
+    /// Before the handle, which it needs.
+    ends_capture: EndsCapture,
     inner: Arc<Shared>,
 }
 
@@ -247,15 +251,16 @@ impl Stream {
         self.raw
     }
 
-    /// Gives up ownership: the stream is not destroyed, and whoever has the handle owns it. Memory that was allocated
-    /// in its order continues to use it, and must be dropped before the stream is destroyed.
+    /// Gives up ownership: the stream is not destroyed, and whoever has the handle owns it, together with a capture that
+    /// was begun in it by hand. Memory that was allocated in its order continues to use it, and must be dropped before the
+    /// stream is destroyed.
     #[inline]
     pub fn into_raw(self) -> CUstream {
+        self.ends_capture.give_away();
         match Arc::try_unwrap(self.inner) {
             Ok(shared) => shared.into_stream().0.into_raw(),
-            // Makes the handle foreign, so that what shares it never destroys it.
             Err(shared) => {
-                std::mem::forget(shared);
+                shared.give_away();
                 self.raw
             }
         }
@@ -297,7 +302,9 @@ impl Stream {
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     #[inline]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
-        let Some(shared) = Arc::into_inner(stream.inner) else { return Ok(()) };
+        let Stream { inner, ends_capture, .. } = stream;
+        let Some(shared) = Arc::into_inner(inner) else { return Ok(()) };
+        ends_capture.disarm();
         let (stream, green) = shared.into_stream();
         stream.drop().map_err(|(error, stream)| (error, Stream::from((stream, green))))
     }
@@ -329,13 +336,14 @@ impl Stream {
         }
         let _note = asked.is_err().then(keep_note);
         let waited = asked.and(self.synchronize());
-        let raw = self.raw;
-        match Arc::try_unwrap(self.inner) {
+        let Stream { raw, inner, ends_capture } = self;
+        match Arc::try_unwrap(inner) {
             Ok(shared) => {
+                ends_capture.disarm();
                 let (stream, green) = shared.into_stream();
                 stream.drop_after(waited).map_err(|(error, stream)| (error, Stream::from((stream, green))))
             }
-            Err(inner) => waited.map_err(|error| (error, Stream { raw, inner })),
+            Err(inner) => waited.map_err(|error| (error, Stream { raw, ends_capture, inner })),
         }
     }
 
@@ -348,7 +356,7 @@ impl Stream {
 
     /// The same stream; it is destroyed when both are dropped.
     fn share(&self) -> Stream {
-        Stream { raw: self.raw, inner: Arc::clone(&self.inner) }
+        Stream { raw: self.raw, ends_capture: EndsCapture::nothing(), inner: Arc::clone(&self.inner) }
     }
 
     /// Refuses a call that would break a capture of this stream, or one that is in progress elsewhere.
@@ -371,25 +379,6 @@ impl Stream {
         captures::refuse_in(self.key(), what)?;
         let may_wait = captures::any() && self.is_legacy();
         if may_wait { self.refuse_by_default(what).map(drop) } else { Ok(()) }
-    }
-
-    /// Whether it is the legacy stream of its context, which waits for blocking streams.
-    #[inline]
-    pub(crate) fn is_legacy(&self) -> bool {
-        self.inner.raw().addr() <= CU_STREAM_LEGACY.addr()
-    }
-
-    /// Whether it is a default stream: the legacy stream of its context, or that of a thread.
-    #[cfg(feature = "future")]
-    pub(crate) fn is_default(&self) -> bool {
-        self.inner.raw().addr() <= CU_STREAM_PER_THREAD.addr()
-    }
-
-    /// Of the legacy stream: refuses work while a stream is capturing that it would wait for; the result is held during the
-    /// call.
-    #[cold]
-    pub(crate) fn refuse_by_default(&self, what: &'static str) -> CudaResult<InCall> {
-        refuse_by_default(self.context(), what)
     }
 
     #[inline]

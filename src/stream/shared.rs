@@ -15,7 +15,7 @@ use crate::liveness::{NUMBERS, Uncaptured, wait_for_uncaptured};
 use crate::report;
 use std::ops::Deref;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A stream's handle. Memory whose home the stream is is freed in it, so the stream is destroyed when the program has
@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     spare: OnceLock<Arc<Spare>>,
     /// Keeps the green context that the stream is of: the driver destroys it after the stream.
     green: Option<Pin>,
+    /// Other code owns the stream now, and what shares it here does not destroy it.
+    given_away: AtomicBool,
 }
 
 /// The flag for an event without timing.
@@ -61,6 +63,7 @@ impl Shared {
             #[cfg(feature = "future")]
             spare: OnceLock::new(),
             green,
+            given_away: AtomicBool::new(false),
         }
     }
 
@@ -68,6 +71,11 @@ impl Shared {
     #[inline]
     pub(super) fn into_stream(mut self) -> (Resource<CUstream>, Option<Pin>) {
         (self.stream.take(), self.green.take())
+    }
+
+    /// Other code owns the stream from here on.
+    pub(super) fn give_away(&self) {
+        self.given_away.store(true, Ordering::Relaxed);
     }
 
     /// The stream captures: its green context, if it is of one, stays as long as what becomes of the capture.
@@ -293,6 +301,12 @@ impl Deref for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if *self.given_away.get_mut() {
+            self.stream.give_up();
+        } else if !self.stream.is_owned() {
+            // The owner of the stream may destroy it now.
+            captures::lose_of_value(ptr::from_ref(self).addr(), |pin| self.end_lost(pin));
+        }
         if let Some(number) = self.number.get() {
             let number = number - NUMBERS;
             BY_NUMBER[usize::from(number)].store(ptr::null_mut(), Ordering::Release);

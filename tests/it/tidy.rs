@@ -172,6 +172,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/graph/build.rs",
         "src/graph/capture/mod.rs",
         "src/graph/capture/within.rs",
+        "src/graph/capture/memory.rs",
         "src/graph/edges.rs",
         "src/graph/exec.rs",
         "src/graph/exec_set.rs",

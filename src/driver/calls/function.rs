@@ -44,7 +44,7 @@ impl Shape {
     }
 
     /// The attributes for a launch, and how many they are.
-    fn attributes(&self) -> ([CUlaunchAttribute; MOST_ATTRIBUTES], usize) {
+    pub(super) fn attributes(&self) -> ([CUlaunchAttribute; MOST_ATTRIBUTES], usize) {
         let none = CUlaunchAttribute { id: 0, pad: [0; 4], value: [0; 16] };
         let (mut attributes, mut count) = ([none; MOST_ATTRIBUTES], 0);
         let mut add = |id, value: Option<[u32; 3]>| {

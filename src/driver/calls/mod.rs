@@ -17,7 +17,7 @@ mod texture;
 
 pub(crate) use function::{More, Shape};
 #[cfg(feature = "graph")]
-pub(crate) use graph::{After, Edge};
+pub(crate) use graph::{Added, After, Edge, NotAdded};
 pub(crate) use memory::{Fill, Order};
 pub(crate) use module::{Jit, Told};
 pub(crate) use stream::RELAXED;

@@ -3,6 +3,8 @@
 // Beginning and ending a capture by hand is unsafe.
 #![allow(unsafe_code)]
 
+mod by_hand;
+mod memory;
 mod running;
 mod within;
 
@@ -12,7 +14,8 @@ use crate::context::captures;
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::stream::{CaptureMode, Stream};
-use running::{Ended, Lent, Running, discard, end};
+pub use memory::CapturedMemory;
+use running::{Begun, Ended, Lent, Running, discard, end};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -106,7 +109,7 @@ impl Stream {
         mode: CaptureMode,
         f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
     ) -> CudaResult<Graph> {
-        let mut running = Running::begin(self, mode, Location::caller(), None)?;
+        let mut running = Running::begin(self, mode, Location::caller(), Begun::InClosure(None))?;
         let nodes = RefCell::new(Nodes::new());
         let result = f(&Capture { stream: running.stream, nodes: &nodes, not_send: PhantomData });
         let _note = result.is_err().then(keep_note);
@@ -143,7 +146,8 @@ impl Stream {
     ) -> CudaResult<()> {
         let after = graph.nodes.find_after(after)?;
         graph.owned.pin(self.context())?;
-        let running = Running::begin(self, mode, Location::caller(), Some((graph, &after)))?;
+        let running =
+            Running::begin(self, mode, Location::caller(), Begun::InClosure(Some((graph, &after))))?;
         let nodes = std::mem::replace(&mut graph.nodes, Nodes::new());
         let mut lent = Lent { graph, nodes: RefCell::new(nodes), running };
         let stream = lent.running.stream;
@@ -168,9 +172,52 @@ impl Stream {
         self.capture(mode, f)?.instantiate(flags)
     }
 
+    /// Like [`capture_executable`](Self::capture_executable), and [uploads](GraphExec::upload) the executable in this stream
+    /// (CUDA 12.0 and later).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`capture`](Self::capture) and of [`Graph::instantiate_and_upload`].
+    ///
+    /// ```
+    /// use custack::graph::InstantiateFlags;
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let mut stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let mut executable = stream.capture_executable_and_upload(
+    ///     CaptureMode::ThreadLocal,
+    ///     InstantiateFlags::empty(),
+    ///     |capture| capture.launch_host_func(|| println!("launched")),
+    /// )?;
+    /// executable.launch(&stream)?; // the first launch finds the graph on the device
+    /// stream.synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGraphInstantiateWithParams")]
+    #[track_caller]
+    pub fn capture_executable_and_upload(
+        &mut self,
+        mode: CaptureMode,
+        flags: InstantiateFlags,
+        f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
+    ) -> CudaResult<GraphExec> {
+        self.capture(mode, f)?.instantiate_and_upload(flags, self)
+    }
+
     /// Begins a capture that [`end_capture`](Self::end_capture) ends: for code that does not fit into a closure.
     ///
-    /// If the stream is dropped first, the capture is lost, which is reported.
+    /// What a [`Capture`] offers beyond a stream is here: [`capture_status`](Self::capture_status),
+    /// [`capture_id`](Self::capture_id), [`capture_dependencies`](Self::capture_dependencies) and
+    /// [`update_capture_dependencies`](Self::update_capture_dependencies); [`fork`](Self::fork) and [`join`](Self::join); and
+    /// [`Graph::keep`], for the graph that the capture gives. Functions to call at every launch, events for what is outside,
+    /// memory that the graph allocates, and captures into an existing graph have only the closure's form, because that
+    /// borrows what they use until the capture has ended.
+    ///
+    /// It ends with this value at the latest: if the stream, or the owner of its context, is dropped first, the capture is
+    /// lost, which is reported. A [`BorrowedStream`](crate::stream::BorrowedStream) or a
+    /// [`PerThreadStream`](crate::stream::PerThreadStream) is such a value too, whoever has the stream: its capture is lost
+    /// with the value and its clones that it was begun in, because nothing else knows how long the stream lives.
     ///
     /// # Errors
     ///
@@ -183,7 +230,7 @@ impl Stream {
     #[doc(alias("cuStreamBeginCapture", "cuStreamBeginCapture_v2"))]
     #[track_caller]
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
-        Running::begin(self, mode, Location::caller(), None).map(std::mem::forget)
+        Running::begin(self, mode, Location::caller(), Begun::ByHand).map(std::mem::forget)
     }
 
     /// Ends the capture that began in this stream, and returns the graph. A capture that is not relaxed must be ended
@@ -191,7 +238,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`IllegalState`](CudaError::IllegalState) if the stream is not capturing;
+    /// [`IllegalState`](CudaError::IllegalState) if the stream is not capturing, and within the closure of
+    /// [`capture`](Self::capture) and the others, which ends its own capture;
     /// [`StreamCaptureUnmatched`](CudaError::StreamCaptureUnmatched) if the capture began in another stream;
     /// [`StreamCaptureWrongThread`](CudaError::StreamCaptureWrongThread); those of [`capture`](Self::capture).
     ///
@@ -203,9 +251,17 @@ impl Stream {
     #[doc(alias = "cuStreamEndCapture")]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
         let at = self.key();
+        let mut nodes = None;
         let ended = match captures::end_in(at) {
-            Some(ending) => end(self, ending, false)?,
+            Some(ending) => {
+                nodes = Some(by_hand::take(ending.number));
+                end(self, ending, false)?
+            }
             None => {
+                if let Some(which) = captures::of_closure(at) {
+                    return Err(CudaError::IllegalState
+                        .note(format_args!("to end by hand a capture that ends with its closure: {which}")));
+                }
                 if let Some(which) = captures::of_stream(at) {
                     return Err(CudaError::StreamCaptureUnmatched
                         .note(format_args!("to end a capture in a stream that has joined it: {which}")));
@@ -214,7 +270,7 @@ impl Stream {
                 Ended { graph, pins: vec![pin] }
             }
         };
-        let graph = Graph::of(ended.graph, Nodes::new(), ended.pins);
+        let graph = Graph::of(ended.graph, nodes.unwrap_or_else(Nodes::new), ended.pins);
         graph.owned.usable().map(|()| graph)
     }
 }

@@ -1,17 +1,18 @@
 //! Captures in progress, and how they end.
 
 use crate::context::Pin;
-use crate::context::captures::{self, Forbids};
+use crate::context::captures::{self, ByHand, Forbids};
 use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
-use crate::driver::{Driver, Held, take_what_broke};
+use crate::driver::{Driver, Held, driver, take_what_broke};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::graph::Graph;
 use crate::graph::node::Nodes;
 use crate::report;
-use crate::stream::{CaptureMode, Stream};
+use crate::stream::{CaptureMode, Shared, Stream};
 use std::cell::RefCell;
 use std::panic::Location;
 use std::ptr;
+use std::sync::{Arc, Weak};
 
 /// A capture in progress, which is ended on drop at the latest.
 pub(super) struct Running<'a> {
@@ -29,13 +30,26 @@ pub(super) struct Ended {
     pub(super) pins: Vec<Pin>,
 }
 
+/// How a capture is begun.
+#[derive(Clone, Copy)]
+pub(super) enum Begun<'a> {
+    /// It ends with a closure; into a graph of the program, behind these nodes.
+    InClosure(Option<(&'a Graph, &'a [(CUgraphNode, CUgraphEdgeData)])>),
+    ByHand,
+}
+
 impl<'a> Running<'a> {
     pub(super) fn begin(
         stream: &'a Stream,
         mode: CaptureMode,
         since: &'static Location<'static>,
-        into: Option<(&Graph, &[(CUgraphNode, CUgraphEdgeData)])>,
+        how: Begun<'_>,
     ) -> CudaResult<Running<'a>> {
+        let into = if let Begun::InClosure(into) = how { into } else { None };
+        let by_hand = matches!(how, Begun::ByHand).then(|| -> Weak<dyn ByHand> {
+            let stream: Weak<Shared> = Arc::downgrade(stream.inner());
+            stream
+        });
         refuse_captured(stream)?;
         let (member, pin) = stream.member()?;
         take_what_broke();
@@ -49,13 +63,19 @@ impl<'a> Running<'a> {
         let beginning = stream.inner().beginning();
         // Another thread may have been here first.
         refuse_captured(stream)?;
-        let number = captures::begins(member, pin, forbids(mode), since);
+        let number = captures::begins(member, pin, forbids(mode), since, by_hand);
         let begun =
             stream.inner().will_capture(&beginning, blocking).and_then(|()| stream.inner().with(begin));
         drop(beginning);
         if let Err(error) = begun {
             drop(captures::remove(number));
             return Err(error);
+        }
+        if matches!(how, Begun::ByHand) && !captures::is_listed(number) {
+            // The owner of the context was dropped meanwhile, which has lost the capture, perhaps before it began.
+            let ended = stream.inner().with(Driver::end_capture);
+            let _ = ended.and_then(|graph| driver()?.discard_graph(graph));
+            return Err(CudaError::ContextIsDestroyed);
         }
         stream.inner().keep_green_in_capture();
         Ok(Running { stream, number, into: is_into, ended: false })

@@ -180,7 +180,7 @@ impl Capture<'_> {
     }
 
     /// Calls `f` with the graph that the stream captures into.
-    fn with_graph<R>(
+    pub(super) fn with_graph<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUstream>, Held<'_, CUgraph>) -> CudaResult<R>,
     ) -> CudaResult<R> {
@@ -193,7 +193,7 @@ impl Capture<'_> {
     }
 }
 
-fn active(status: u32) -> CudaResult<()> {
+pub(super) fn active(status: u32) -> CudaResult<()> {
     match status {
         1 => Ok(()),
         0 => Err(CudaError::IllegalState.note(format_args!("to use a capture that other code has ended"))),

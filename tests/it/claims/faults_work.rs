@@ -12,12 +12,13 @@ mod streams;
 use crate::claims::faults::sweep;
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
-use custack::context::{ContextStack, UnownedContext};
+use custack::context::{ContextStack, CurrentContext, UnownedContext};
 use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::event::EventFlags;
-use custack::memory::DeviceBuffer;
-use custack::memory::array::{ArrayFormat, ArrayObject};
+use custack::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject};
+use custack::memory::{DeviceBuffer, RegisterFlags};
+use custack::module::JitOptions;
 use custack::sim;
 use custack::stream::{CaptureMode, Stream, StreamFlags, ThreadCaptureMode};
 use custack::texture::{Texture, TextureDescriptor};
@@ -154,7 +155,7 @@ fn nothing_is_lost_in_graphs_where_the_driver_fails() {
 type Making = fn(&UnownedContext) -> CudaResult<()>;
 
 /// What can be made in a context that need not be current.
-const MADE: [(&str, Making); 13] = [
+const MADE: [(&str, Making); 17] = [
     ("a stream", |ctx| ctx.create_stream(StreamFlags::NON_BLOCKING, None).map(|_| ())),
     ("an event", |ctx| ctx.create_event(EventFlags::DEFAULT).map(|_| ())),
     ("a graph", |ctx| ctx.create_graph().map(|_| ())),
@@ -165,6 +166,19 @@ const MADE: [(&str, Making); 13] = [
     ("a unified buffer", |ctx| ctx.unified_buffer(&[1u8]).map(|_| ())),
     ("a unified box", |ctx| ctx.unified_box(1u8).map(|_| ())),
     ("a locked buffer", |ctx| ctx.locked_buffer(&1u8, 3).map(|_| ())),
+    ("rows", |ctx| ctx.pitched_buffer(&[1u8, 2], 1).map(|_| ())),
+    ("an array of a descriptor", |ctx| {
+        let descriptor = ArrayDescriptor::from_dims_format([4, 4, 0], ArrayFormat::Float);
+        ctx.create_array(&descriptor).map(|_| ())
+    }),
+    ("registered memory", |ctx| {
+        let mut values = [0u8; 64];
+        ctx.registered(&mut values, RegisterFlags::empty(), |values| {
+            assert_eq!(CurrentContext::get_current()?, *ctx);
+            values.as_device_ptr().map(|_| ())
+        })
+    }),
+    ("a linker", |ctx| ctx.create_linker(&JitOptions::new()).map(|_| ())),
     ("how much memory", |ctx| ctx.memory_info().map(|_| ())),
     ("a texture", |ctx| {
         let array = ctx.scoped(|_| ArrayObject::new_1d(4, ArrayFormat::Float, 1))?;

@@ -164,6 +164,8 @@ fn captures_do_what_those_of_other_crates_do_under_the_names_of_the_table() {
         unsafe { call!(seen, Stream::begin_capture(&stream, local)) }.unwrap();
         assert_eq!(call!(seen, Stream::capture_status(&stream)), Ok(CaptureStatus::Active));
         assert!(call!(seen, Stream::capture_id(&stream)).unwrap().is_some());
+        let first = call!(seen, Stream::capture_dependencies(&stream)).unwrap();
+        call!(seen, Stream::update_capture_dependencies(&stream, Dependencies::Set, &first)).unwrap();
         // The legacy stream would wait for this one. The answer breaks nothing.
         let legacy = LegacyStream::of(&ctx);
         assert_eq!(legacy.capture_status(), Err(CudaError::StreamCaptureImplicit));

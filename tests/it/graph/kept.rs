@@ -288,3 +288,47 @@ fn what_a_capture_keeps_outlives_its_closure() {
         wait_until_retired().unwrap();
     });
 }
+
+#[test]
+fn a_node_that_the_driver_does_not_take_out_again_keeps_what_it_uses_and_calls_nothing() {
+    run(|| {
+        let ctx = pushed();
+        let stream = stream();
+        let (ran, kept) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        let event = Arc::new(Event::new(EventFlags::DEFAULT).unwrap());
+        let memory = DeviceBuffer::from_slice(&[0u32]).unwrap();
+        for allocates in [false, true] {
+            let mut graph = Graph::new(&ctx).unwrap();
+            if allocates {
+                let (allocation, _) = graph.add_allocation(&[], 64).unwrap();
+                graph.add_free(&[allocation], allocation).unwrap();
+            }
+            let before = graph.nodes().unwrap().len();
+            let counts = Arc::clone(&ran);
+            instrument::fail(Some("cuGraphAddHostNode"), 1, 999, When::After);
+            let added = graph.add_host_func(&[], move || {
+                counts.fetch_add(1, Ordering::SeqCst);
+            });
+            assert_eq!(added, Err(CudaError::UnknownError));
+            instrument::fail(Some("cuGraphAddEventRecordNode"), 1, 999, When::After);
+            assert_eq!(graph.add_event_record(&[], &event), Err(CudaError::UnknownError));
+            let fill = FillParams::elements(memory.as_ptr() as u64, 7, 4, 1);
+            instrument::fail(Some("cuGraphAddMemsetNode"), 1, 999, When::After);
+            let added = unsafe { graph.add_fill(&[], &fill, Arc::clone(&kept)) };
+            assert_eq!(added, Err(CudaError::UnknownError));
+            // The driver destroys no node of a graph that allocates.
+            let more = if allocates { 3 } else { 0 };
+            assert_eq!(graph.nodes().unwrap().len(), before + more);
+            owned_by(&ran, 1);
+            assert_eq!(Arc::strong_count(&kept), 1 + usize::from(allocates));
+            assert_eq!(Arc::strong_count(&event), 1 + usize::from(allocates));
+            let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+            exec.launch(&stream).unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(ran.load(Ordering::SeqCst), 0);
+            drop((graph, exec));
+            owned_by(&kept, 1);
+            owned_by(&event, 1);
+        }
+    });
+}

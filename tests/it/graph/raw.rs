@@ -4,8 +4,12 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use crate::function::{module, read, stream};
-use crate::harness::{current, pushed, run, table};
+use crate::harness::{current, pushed, run, skip, table};
+use custack::device::DeviceAttribute;
 use custack::driver::ffi::*;
+use custack::error::CudaError;
+use custack::function::LaunchConfig;
+use custack::graph::{Graph, InstantiateFlags};
 use custack::memory::DeviceBuffer;
 use std::ptr::{null, null_mut};
 
@@ -236,5 +240,56 @@ fn a_kernel_node_keeps_and_tells_its_attributes() {
         let (status, empty) = add(graph, &[], &mut params(EMPTY, ()));
         assert_eq!((status, get(empty, COOPERATIVE).0), (0, 1));
         assert_eq!(unsafe { (t.cuGraphDestroy)(graph) }, 0);
+    });
+}
+
+/// The first words of an attribute of a kernel node.
+fn attribute(node: CUgraphNode, id: u32) -> [u32; 3] {
+    let mut value = [0u32; 16];
+    let get = table().cuGraphKernelNodeGetAttribute;
+    assert_eq!(unsafe { get(node, id, value.as_mut_ptr().cast()) }, 0, "attribute {id}");
+    [value[0], value[1], value[2]]
+}
+
+#[test]
+fn a_kernel_node_launches_as_its_configuration_says() {
+    run(|| {
+        let ctx = pushed();
+        if ctx.device().unwrap().get_attribute(DeviceAttribute::ComputeCapabilityMajor).unwrap() < 9 {
+            return skip("a_kernel_node_launches_as_its_configuration_says", "the device has no clusters");
+        }
+        let (module, stream) = (module(), stream());
+        let collatz = module.get_function(c"collatz").unwrap();
+        let number = DeviceBuffer::from_slice(&[27u32; 4]).unwrap();
+        let (at, count) = (number.as_ptr(), 4u32);
+        let args = [(&raw const at).cast_mut().cast(), (&raw const count).cast_mut().cast()];
+        let mut graph = Graph::new(&ctx).unwrap();
+        let only = |graph: &mut Graph| {
+            let (mut node, mut nodes) = (null_mut(), 1);
+            assert_eq!(unsafe { (table().cuGraphGetNodes)(graph.as_raw(), &mut node, &mut nodes) }, 0);
+            node
+        };
+        let config = LaunchConfig::new(4, 1).cluster(2).cooperative(true).priority(-1);
+        let node = unsafe { graph.add_kernel_configured(&[], &collatz, &config, &args, ()) }.unwrap();
+        let raw = only(&mut graph);
+        assert_eq!(attribute(raw, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION), [2, 1, 1]);
+        assert_eq!(attribute(raw, CU_LAUNCH_ATTRIBUTE_COOPERATIVE)[0], 1);
+        assert_eq!(attribute(raw, CU_LAUNCH_ATTRIBUTE_PRIORITY)[0], -1i32 as u32);
+        let config = LaunchConfig::new(4, 1).cluster(4);
+        unsafe { graph.set_kernel_configured(node, &collatz, &config, &args, ()) }.unwrap();
+        assert_eq!(attribute(raw, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION), [4, 1, 1]);
+        assert_eq!(attribute(raw, CU_LAUNCH_ATTRIBUTE_PRIORITY)[0], -1i32 as u32, "as it was");
+        for (config, error) in [
+            (LaunchConfig::new(4, 1).cluster(3), CudaError::InvalidClusterSize),
+            (LaunchConfig::new(4, 1).programmatic_serialization(true), CudaError::NotSupported),
+            (LaunchConfig::new(0, 1), CudaError::InvalidValue),
+        ] {
+            let added = unsafe { graph.add_kernel_configured(&[], &collatz, &config, &args, ()) };
+            assert_eq!(added, Err(error), "{config:?}");
+        }
+        assert_eq!(graph.nodes().unwrap(), [node]);
+        graph.instantiate(InstantiateFlags::USE_NODE_PRIORITY).unwrap().launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(read(&number), [111; 4]);
     });
 }

@@ -8,7 +8,7 @@ use crate::stream::stream;
 use custack::context::wait_until_retired;
 use custack::driver::instrument;
 use custack::error::CudaError;
-use custack::graph::{FillParams, Graph, InstantiateFlags};
+use custack::graph::{FillParams, Graph, InstantiateFlags, NodeKind};
 use custack::memory::*;
 use custack::stream::{CaptureMode, CaptureStatus, Stream};
 use std::sync::mpsc::channel;
@@ -187,4 +187,98 @@ fn memory_that_is_dropped_while_its_home_captures_is_freed_after_the_work_before
 /// Allocates in the order of the stream, and overwrites what was there.
 fn next(pool: &MemoryPool, stream: &Stream) {
     drop(DeviceBuffer::from_slice_in(&[9u32; 4], (pool, stream)).unwrap());
+}
+
+#[test]
+fn memory_that_a_capture_allocates_and_frees_is_the_graphs_at_every_launch() {
+    run(|| {
+        let _ctx = pushed();
+        let (mut stream, mut other) = (stream(), stream());
+        let mut back = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+        let to = back.as_device_ptr();
+        let mut nodes = Vec::new();
+        let mut graph = stream
+            .capture(CaptureMode::Global, |capture| {
+                let memory = capture.allocate::<u32>(4)?;
+                assert_eq!((memory.len(), memory.is_empty()), (4, false));
+                nodes = capture.dependencies()?;
+                let from = unsafe { DeviceSlice::from_raw_parts(memory.as_device_ptr(), 4) };
+                unsafe { capture.fill_bytes(&memory, 7) }?;
+                // A stream that has forked uses it, too.
+                capture.fork(&mut other, |other| unsafe {
+                    let to = DeviceSlice::from_raw_parts_mut(to, 4);
+                    from.async_copy_to(to, other)
+                })?;
+                capture.free(memory)
+            })
+            .unwrap();
+        let all = graph.nodes().unwrap();
+        let kinds: Vec<_> = all.iter().map(|node| graph.kind(*node).unwrap()).collect();
+        assert_eq!(kinds, [NodeKind::Allocation, NodeKind::Fill, NodeKind::Copy, NodeKind::Free]);
+        assert_eq!(nodes[0].0, all[0]);
+        let (address, bytes) = graph.allocation(all[0]).unwrap();
+        assert_eq!((bytes, graph.freed(all[3])), (16, Ok(address)));
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        for _ in 0..2 {
+            back.fill(0).unwrap();
+            exec.launch(&stream).unwrap();
+            stream.synchronize().unwrap();
+            let mut values = [0; 4];
+            back.copy_to(&mut values).unwrap();
+            assert_eq!(values, [0x0707_0707; 4]);
+        }
+    });
+}
+
+#[test]
+fn a_capture_that_allocates_gives_one_executable_at_a_time_and_one_launch_until_the_memory_is_freed() {
+    run(|| {
+        let _ctx = pushed();
+        let mut stream = stream();
+        let captured = |stream: &mut Stream| {
+            stream.capture(CaptureMode::ThreadLocal, |capture| capture.allocate::<u8>(64).map(drop)).unwrap()
+        };
+        let mut graph = captured(&mut stream);
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        assert_eq!(graph.instantiate(InstantiateFlags::empty()).unwrap_err(), CudaError::NotSupported);
+        assert_eq!(graph.try_clone().unwrap_err(), CudaError::NotSupported);
+        exec.launch(&stream).unwrap();
+        assert_eq!(exec.launch(&stream), Err(CudaError::InvalidValue));
+        stream.synchronize().unwrap();
+        drop(exec);
+        let mut graph = captured(&mut stream);
+        let mut exec = graph.instantiate(InstantiateFlags::AUTO_FREE_ON_LAUNCH).unwrap();
+        (0..3).for_each(|_| exec.launch(&stream).unwrap());
+        stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn memory_of_one_capture_is_not_used_in_another_nor_allocated_without_bytes() {
+    run(|| {
+        let _ctx = pushed();
+        let (mut stream, mut kept) = (stream(), None);
+        stream
+            .capture(CaptureMode::ThreadLocal, |capture| {
+                for len in [0, usize::MAX, usize::MAX / 4] {
+                    let (refused, calls) = instrument::during(|| capture.allocate::<u32>(len).map(drop));
+                    assert_eq!((refused, calls.total()), (Err(CudaError::InvalidMemoryAllocation), 0));
+                }
+                assert_eq!(capture.allocate::<()>(3).unwrap_err(), CudaError::InvalidMemoryAllocation);
+                kept = Some(capture.allocate::<u32>(4)?);
+                Ok(())
+            })
+            .unwrap();
+        let kept = kept.unwrap();
+        let mut graph = stream
+            .capture(CaptureMode::ThreadLocal, |capture| {
+                let (refused, calls) =
+                    instrument::during(|| unsafe { [capture.fill_bytes(&kept, 1), capture.free(kept)] });
+                assert_eq!((refused, calls.total()), ([Err(CudaError::InvalidHandle); 2], 0));
+                assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(graph.nodes(), Ok(vec![]));
+    });
 }

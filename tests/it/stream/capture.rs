@@ -9,6 +9,7 @@ mod drops;
 mod elsewhere;
 mod ends;
 mod forks;
+mod lost;
 mod refused;
 mod unscoped;
 
@@ -154,7 +155,7 @@ fn a_broken_capture_is_ended_and_says_what_has_broken_it() {
         let module = custack::module::Module::load_from_bytes(crate::module::KERNELS.as_bytes()).unwrap();
         let result = stream.capture(CaptureMode::ThreadLocal, |capture| {
             // A launch that cannot be breaks a capture, whatever comes of its error.
-            let launched = unsafe { custack::launch!(module.count_up<<<0, 1, 0, capture>>>(1u32)) };
+            let launched = unsafe { custack::launch!(module.count_up<<<1, 5000, 0, capture>>>(1u32)) };
             assert_eq!(launched, Err(CudaError::InvalidValue));
             Ok(())
         });

@@ -6,26 +6,32 @@
 use crate::driver::calls::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use std::ptr;
+
+/// The status of a stream that is capturing.
+const ACTIVE: u32 = 1;
 
 impl Driver {
     pub(crate) fn stream_begin_capture(&self, stream: Held<'_, CUstream>, mode: u32) -> CudaResult<()> {
         let begun = ask!(self.cuStreamBeginCapture_v2(stream.raw(), mode));
-        begun.inspect_err(|error| self.undo_begin(stream, *error, true))
+        begun.inspect_err(|error| self.undo_begin(stream, *error, None))
     }
 
-    /// After a beginning that failed: ends what began all the same. A stream that is in a capture already answers 401,
-    /// and that capture is somebody's.
-    fn undo_begin(&self, stream: Held<'_, CUstream>, error: CudaError, discard: bool) {
-        if error == CudaError::IllegalState || !matches!(self.stream_is_capturing(stream), Ok(1..)) {
+    /// After a beginning that failed: ends what began all the same, in this graph or in one of its own. A stream that is in a
+    /// capture already answers 401, and that capture is somebody's.
+    fn undo_begin(&self, stream: Held<'_, CUstream>, error: CudaError, into: Option<CUgraph>) {
+        if error == CudaError::IllegalState {
             return;
         }
-        let ended = match discard {
-            true => self.end_capture(stream).and_then(|graph| self.discard_graph(graph)),
-            false => self.end_capture_into(stream),
+        let _note = keep_note();
+        let Ok(Told { status: ACTIVE, graph, count, .. }) = self.capture_info(stream) else { return };
+        // Other code may have begun one in the same moment. If it has captured nothing yet, it cannot be told from this one.
+        let _ = match into {
+            Some(own) if own == graph => self.end_capture_into(stream),
+            None if count == 0 => self.end_capture(stream).and_then(|graph| self.discard_graph(graph)),
+            _ => return,
         };
-        let _ = ended;
     }
 
     /// Begins a capture into the graph, behind nodes of it, which the caller has looked up.
@@ -40,7 +46,7 @@ impl Driver {
         let (held, stream, graph) = (stream, stream.raw(), graph.raw());
         let (nodes, edges, count) = (nodes.as_ptr(), edges.as_ptr(), after.len());
         let begun = ask!(self.cuStreamBeginCaptureToGraph(stream, graph, nodes, edges, count, mode));
-        begun.inspect_err(|error| self.undo_begin(held, *error, false))
+        begun.inspect_err(|error| self.undo_begin(held, *error, Some(graph)))
     }
 
     /// Ends the capture, and returns the graph.
@@ -78,30 +84,7 @@ impl Driver {
 
     /// What the driver tells of the stream's capture; of one that captures nothing the status alone.
     pub(crate) fn stream_get_capture_info(&self, stream: Held<'_, CUstream>) -> CudaResult<CaptureInfo> {
-        let (mut status, mut id, mut graph) = (0, 0, ptr::null_mut());
-        let (mut nodes, mut edges, mut count) = (ptr::null(), ptr::null(), 0);
-        let stream = stream.raw();
-        let newest = ask!(self.cuStreamGetCaptureInfo_v3(
-            stream,
-            &mut status,
-            &mut id,
-            &mut graph,
-            &mut nodes,
-            &mut edges,
-            &mut count
-        ));
-        match newest {
-            Err(CudaError::CallRequiresNewerDriver) => ask!(self.cuStreamGetCaptureInfo_v2(
-                stream,
-                &mut status,
-                &mut id,
-                &mut graph,
-                &mut nodes,
-                &mut count
-            ))?,
-            other => other?,
-        }
-        const ACTIVE: u32 = 1;
+        let Told { status, id, graph, nodes, edges, count } = self.capture_info(stream)?;
         if status != ACTIVE {
             return Ok(CaptureInfo { status, id: 0, graph: ptr::null_mut(), after: Vec::new() });
         }
@@ -113,6 +96,27 @@ impl Driver {
             unsafe { (*nodes.add(index), if edges.is_null() { full } else { *edges.add(index) }) }
         };
         Ok(CaptureInfo { status, id, graph, after: (0..count).map(at).collect() })
+    }
+
+    fn capture_info(&self, stream: Held<'_, CUstream>) -> CudaResult<Told> {
+        let mut told = Told {
+            status: 0,
+            id: 0,
+            graph: ptr::null_mut(),
+            nodes: ptr::null(),
+            edges: ptr::null(),
+            count: 0,
+        };
+        let Told { status, id, graph, nodes, edges, count } = &mut told;
+        let stream = stream.raw();
+        let newest = ask!(self.cuStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, edges, count));
+        match newest {
+            Err(CudaError::CallRequiresNewerDriver) => {
+                ask!(self.cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count))?;
+            }
+            other => other?,
+        }
+        Ok(told)
     }
 
     /// Makes the stream's next work come after these nodes, of the graph that it captures into: 0 besides those that it
@@ -136,6 +140,17 @@ impl Driver {
             flags
         ))
     }
+}
+
+/// What the driver writes about a stream's capture.
+struct Told {
+    status: u32,
+    id: u64,
+    graph: CUgraph,
+    /// What the stream's next work will come after, until the next call on the stream.
+    nodes: *const CUgraphNode,
+    edges: *const CUgraphEdgeData,
+    count: usize,
 }
 
 /// The driver's information on a stream's capture.

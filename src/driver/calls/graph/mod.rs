@@ -7,10 +7,10 @@ mod capture;
 mod exec;
 mod keep;
 
-use super::{ask, made};
+use super::{Shape, ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held, Live};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use std::mem;
 use std::ptr;
 
@@ -69,37 +69,53 @@ macro_rules! parameter {
     };
 }
 
-/// A node that the driver adds, or the error. A driver that fails after it has added the node has written it; then it
-/// is taken out again.
-macro_rules! added {
-    ($driver:ident, $asked:expr, $node:ident) => {
-        match $asked {
-            Ok(()) => Ok($node),
-            Err(error) => {
-                if !$node.is_null() {
-                    let _note = crate::error::keep_note();
-                    // SAFETY: added a moment ago, and given to no one.
-                    let _ = $driver.graph_destroy_node(unsafe { Held::new($node) });
-                }
-                Err(error)
-            }
-        }
-    };
+/// Why a node was not added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NotAdded {
+    pub(crate) error: CudaError,
+    /// The graph has the node all the same, because the driver destroys none in a graph that allocates or frees memory.
+    pub(crate) stays: bool,
 }
+
+impl From<CudaError> for NotAdded {
+    fn from(error: CudaError) -> NotAdded {
+        NotAdded { error, stays: false }
+    }
+}
+
+impl From<NotAdded> for CudaError {
+    fn from(refused: NotAdded) -> CudaError {
+        refused.error
+    }
+}
+
+/// The result of adding a node.
+pub(crate) type Added = Result<CUgraphNode, NotAdded>;
 
 /// Defines a method that adds a node to a graph, after others.
 macro_rules! add {
     ($(#[$doc:meta])* $(($unsafe:tt))? $add:ident = $name:ident($($arg:ident: $ty:ty => $value:expr),*)) => {
         $(#[$doc])*
-        pub(crate) $($unsafe)? fn $add(&self, graph: Graph<'_>, after: After<'_>, $($arg: $ty),*) -> CudaResult<CUgraphNode> {
+        pub(crate) $($unsafe)? fn $add(&self, graph: Graph<'_>, after: After<'_>, $($arg: $ty),*) -> Added {
             let mut node = ptr::null_mut();
             let asked = ask!(self.$name(&mut node, graph.raw(), after.0.as_ptr(), after.0.len(), $($value),*));
-            added!(self, asked, node)
+            self.added(asked, node)
         }
     };
 }
 
 impl Driver {
+    /// A node that the driver adds, or the error. A driver that fails after it has added the node has written it; then it
+    /// is taken out again, if the driver does that.
+    fn added(&self, asked: CudaResult<()>, node: CUgraphNode) -> Added {
+        asked.map(|()| node).map_err(|error| {
+            let _note = keep_note();
+            // SAFETY: added a moment ago, and given to no one.
+            let taken_out = || self.graph_destroy_node(unsafe { Held::new(node) });
+            NotAdded { error, stays: !node.is_null() && taken_out().is_err() }
+        })
+    }
+
     pub(crate) fn graph_create(&self) -> CudaResult<CUgraph> {
         let mut graph = ptr::null_mut();
         made!(self, ask!(self.cuGraphCreate(&mut graph, 0)), graph, graph_destroy)
@@ -160,6 +176,18 @@ impl Driver {
             .collect())
     }
 
+    /// How many edges there are.
+    pub(crate) fn graph_count_edges(&self, graph: Graph<'_>) -> CudaResult<usize> {
+        let (graph, nowhere, mut count) = (graph.raw(), ptr::null_mut(), 0);
+        match ask!(self.cuGraphGetEdges_v2(graph, nowhere, nowhere, ptr::null_mut(), &mut count)) {
+            Err(CudaError::CallRequiresNewerDriver) => {
+                ask!(self.cuGraphGetEdges(graph, nowhere, nowhere, &mut count))?;
+            }
+            other => other?,
+        }
+        Ok(count)
+    }
+
     /// Adds edges between nodes of the graph, which the caller has looked up.
     pub(crate) fn graph_add_dependencies(&self, graph: Graph<'_>, edges: &[Edge]) -> CudaResult<()> {
         let (from, to, data) = parts(edges);
@@ -201,6 +229,33 @@ impl Driver {
         /// The function is valid, the pointers are to its arguments, and the caller guarantees what it does.
         (unsafe) graph_add_kernel_node = cuGraphAddKernelNode_v2(params: &CUDA_KERNEL_NODE_PARAMS => params)
     );
+    /// Like [`graph_add_kernel_node`](Self::graph_add_kernel_node), with the options of a launch.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub(crate) unsafe fn graph_add_configured_node(
+        &self,
+        graph: Graph<'_>,
+        after: After<'_>,
+        params: &CUDA_KERNEL_NODE_PARAMS,
+        options: &Shape,
+    ) -> Added {
+        // SAFETY: as the caller guarantees.
+        let raw = unsafe { self.graph_add_kernel_node(graph, after, params) }?;
+        // SAFETY: added in the line above.
+        let set = self.graph_kernel_node_set_options(unsafe { Held::new(raw) }, options);
+        self.added(set, raw)
+    }
+
+    /// Gives a kernel node the options of a launch.
+    pub(crate) fn graph_kernel_node_set_options(&self, node: Node<'_>, options: &Shape) -> CudaResult<()> {
+        let (attributes, count) = options.attributes();
+        attributes[..count].iter().try_for_each(|CUlaunchAttribute { id, value, .. }| {
+            ask!(self.cuGraphKernelNodeSetAttribute(node.raw(), *id, value.as_ptr().cast()))
+        })
+    }
+
     add!(
         /// # Safety
         ///

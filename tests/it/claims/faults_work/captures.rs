@@ -77,6 +77,34 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         unsafe { stream.begin_capture(CaptureMode::ThreadLocal) }?;
         event.record(&stream)
     }),
+    ("what a capture by hand depends on", || {
+        let stream = stream()?;
+        let mut buffer = DeviceBuffer::from_slice(&[1u32, 2])?;
+        unsafe { stream.begin_capture(CaptureMode::Global) }?;
+        let done = (|| {
+            unsafe { buffer.async_fill(7, &stream) }?;
+            let after = stream.capture_dependencies()?;
+            stream.update_capture_dependencies(Dependencies::Set, &after)
+        })();
+        let graph = unsafe { stream.end_capture() };
+        assert!(done.is_ok() || graph.is_ok(), "{done:?} has broken the capture: {graph:?}");
+        done.and(graph.map(drop))
+    }),
+    ("memory that a capture allocates", || {
+        captured(|capture| {
+            let memory = capture.allocate::<u32>(4)?;
+            unsafe { capture.fill_bytes(&memory, 7) }?;
+            capture.free(memory)
+        })
+    }),
+    ("a capture that is made executable and uploaded", || {
+        let mut stream = stream()?;
+        let flags = InstantiateFlags::empty();
+        let work = |capture: &Capture<'_>| capture.launch_host_func(|| {});
+        let mut exec = stream.capture_executable_and_upload(CaptureMode::Global, flags, work)?;
+        exec.launch(&stream)?;
+        stream.synchronize()
+    }),
     ("a launch in a capture", || {
         let module = Module::load_from_bytes(SMALL.as_bytes())?;
         let function = module.get_function(c"takes")?;

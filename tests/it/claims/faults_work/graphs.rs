@@ -6,6 +6,7 @@ use super::{Operation, stream};
 use custack::context::CurrentContext;
 use custack::error::CudaResult;
 use custack::event::{Event, EventFlags};
+use custack::function::LaunchConfig;
 use custack::graph::*;
 use custack::memory::DeviceBuffer;
 use custack::module::Module;
@@ -26,6 +27,15 @@ fn event() -> CudaResult<Arc<Event>> {
 /// Tries again what failed, and returns the first error.
 fn again<R>(mut f: impl FnMut() -> CudaResult<R>) -> CudaResult<R> {
     f().inspect_err(|error| assert!(f().is_ok(), "again after {error}"))
+}
+
+/// Changes edges. If that fails, they are as before, and a second attempt changes them.
+fn change(graph: &mut Graph, f: impl Fn(&mut Graph) -> CudaResult<()>) -> CudaResult<()> {
+    let before = graph.edges()?;
+    f(graph).inspect_err(|error| {
+        assert_eq!(graph.edges().unwrap(), before, "after {error}");
+        f(graph).unwrap();
+    })
 }
 
 /// Adds one node. If that fails, the graph has none, and a second attempt adds it.
@@ -100,6 +110,25 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         assert_eq!((graph.freed(free)?, bytes), (address, 64));
         Ok(())
     }),
+    ("nodes of a graph that allocates", || {
+        let (stream, mut graph, event) = (stream()?, graph()?, event()?);
+        let module = Arc::new(Module::load_from_bytes(NOTHING)?);
+        let function = module.get_function(c"nothing")?;
+        let (allocation, _) = graph.add_allocation(&[], 64)?;
+        graph.add_free(&[allocation], allocation)?;
+        // Such a node stays where the driver fails after it has added it, and what it uses is kept.
+        let added = (|| {
+            graph.add_host_func(&[], || {})?;
+            graph.add_event_record(&[], &event)?;
+            let keep = Arc::clone(&module);
+            unsafe { graph.add_kernel(&[], &function, 1, 1, 0, &[], keep) }
+        })();
+        drop(event);
+        let mut exec = graph.instantiate(InstantiateFlags::empty())?;
+        exec.launch(&stream)?;
+        stream.synchronize()?;
+        added.map(drop)
+    }),
     ("nodes that launch", || {
         let (module, mut graph) = (Module::load_from_bytes(NOTHING)?, graph()?);
         let function = module.get_function(c"nothing")?;
@@ -107,6 +136,16 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
             add(&mut graph, |graph| unsafe { graph.add_kernel(&[], &function, 1, 32, 0, &[], vec![1]) })?;
         again(|| unsafe { graph.set_kernel(node, &function, 2, 32, 0, &[], vec![2]) })?;
         graph.kernel(node).map(|kernel| assert_eq!(kernel.grid.x, 2))
+    }),
+    ("nodes that launch as a configuration says", || {
+        let (module, mut graph) = (Module::load_from_bytes(NOTHING)?, graph()?);
+        let function = module.get_function(c"nothing")?;
+        let config = LaunchConfig::new(2, 32).cluster(2).priority(-1);
+        let node = add(&mut graph, |graph| unsafe {
+            graph.add_kernel_configured(&[], &function, &config, &[], vec![1])
+        })?;
+        let config = config.cooperative(true);
+        again(|| unsafe { graph.set_kernel_configured(node, &function, &config, &[], vec![2]) })
     }),
     ("nodes that copy and fill", || {
         let (mut buffer, mut graph) = (DeviceBuffer::from_slice(&[1u32, 2])?, graph()?);
@@ -134,12 +173,12 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         let mut graph = graph()?;
         let (first, second) = (graph.add_empty(&[])?, graph.add_empty(&[])?);
         let edges = [(first, second, EdgeData::default())];
-        graph.add_edges(&edges)?;
+        change(&mut graph, |graph| graph.add_edges(&edges))?;
         assert_eq!(graph.edges()?, edges);
         assert_eq!(graph.root_nodes()?, [first]);
         assert_eq!(graph.dependencies(second)?, [(first, EdgeData::default())]);
         assert_eq!(graph.dependents(first)?, [(second, EdgeData::default())]);
-        graph.remove_edges(&edges)?;
+        change(&mut graph, |graph| graph.remove_edges(&edges))?;
         graph.root_nodes().map(|roots| assert_eq!(roots.len(), 2))
     }),
     ("a graph that is made executable and uploaded", || {

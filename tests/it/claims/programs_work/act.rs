@@ -23,6 +23,8 @@ pub(super) enum Act {
     Work(On, bool),
     /// A kernel that does nothing.
     Noop(On),
+    /// Within a capture: memory that the graph allocates, fills and frees.
+    Scratch,
     Fill(usize, On, u32),
     /// A kernel that writes one value.
     Put(usize, usize, On, u32),
@@ -44,6 +46,8 @@ pub(super) enum Act {
     Fork(usize, Vec<Act>, End),
     MakeGraph(usize),
     AddHost(usize),
+    /// Memory that the graph allocates, fills and frees.
+    AddScratch(usize),
     AddFill(usize, usize, u32),
     AddPut(usize, usize, usize, u32),
     AddEvent(usize, usize, bool),
@@ -165,6 +169,7 @@ fn work() -> BoxedStrategy<Act> {
     prop_oneof![
         8 => (on(), any::<bool>()).prop_map(|(a, b)| Act::Work(a, b)),
         3 => on().prop_map(Act::Noop),
+        1 => Just(Act::Scratch),
         5 => (n(), on(), any::<u32>()).prop_map(|(a, b, c)| Act::Fill(a, b, c)),
         7 => (n(), n(), on(), any::<u32>()).prop_map(|(a, b, c, d)| Act::Put(a, b, c, d)),
         3 => (n(), n(), on()).prop_map(|(a, b, c)| Act::Copy(a, b, c)),
@@ -185,6 +190,7 @@ fn work() -> BoxedStrategy<Act> {
 fn graphs() -> BoxedStrategy<Act> {
     prop_oneof![
         4 => n().prop_map(Act::AddHost),
+        1 => n().prop_map(Act::AddScratch),
         2 => (n(), n(), any::<u32>()).prop_map(|(a, b, c)| Act::AddFill(a, b, c)),
         3 => (n(), n(), n(), any::<u32>()).prop_map(|(a, b, c, d)| Act::AddPut(a, b, c, d)),
         2 => (n(), n(), any::<bool>()).prop_map(|(a, b, c)| Act::AddEvent(a, b, c)),
@@ -208,7 +214,7 @@ fn how() -> impl Strategy<Value = How> {
         4 => Just(How::Graph),
         2 => Just(How::Executable),
         2 => n().prop_map(How::Into),
-        1 => Just(How::ByHand),
+        2 => Just(How::ByHand),
     ]
 }
 

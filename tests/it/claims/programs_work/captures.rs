@@ -2,7 +2,7 @@
 
 use super::act::{Act, End, How};
 use super::actor::{Actor, Frame, Within};
-use super::world::Plan;
+use super::world::{LEN, Plan};
 use custack::error::{CudaError, CudaResult};
 use custack::graph::{Capture, InstantiateFlags};
 use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags};
@@ -152,6 +152,7 @@ impl Actor {
         if let Some((at, mut built)) = into {
             built.plan.steps.extend(plan.steps);
             built.plan.contexts.extend(plan.contexts);
+            built.plan.allocates |= plan.allocates;
             (built.plan.closed, built.plan.vague) = (true, built.plan.vague || !whole || may_fail);
             let spent = built.graph.nodes() == Err(CudaError::InvalidHandle);
             // What a failed capture has left in the graph may use what is not kept.
@@ -161,16 +162,10 @@ impl Actor {
         }
     }
 
-    /// What is captured by hand is only what needs no closure, and is not launched. The stream is a new one: as long as
-    /// there is memory in its order, it would capture even after it is dropped.
+    /// What is captured by hand is only what needs no closure, and is not launched. There may be memory in the order of the
+    /// stream, which is dropped in the end or before.
     fn capture_by_hand(&mut self, n: usize, mode: CaptureMode, acts: &[Act], end: End) {
-        let context = self.world(|world| world.context(n));
-        let made = self.handle(context).create_stream(StreamFlags::NON_BLOCKING, None);
-        self.judge("make a stream", &made, [context], &[]);
-        let Ok(stream) = made.map(Arc::new) else { return };
-        if self.world(|world| world.loose) {
-            return;
-        }
+        let Some((_, (stream, context))) = self.to_capture(n) else { return };
         // SAFETY: all acts on the stream expect that it captures.
         let begun: CudaResult<()> = unsafe { stream.begin_capture(mode) };
         self.judge("begin a capture", &begun, [context], &[]);
@@ -198,6 +193,23 @@ impl Actor {
             (_, taken) => drop(taken),
         }
         self.closed();
+    }
+
+    /// Captures memory that the graph allocates, fills and frees.
+    pub(super) fn scratch(&mut self, within: Within<'_>) {
+        let Some(capture) = within else { return };
+        let (context, mut unfreed) = (self.frames.last().unwrap().context, false);
+        let result = capture.allocate::<u32>(LEN).and_then(|memory| {
+            unfreed = true;
+            // SAFETY: the stream has allocated it.
+            unsafe { capture.fill_bytes(&memory, 7) }?;
+            capture.free(memory)
+        });
+        unfreed &= result.is_err();
+        self.judge("capture memory", &result, [context], &[]);
+        let frame = self.frames.last_mut().unwrap();
+        frame.plan.allocates = true;
+        frame.abandon |= unfreed;
     }
 
     pub(super) fn fork(&mut self, n: usize, acts: &[Act], end: End, within: Within<'_>) {

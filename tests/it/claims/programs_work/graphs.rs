@@ -26,6 +26,7 @@ impl Plan {
         self.steps.extend(other.steps.iter().map(|step| Step { node: None, effect: step.effect.clone() }));
         self.contexts.extend(&other.contexts);
         self.vague |= other.vague;
+        self.allocates |= other.allocates;
     }
 
     fn cells(&self) -> BTreeSet<usize> {
@@ -43,6 +44,10 @@ impl Actor {
     /// Judges a call with a graph or an executable, all of whose contexts must be alive.
     fn judge_plan<T>(&self, what: &str, result: &CudaResult<T>, plan: &Plan, also: &[CudaError]) {
         if plan.vague && matches!(result, Ok(_) | Err(CudaError::ContextIsDestroyed)) {
+            return;
+        }
+        let refused = [CudaError::NotSupported, CudaError::InvalidValue];
+        if plan.allocates && result.as_ref().is_err_and(|error| refused.contains(error)) {
             return;
         }
         self.judge(what, result, plan.contexts.iter().copied(), also);
@@ -117,6 +122,7 @@ impl Actor {
                 let effect = Effect::Call(Arc::clone(&token.0));
                 this.add(built, &[], effect, |graph, after| graph.add_host_func(after, move || token.ran()));
             }),
+            Act::AddScratch(n) => self.with_graph(n, |this, built| this.add_scratch(built)),
             Act::AddFill(n, cell, value) => self.with_cell(cell, |this, cell| {
                 let (memory, fill) =
                     (Arc::clone(&cell.memory), FillParams::elements(cell.address(), value, 4, 4));
@@ -163,7 +169,7 @@ impl Actor {
                 });
             }
             Act::AddChild(n, m) => self.with_graph(m, |this, child| {
-                if child.plan.vague {
+                if child.plan.vague || child.plan.allocates {
                     return;
                 }
                 let needs: Vec<_> = child.plan.contexts.iter().copied().collect();
@@ -205,6 +211,26 @@ impl Actor {
             _ => return false,
         }
         true
+    }
+
+    /// Adds nodes that allocate, fill and free.
+    fn add_scratch(&mut self, built: &mut Built) {
+        // Nothing is taken out of it any more, also if one of these fails.
+        built.plan.allocates |= !built.plan.closed;
+        let mut made = None;
+        self.add(built, &[], Effect::Nothing, |graph, after| {
+            let (node, address) = graph.add_allocation(after, 16)?;
+            made = Some((node, address));
+            Ok(node)
+        });
+        let Some((allocation, address)) = made else { return };
+        let fill = FillParams::elements(address, 7, 4, 4);
+        // SAFETY: the graph allocates the memory before it.
+        self.add(built, &[], Effect::Nothing, |graph, after| unsafe { graph.add_fill(after, &fill, ()) });
+        let freed = self.add(built, &[], Effect::Nothing, |graph, after| graph.add_free(after, allocation));
+        if !freed {
+            self.problem("memory of a graph is not freed".to_owned());
+        }
     }
 
     /// Gives the first node that calls something another function.
@@ -297,10 +323,12 @@ impl Actor {
             let mut plan = exec.plan.clone();
             plan.contexts.extend(&built.plan.contexts);
             plan.vague |= built.plan.vague;
+            plan.allocates |= built.plan.allocates;
             let also = [CudaError::GraphExecUpdateFailure, CudaError::NotSupported];
             this.judge_plan("update an executable", &result, &plan, &also);
             if result.is_ok() {
                 plan.steps.clone_from(&built.plan.steps);
+                plan.allocates |= built.plan.allocates;
             }
             // Contexts that were pinned for an update stay pinned.
             exec.plan.vague |= result.is_err();

@@ -54,6 +54,7 @@ impl Actor {
             }
             Act::Work(on, sleeps) => self.work(*on, *sleeps, within),
             Act::Noop(on) => self.noop(*on, within),
+            Act::Scratch => self.scratch(within),
             Act::Record(n, on) => {
                 let event = self.world(|world| world.events.get(*n).cloned());
                 let (Some((event, of)), Some((stream, context))) = (event, self.stream(*on, within)) else {

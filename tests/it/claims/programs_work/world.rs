@@ -190,6 +190,8 @@ pub(super) struct Plan {
     pub(super) closed: bool,
     /// It may have other contexts, too.
     pub(super) vague: bool,
+    /// It allocates memory: the driver refuses clones, a second executable, and to take nodes out.
+    pub(super) allocates: bool,
 }
 
 pub(super) struct Built {

@@ -3,7 +3,8 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{counter, is_free, something, stream};
-use crate::harness::{owned_by, parked, pushed, run};
+use crate::harness::{owned_by, parked, pushed, run, table};
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::graph::{Capture, InstantiateFlags};
@@ -127,10 +128,34 @@ fn streams_spread_a_capture_by_events_and_must_come_back() {
 fn a_capture_cannot_wait_for_what_is_outside() {
     run(|| {
         let _ctx = pushed();
-        let (mut a, outside) = (stream(), event());
-        outside.record(&stream()).unwrap();
+        let (mut a, other, outside) = (stream(), stream(), event());
+        outside.record(&other).unwrap();
+        let over = event();
+        a.capture(CaptureMode::ThreadLocal, |a| over.record(a)).unwrap();
+        // What custack has recorded outside is known, and breaks nothing.
+        let mut graph = a
+            .capture(CaptureMode::ThreadLocal, |a| {
+                something(a)?;
+                for event in [&outside, &over] {
+                    let (refused, calls) = instrument::during(|| a.wait_event(event, WAIT));
+                    assert_eq!((refused, calls.total()), (Err(CudaError::StreamCaptureIsolation), 0));
+                    let said = CudaError::StreamCaptureIsolation.detail().unwrap();
+                    assert!(said.contains("captures since") && said.contains("forks.rs"), "{said}");
+                }
+                let origin: &Stream = a;
+                assert_eq!(origin.join([&other]), Err(CudaError::StreamCaptureIsolation));
+                assert_eq!(a.capture_status(), Ok(CaptureStatus::Active));
+                // The same event is of the capture when it is recorded there.
+                outside.record(a)?;
+                a.wait_event(&outside, WAIT)
+            })
+            .unwrap();
+        assert_eq!(graph.nodes().unwrap().len(), 1);
+        // What other code has recorded is not known.
+        let unknown = event();
+        assert_eq!(unsafe { (table().cuEventRecord)(unknown.as_raw(), other.as_raw()) }, 0);
         let result = a.capture(CaptureMode::ThreadLocal, |a| {
-            assert_eq!(a.wait_event(&outside, WAIT), Err(CudaError::StreamCaptureIsolation));
+            assert_eq!(a.wait_event(&unknown, WAIT), Err(CudaError::StreamCaptureIsolation));
             Ok(())
         });
         let error = result.unwrap_err();

@@ -10,6 +10,7 @@ use custack::context::{
 use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
+use custack::function::LaunchConfig;
 use custack::graph::{Graph, GraphExec, InstantiateFlags};
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox};
@@ -356,5 +357,37 @@ fn what_is_called_once_is_refused_by_a_stream_that_captures_and_dropped_once() {
         // The callback is the driver's to refuse here, which breaks the capture.
         assert_eq!(unsafe { theirs.end_capture() }.unwrap_err(), CudaError::StreamCaptureInvalidated);
         theirs.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_launch_of_nothing_breaks_no_capture() {
+    run(|| {
+        let _ctx = pushed();
+        let module = custack::module::Module::load_from_bytes(crate::module::KERNELS.as_bytes()).unwrap();
+        let count_up = module.get_function(c"count_up").unwrap();
+        let mut graph = stream()
+            .capture(CaptureMode::Relaxed, |capture| {
+                something(capture)?;
+                for (grid, block) in [((0, 1, 1), (1, 1, 1)), ((1, 1, 1), (0, 1, 1)), ((1, 1, 0), (1, 1, 1))]
+                {
+                    let configured = LaunchConfig::new(grid, block);
+                    let (refused, calls) = instrument::during(|| unsafe {
+                        let plain = custack::launch!(count_up<<<grid, block, 0, capture>>>(1u32));
+                        [plain, custack::launch!(count_up<<<configured, capture>>>(1u32))]
+                    });
+                    assert_eq!((refused, calls.total()), ([Err(CudaError::InvalidValue); 2], 0));
+                    let said = CudaError::InvalidValue.detail().unwrap();
+                    assert!(said.contains("count_up") && said.contains("captures since"), "{said}");
+                    // In another stream the driver is asked, as ever.
+                    let other = stream();
+                    let asked = unsafe { custack::launch!(count_up<<<grid, block, 0, other>>>(1u32)) };
+                    assert_eq!(asked, Err(CudaError::InvalidValue));
+                }
+                assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(graph.nodes().unwrap().len(), 1);
     });
 }

@@ -6,7 +6,8 @@ use super::{counter, is_free, something, stream};
 use crate::harness::{pushed, run, table};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
-use custack::graph::InstantiateFlags;
+use custack::graph::{Dependencies, EdgeData, InstantiateFlags};
+use custack::memory::DeviceBuffer;
 use custack::stream::{CaptureMode, CaptureStatus, StreamWaitEventFlags};
 use std::sync::atomic::Ordering;
 
@@ -26,6 +27,56 @@ fn a_capture_can_be_begun_and_ended_by_hand() {
         let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
         exec.launch(&stream).unwrap();
         stream.synchronize().unwrap();
+        is_free(&mut stream);
+    });
+}
+
+#[test]
+fn a_capture_by_hand_says_and_changes_what_comes_next_by_keys_of_its_graph() {
+    run(|| {
+        let _ctx = pushed();
+        let (mut stream, joined, event) = (stream(), stream(), Event::new(EventFlags::DEFAULT).unwrap());
+        let illegal = Err(CudaError::IllegalState);
+        assert_eq!(stream.capture_dependencies(), Err(CudaError::IllegalState));
+        assert_eq!(stream.update_capture_dependencies(Dependencies::Set, &[]), illegal);
+        let mut buffer = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+        unsafe { stream.begin_capture(CaptureMode::ThreadLocal) }.unwrap();
+        assert_eq!(stream.capture_dependencies(), Ok(vec![]));
+        unsafe { buffer.async_fill(1, &stream) }.unwrap();
+        let first = stream.capture_dependencies().unwrap();
+        assert_eq!((first.len(), stream.capture_dependencies()), (1, Ok(first.clone())));
+        event.record(&stream).unwrap();
+        joined.wait_event(&event, StreamWaitEventFlags::DEFAULT).unwrap();
+        assert_eq!(joined.capture_dependencies(), Ok(first.clone()));
+        stream.join([&joined]).unwrap();
+        stream.update_capture_dependencies(Dependencies::Set, &[]).unwrap();
+        unsafe { buffer.async_fill(2, &stream) }.unwrap();
+        let second = stream.capture_dependencies().unwrap();
+        stream.update_capture_dependencies(Dependencies::Add, &first).unwrap();
+        unsafe { buffer.async_fill(3, &stream) }.unwrap();
+        let third = stream.capture_dependencies().unwrap();
+        // A node of another graph is none of this one.
+        let mut other = stream.context().create_graph().unwrap();
+        let foreign = (other.add_empty(&[]).unwrap(), EdgeData::default());
+        let refused = stream.update_capture_dependencies(Dependencies::Add, &[foreign]);
+        assert_eq!(refused, Err(CudaError::InvalidHandle));
+        let mut graph = unsafe { stream.end_capture() }.unwrap();
+        assert_eq!(graph.nodes().unwrap(), [first[0].0, second[0].0, third[0].0]);
+        let mut roots = graph.root_nodes().unwrap();
+        roots.sort();
+        assert_eq!(roots, [first[0].0, second[0].0]);
+        let mut before: Vec<_> =
+            graph.dependencies(third[0].0).unwrap().into_iter().map(|(node, _)| node).collect();
+        before.sort();
+        assert_eq!(before, [first[0].0, second[0].0]);
+        assert_eq!(stream.capture_dependencies(), Err(CudaError::IllegalState));
+        // A closure's capture has these as methods of its own.
+        stream
+            .capture(CaptureMode::ThreadLocal, |capture| {
+                assert_eq!(capture.capture_dependencies(), Err(CudaError::IllegalState));
+                Ok(())
+            })
+            .unwrap();
         is_free(&mut stream);
     });
 }

@@ -1,0 +1,103 @@
+//! Captures that were begun by hand and are lost: the stream is dropped, or the owner of its context.
+//!
+//! Nobody can end such a capture any more, and a `Global` one would forbid calls to all threads for ever. So it is ended
+//! here, its graph is destroyed, and that is reported.
+
+use super::{Ending, InProgress, any, end, list, remove};
+use crate::context::destroy::Pin;
+use crate::context::relaxed::relax;
+use crate::context::resource::must_retire;
+use crate::driver::driver;
+use crate::error::{CudaError, CudaResult, keep_note};
+use crate::liveness::retire;
+use crate::report;
+use std::sync::Arc;
+
+/// A stream in which a capture was begun by hand.
+pub(crate) trait ByHand: Send + Sync {
+    /// Has the driver end the capture and destroy its graph; the pin is of the stream's context.
+    fn end_capture(&self, pin: &Pin) -> CudaResult<()>;
+}
+
+/// The owner of the stream with this key is dropped.
+#[inline]
+pub(crate) fn lose_in(stream: usize) {
+    if any() {
+        lose("a stream is dropped", move |capture| capture.which.stream == stream);
+    }
+}
+
+/// The owner of the context with this number is dropped.
+#[inline]
+pub(crate) fn lose_of_context(context: u64) {
+    if any() {
+        lose("a context is dropped", move |capture| capture.which.context == context);
+    }
+}
+
+#[cold]
+fn lose(why: &'static str, is_it: impl Fn(&InProgress) -> bool + Send + 'static) {
+    if must_retire() { retire(move || lose_now(why, is_it)) } else { lose_now(why, is_it) }
+}
+
+fn lose_now(why: &str, is_it: impl Fn(&InProgress) -> bool) {
+    while let Some((number, by)) = next(&is_it) {
+        if let Some(ending) = end(number) {
+            lost(why, ending, |pin| by.end_capture(pin));
+        }
+    }
+}
+
+/// A capture that is to be ended, and the stream that it began in, which is kept meanwhile. One whose stream is being
+/// destroyed is ended there.
+fn next(is_it: impl Fn(&InProgress) -> bool) -> Option<(u64, Arc<dyn ByHand>)> {
+    let captures = list();
+    let mut all = captures.iter().filter(|capture| capture.ended_by.is_none() && is_it(capture));
+    all.find_map(|capture| Some((capture.number, capture.by_hand.as_ref()?.upgrade()?)))
+}
+
+/// The value of a stream of another owner, in which a capture may have been begun by hand, is dropped: nothing can vouch for
+/// the stream from here on. `by` is the address of the value.
+#[inline]
+pub(crate) fn lose_of_value(by: usize, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
+    if any() {
+        lose_of_known_value(by, end_capture);
+    }
+}
+
+#[cold]
+fn lose_of_known_value(by: usize, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
+    let began = |capture: &&InProgress| {
+        capture.by_hand.is_some() && capture.streams.first().is_some_and(|member| member.by == by)
+    };
+    let number = list().iter().find(began).map(|capture| capture.number);
+    if let Some(ending) = number.and_then(end) {
+        // The driver cannot be called here, nor on another thread later.
+        let is_impossible = must_retire();
+        let refused = |_: &Pin| Err(CudaError::NotPermitted);
+        let why = "a stream is dropped";
+        if is_impossible { lost(why, ending, refused) } else { lost(why, ending, end_capture) }
+    }
+}
+
+/// The capture that was begun by hand in the stream with this key is other code's from here on.
+pub(crate) fn give_away(stream: usize) {
+    let own = |capture: &&InProgress| capture.which.stream == stream && capture.by_hand.is_some();
+    let number = list().iter().find(own).map(|capture| capture.number);
+    // The pins are dropped without the lock.
+    drop(number.map(remove));
+}
+
+fn lost(why: &str, ending: Ending, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
+    let _note = keep_note();
+    let (which, ended) = (ending.which, ended(&ending, end_capture));
+    // Before the report, in which a subscriber may wait for what uses the capture's streams.
+    let _pins = ending.into_pins();
+    report::warn(format_args!("{why}, and its capture lost: {which}: {ended:?}"));
+}
+
+fn ended(ending: &Ending, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) -> CudaResult<()> {
+    let pin = ending.pins.first().ok_or(CudaError::ContextIsDestroyed)?;
+    let _relaxed = relax(driver()?);
+    end_capture(pin)
+}

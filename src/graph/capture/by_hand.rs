@@ -1,0 +1,103 @@
+//! Captures that were begun by hand: their nodes, which have keys before there is a graph.
+
+use super::within::active;
+use super::{Dependencies, EdgeData, Node, Nodes};
+use crate::context::captures;
+use crate::driver::Driver;
+use crate::error::{CudaError, CudaResult};
+use crate::stream::Stream;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The nodes of captures in progress that have keys, by the number of the capture.
+static NODES: Mutex<BTreeMap<u64, Box<Nodes>>> = Mutex::new(BTreeMap::new());
+
+fn all() -> MutexGuard<'static, BTreeMap<u64, Box<Nodes>>> {
+    NODES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The nodes of the capture that ends.
+pub(super) fn take(capture: u64) -> Box<Nodes> {
+    all().remove(&capture).unwrap_or_else(Nodes::new)
+}
+
+/// Those of the capture; those of captures that were lost are forgotten.
+fn with<R>(capture: u64, f: impl FnOnce(&mut Nodes) -> R) -> R {
+    let mut all = all();
+    if !all.contains_key(&capture) {
+        all.retain(|other, _| captures::is_listed(*other));
+    }
+    f(all.entry(capture).or_insert_with(Nodes::new))
+}
+
+impl Stream {
+    /// Of a capture that was [begun by hand](Self::begin_capture), in this stream or in one that this has joined: what the
+    /// stream's next work will depend on, as [`Capture::dependencies`](super::Capture::dependencies) in a closure. The keys are
+    /// those of the graph that [`end_capture`](Self::end_capture) returns.
+    ///
+    /// # Errors
+    ///
+    /// [`IllegalState`](CudaError::IllegalState) if the stream is in no such capture;
+    /// [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if the capture is broken.
+    ///
+    /// ```
+    /// use custack::graph::Dependencies;
+    /// use custack::memory::{AsyncCopyDestination, DeviceBuffer};
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let (mut a, mut b) = (DeviceBuffer::from_slice(&[0u32])?, DeviceBuffer::from_slice(&[0u32])?);
+    /// // SAFETY: all users of the stream and of the buffers are in this example, and the graph is not launched.
+    /// let mut graph = unsafe {
+    ///     stream.begin_capture(CaptureMode::ThreadLocal)?;
+    ///     a.async_fill(1, &stream)?;
+    ///     let first = stream.capture_dependencies()?;
+    ///     stream.update_capture_dependencies(Dependencies::Set, &[])?;
+    ///     b.async_fill(2, &stream)?; // beside the first
+    ///     stream.update_capture_dependencies(Dependencies::Add, &first)?;
+    ///     stream.end_capture()?
+    /// };
+    /// assert_eq!(graph.root_nodes()?.len(), 2);
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3"))]
+    pub fn capture_dependencies(&self) -> CudaResult<Vec<(Node, EdgeData)>> {
+        let capture = self.by_hand("ask what comes next")?;
+        let info = self.inner().with(Driver::stream_get_capture_info)?;
+        active(info.status)?;
+        let key = |nodes: &mut Nodes| {
+            info.after.into_iter().map(|(raw, edge)| (nodes.key(raw), EdgeData::of(edge))).collect()
+        };
+        Ok(with(capture, key))
+    }
+
+    /// Like [`capture_dependencies`](Self::capture_dependencies): changes what the stream's next work will depend on.
+    ///
+    /// # Errors
+    ///
+    /// Like [`capture_dependencies`](Self::capture_dependencies); [`InvalidHandle`](CudaError::InvalidHandle) for a node of
+    /// another graph.
+    #[doc(alias("cuStreamUpdateCaptureDependencies", "cuStreamUpdateCaptureDependencies_v2"))]
+    pub fn update_capture_dependencies(
+        &self,
+        how: Dependencies,
+        nodes: &[(Node, EdgeData)],
+    ) -> CudaResult<()> {
+        let capture = self.by_hand("change what comes next")?;
+        let after = with(capture, |known| known.find_after(nodes))?;
+        self.inner().with(|driver, stream| {
+            // The nodes exist as long as the capture, which is not ended during the call.
+            active(driver.stream_is_capturing(stream)?)?;
+            driver.stream_update_capture_dependencies(stream, &after, how as u32)
+        })
+    }
+
+    /// The number of the stream's capture, which was begun by hand.
+    fn by_hand(&self, what: &'static str) -> CudaResult<u64> {
+        captures::by_hand(self.key()).ok_or_else(|| {
+            CudaError::IllegalState
+                .note(format_args!("to {what} in a capture by hand; no such capture has this stream"))
+        })
+    }
+}

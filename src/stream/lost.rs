@@ -1,0 +1,75 @@
+//! What becomes of a capture that was begun by hand, and whose stream is dropped or given away.
+
+use super::Shared;
+use crate::context::{Pin, captures};
+#[cfg(feature = "graph")]
+use crate::driver::{Driver, Held, ffi::CUstream};
+#[cfg(not(feature = "graph"))]
+use crate::error::CudaError;
+use crate::error::CudaResult;
+
+/// The part of a stream's owner that ends the capture which was begun in the stream by hand. Memory in the order of the
+/// stream may keep the stream itself for long.
+#[derive(Debug)]
+pub(super) struct EndsCapture(usize);
+
+impl EndsCapture {
+    /// For the owner of the stream.
+    #[inline]
+    pub(super) fn of(stream: &Shared) -> EndsCapture {
+        EndsCapture(if stream.is_owned() { stream.raw().addr() } else { 0 })
+    }
+
+    /// For a value that owns nothing.
+    #[inline]
+    pub(super) fn nothing() -> EndsCapture {
+        EndsCapture(0)
+    }
+
+    /// Leaves the capture to whoever destroys the stream.
+    #[inline]
+    pub(super) fn disarm(mut self) {
+        self.0 = 0;
+    }
+
+    /// The stream is given away, and with it the capture.
+    pub(super) fn give_away(self) {
+        if captures::any() {
+            captures::give_away(self.0);
+        }
+        self.disarm();
+    }
+}
+
+impl Drop for EndsCapture {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0 != 0 {
+            captures::lose_in(self.0);
+        }
+    }
+}
+
+#[cfg(feature = "graph")]
+impl captures::ByHand for Shared {
+    fn end_capture(&self, pin: &Pin) -> CudaResult<()> {
+        self.end_lost(pin)
+    }
+}
+
+impl Shared {
+    /// Has the driver end the capture that was begun in this stream by hand, and destroy its graph.
+    #[cfg(feature = "graph")]
+    pub(super) fn end_lost(&self, pin: &Pin) -> CudaResult<()> {
+        let end = |driver: &Driver, stream: Held<'_, CUstream>| {
+            driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph))
+        };
+        self.with_pinned(pin, end).unwrap_or(Err(crate::error::CudaError::ContextIsDestroyed))
+    }
+
+    /// No capture is begun in this build.
+    #[cfg(not(feature = "graph"))]
+    pub(super) fn end_lost(&self, _pin: &Pin) -> CudaResult<()> {
+        Err(CudaError::IllegalState)
+    }
+}
