@@ -70,11 +70,8 @@ fn a_c_program_makes_graphs_and_captures_as_programs_for_cuda_10_to_12_did() {
 fn a_program_that_has_functions_for_graphics_starts_and_is_told_that_they_are_missing() {
     let name = "a_program_that_has_functions_for_graphics_starts_and_is_told_that_they_are_missing";
     let Some(program) = compiled("graphics") else { return skip(name, "there is no C compiler") };
-    let output = Command::new(program)
-        .env("LD_LIBRARY_PATH", folder())
-        .env("LD_BIND_NOW", "1")
-        .output()
-        .unwrap();
+    let output =
+        Command::new(program).env("LD_LIBRARY_PATH", folder()).env("LD_BIND_NOW", "1").output().unwrap();
     let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{why}");
     assert_eq!(said, "0\n801 801\n801 801\n7 1\n");
