@@ -15,11 +15,17 @@ const OWN: &[&str] = &[
     "cuGetProcAddress",
     "cuGetProcAddress_v2",
     "cuGraphAddBatchMemOpNode",
+    "cuGraphAddKernelNode",
+    "cuGraphAddNode",
     "cuGraphBatchMemOpNodeSetParams",
     "cuGraphExecBatchMemOpNodeSetParams",
+    "cuGraphExecKernelNodeSetParams",
     "cuGraphExecUpdate",
     "cuGraphInstantiate",
+    "cuGraphInstantiateWithParams_ptsz",
     "cuGraphInstantiate_v2",
+    "cuGraphKernelNodeGetParams",
+    "cuGraphKernelNodeSetParams",
     "cuLaunch",
     "cuLaunchGrid",
     "cuLaunchGridAsync",
@@ -28,6 +34,10 @@ const OWN: &[&str] = &[
     "cuParamSetf",
     "cuParamSeti",
     "cuParamSetv",
+    "cuStreamBeginCapture",
+    "cuStreamBeginCapture_ptsz",
+    "cuStreamGetCaptureInfo",
+    "cuStreamGetCaptureInfo_ptsz",
 ];
 
 /// Old functions whose arguments are those of a newer one, which does the same.
@@ -41,6 +51,9 @@ const ALIKE: &[(&str, &str)] = &[
     ("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2"),
     ("cuEventDestroy", "cuEventDestroy_v2"),
     ("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"),
+    ("cuLinkAddData", "cuLinkAddData_v2"),
+    ("cuLinkAddFile", "cuLinkAddFile_v2"),
+    ("cuLinkCreate", "cuLinkCreate_v2"),
     ("cuMemHostRegister", "cuMemHostRegister_v2"),
     ("cuStreamDestroy", "cuStreamDestroy_v2"),
 ];

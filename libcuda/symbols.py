@@ -6,19 +6,28 @@ Each line has a symbol, the name by which cuGetProcAddress finds it, the CUDA ve
 """
 
 import collections
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 include = sys.argv[1]
-HEADERS = ["cuda.h"]
-TYPEDEFS = ["cudaTypedefs.h", "cudaProfilerTypedefs.h"]
+HEADERS = ["cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h"]
+TYPEDEFS = ["cudaTypedefs.h", "cudaProfilerTypedefs.h", "cudaGLTypedefs.h", "cudaEGLTypedefs.h", "cudaVDPAUTypedefs.h"]
+# Headers of graphics that those include. Only names are looked for, so their types are not needed.
+GRAPHICS = ["GL/gl.h", "EGL/egl.h", "EGL/eglext.h"]
 
 declared = set()
-for header in HEADERS:
-    command = ["cc", "-E", "-P", "-D__CUDA_API_VERSION_INTERNAL", f"-I{include}", f"{include}/{header}"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    declared |= set(re.findall(r"\b(cu[A-Z]\w*)\s*\(", text))
+with tempfile.TemporaryDirectory() as empty:
+    for header in GRAPHICS:
+        path = pathlib.Path(empty, header)
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    for header in HEADERS:
+        command = ["cc", "-E", "-P", "-D__CUDA_API_VERSION_INTERNAL", f"-I{empty}", f"-I{include}", f"{include}/{header}"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        declared |= set(re.findall(r"\b(cu[A-Z]\w*)\s*\(", text))
 
 found = collections.defaultdict(set)
 for header in TYPEDEFS:

@@ -7,6 +7,7 @@ mod address;
 mod driver;
 mod errors;
 mod exports;
+mod kernel_nodes;
 mod launch;
 mod old;
 

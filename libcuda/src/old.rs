@@ -2,11 +2,11 @@
 
 #![allow(non_snake_case, reason = "they have the names of C")]
 
-use super::driver::call;
+use super::driver::{call, per_thread};
 use custack::driver::Table;
 use custack::driver::ffi::*;
-use std::os::raw::{c_char, c_int, c_uint, c_void};
-use std::ptr::null;
+use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ptr::{null, null_mut};
 
 /// Why an executable was not updated.
 const TOPOLOGY: c_uint = 2;
@@ -172,4 +172,102 @@ pub unsafe extern "C" fn cuGraphExecBatchMemOpNodeSetParams(
 ) -> CUresult {
     // SAFETY: the arguments are the caller's own.
     unsafe { with(params, |table, params| (table.cuGraphExecNodeSetParams)(executable, node, params)) }
+}
+
+/// `cuGraphAddNode` of CUDA 12.2, before edges had data.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode(
+    node: *mut CUgraphNode,
+    graph: CUgraph,
+    after: *const CUgraphNode,
+    count: usize,
+    params: *mut CUgraphNodeParams,
+) -> CUresult {
+    // SAFETY: the arguments are the caller's own.
+    call(|table| unsafe { (table.cuGraphAddNode_v2)(node, graph, after, null(), count, params) })
+}
+
+/// `cuStreamBeginCapture` of CUDA 10.0, before captures had modes.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture(stream: CUstream) -> CUresult {
+    const GLOBAL: c_uint = 0;
+    // SAFETY: the argument is the caller's own.
+    call(|table| unsafe { (table.cuStreamBeginCapture_v2)(stream, GLOBAL) })
+}
+
+/// `cuStreamGetCaptureInfo` of CUDA 10.1, which tells less.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo(
+    stream: CUstream,
+    capture: *mut c_uint,
+    id: *mut c_ulonglong,
+) -> CUresult {
+    // SAFETY: the arguments are the caller's own, and what is NULL is not asked for.
+    call(|table| unsafe {
+        (table.cuStreamGetCaptureInfo_v2)(stream, capture, id, null_mut(), null_mut(), null_mut())
+    })
+}
+
+/// The same with a default stream for each thread.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_ptsz(stream: CUstream) -> CUresult {
+    // SAFETY: the argument is the caller's own, but for the stream.
+    unsafe { cuStreamBeginCapture(per_thread(stream)) }
+}
+
+/// The same with a default stream for each thread.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_ptsz(
+    stream: CUstream,
+    capture: *mut c_uint,
+    id: *mut c_ulonglong,
+) -> CUresult {
+    // SAFETY: the arguments are the caller's own, but for the stream.
+    unsafe { cuStreamGetCaptureInfo(per_thread(stream), capture, id) }
+}
+
+/// `cuGraphInstantiateWithParams`, whose stream is in what its last argument points to.
+///
+/// # Safety
+///
+/// As CUDA's manual says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithParams_ptsz(
+    executable: *mut CUgraphExec,
+    graph: CUgraph,
+    params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
+) -> CUresult {
+    // SAFETY: a pointer that is not NULL points to parameters that may be read and written, as the caller promises.
+    let stream = unsafe { params.as_mut() }.map(|it| &mut it.hUploadStream);
+    let asked = stream.as_ref().map(|it| **it);
+    if let Some(stream) = stream {
+        *stream = per_thread(*stream);
+    }
+    // SAFETY: the arguments are the caller's own, but for the stream.
+    let status = call(|table| unsafe { (table.cuGraphInstantiateWithParams)(executable, graph, params) });
+    if let Some(asked) = asked {
+        // SAFETY: as above. The caller finds the stream that it has given.
+        unsafe { (*params).hUploadStream = asked };
+    }
+    status
 }

@@ -188,6 +188,9 @@ macro_rules! for_each_function {
             11020 fn cuMemAllocAsync(address: *mut CUdeviceptr, size: usize, stream: CUstream);
             11020 fn cuMemAllocFromPoolAsync(address: *mut CUdeviceptr, size: usize, pool: CUmemoryPool, stream: CUstream);
             11020 fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream);
+            13000 fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: c_uint);
+            13000 fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: c_uint);
+            13000 fn cuMemSetMemPool(location: *mut CUmemLocation, kind: c_uint, pool: CUmemoryPool);
             11020 fn cuMemPoolCreate(pool: *mut CUmemoryPool, properties: *const CUmemPoolProps);
             11020 fn cuMemPoolDestroy(pool: CUmemoryPool);
             11020 fn cuMemPoolSetAttribute(pool: CUmemoryPool, attribute: c_uint, value: *mut c_void);

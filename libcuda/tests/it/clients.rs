@@ -54,6 +54,31 @@ fn a_c_program_launches_as_programs_for_cuda_3_did() {
 }
 
 #[test]
+fn a_c_program_makes_graphs_and_captures_as_programs_for_cuda_10_to_12_did() {
+    let name = "a_c_program_makes_graphs_and_captures_as_programs_for_cuda_10_to_12_did";
+    let Some(program) = compiled("graphs") else { return skip(name, "there is no C compiler") };
+    let output = run(&program);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        said,
+        "a node: 8\nits executable: 9\na kernel: 10\na capture: 11\nended: 2\nof the thread: 1\nlinked: 1\n"
+    );
+}
+
+#[test]
+fn a_program_that_has_functions_for_graphics_starts_and_is_told_that_they_are_missing() {
+    let name = "a_program_that_has_functions_for_graphics_starts_and_is_told_that_they_are_missing";
+    let Some(program) = compiled("graphics") else { return skip(name, "there is no C compiler") };
+    let output =
+        Command::new(program).env("LD_LIBRARY_PATH", folder()).env("LD_BIND_NOW", "1").output().unwrap();
+    let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{why}");
+    assert_eq!(said, "0\n801 801\n801 801\n7 1\n");
+    assert!(why.contains("cuGLGetDevices_v2 was called, which the simulated driver does not model"), "{why}");
+}
+
+#[test]
 fn memory_that_a_stream_frees_when_its_context_ends_is_allocated_anew() {
     let name = "memory_that_a_stream_frees_when_its_context_ends_is_allocated_anew";
     let Some(program) = compiled("ends") else { return skip(name, "there is no C compiler") };

@@ -5,14 +5,14 @@
 
 mod copied;
 mod interprocess;
-mod managed;
 mod mapping;
+mod places;
 mod pointer;
 mod unified;
 
 pub(in crate::sim) use interprocess::*;
-pub(in crate::sim) use managed::*;
 pub(in crate::sim) use mapping::*;
+pub(in crate::sim) use places::*;
 pub(in crate::sim) use pointer::*;
 pub(in crate::sim) use unified::*;
 

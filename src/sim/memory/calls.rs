@@ -135,6 +135,43 @@ impl Machine {
         }
     }
 
+    /// Where a pool may have its memory.
+    fn place_of_pool(&mut self, location: CUmemLocation, managed: bool) -> Answer<Place> {
+        match location.kind {
+            NOWHERE if managed => Ok(Place::Anywhere),
+            kind if managed && kind > HOST => {
+                self.refuse(NOT_SUPPORTED, format_args!("managed memory at a location of type {kind}"))
+            }
+            _ => self.place_at(location).map_err(|_| INVALID_VALUE),
+        }
+    }
+
+    /// The place of which a call names the pool, and whether that has managed memory.
+    pub(super) fn place_asked(
+        &mut self,
+        location: Option<CUmemLocation>,
+        kind: u32,
+    ) -> Answer<(Place, bool)> {
+        self.ready()?;
+        let Some(location) = location else {
+            return self.refuse(INVALID_VALUE, "the location of a pool is NULL");
+        };
+        if !matches!(kind, PINNED | MANAGED) {
+            return self.refuse(INVALID_VALUE, format_args!("a pool of memory of type {kind}"));
+        }
+        let managed = kind == MANAGED;
+        Ok((self.place_of_pool(location, managed)?, managed))
+    }
+
+    pub(super) fn set_pool_of(&mut self, (place, managed): (Place, bool), handle: usize) -> Answer<()> {
+        self.check_pool(handle)?;
+        let fits = lock().set_current_at(place, managed, handle);
+        if !fits {
+            return self.refuse(INVALID_VALUE, "not a memory pool of this place and this type of memory");
+        }
+        Ok(())
+    }
+
     pub(super) fn create_pool(&mut self, properties: &CUmemPoolProps) -> Answer<usize> {
         self.ready()?;
         let unknown = properties.handleTypes & !FILE_DESCRIPTOR != 0;
@@ -149,14 +186,7 @@ impl Machine {
         if managed && (properties.maxSize != 0 || shared) {
             return self.refuse(INVALID_VALUE, "managed memory is not shared, and not limited by a pool");
         }
-        let place = match properties.location.kind {
-            NOWHERE if managed => Place::Anywhere,
-            kind if managed && kind > HOST => {
-                return self
-                    .refuse(NOT_SUPPORTED, format_args!("managed memory at a location of type {kind}"));
-            }
-            _ => self.place_at(properties.location).map_err(|_| INVALID_VALUE)?,
-        };
+        let place = self.place_of_pool(properties.location, managed)?;
         if shared && place == Place::Host {
             return self.refuse(INVALID_VALUE, "only a device's own memory is shared");
         }
@@ -189,7 +219,7 @@ impl Machine {
         self.check_pool(handle)?;
         let is_default = lock().is_default(handle);
         if is_default {
-            return self.refuse(INVALID_VALUE, "a device's default pool is not destroyed");
+            return self.refuse(INVALID_VALUE, "a default pool is not destroyed");
         }
         let is_used = lock().pool(handle).is_some_and(|pool| pool.opened.is_some() && pool.used > 0);
         if is_used {

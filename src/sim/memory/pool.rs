@@ -55,11 +55,6 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// The pool that a device has from the beginning.
-    pub(super) fn of_device(device: usize) -> Made {
-        Made { place: Place::Device(device), managed: false, shared: false, most: 0 }
-    }
-
     /// The place that always has access to the memory.
     pub(super) fn own_place(&self) -> Option<Place> {
         (!self.managed).then_some(self.place)

@@ -10,24 +10,55 @@ use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The default pools' handles are these, and the numbers of their devices.
+/// The handle of the first pool; those of the others are as many steps behind it as their numbers say.
 const FIRST_HANDLE: usize = 0x5349_5000_0000;
 const HANDLE_STEP: usize = 0x40;
-/// Default pools come first.
+/// Default pools come first: those of devices, those of managed memory at devices, and those of the other places.
 const MOST_DEVICES: usize = 64;
+const OF_HOST: usize = 2 * MOST_DEVICES;
+const MANAGED_AT_HOST: usize = OF_HOST + 1;
+const MANAGED_ANYWHERE: usize = OF_HOST + 2;
+const DEFAULTS: usize = OF_HOST + 3;
 
 #[derive(Default)]
 pub(super) struct Pools {
     by_handle: BTreeMap<usize, Pool>,
+    /// Which pool stands for a default one, by the default one's handle.
     current: BTreeMap<usize, usize>,
     made: usize,
 }
 
+/// What the default pool of this number is made as.
+fn made_as(number: usize) -> Option<Made> {
+    let (place, managed) = match number {
+        0..MOST_DEVICES => (Place::Device(number), false),
+        MOST_DEVICES..OF_HOST => (Place::Device(number - MOST_DEVICES), true),
+        OF_HOST => (Place::Host, false),
+        MANAGED_AT_HOST => (Place::Host, true),
+        MANAGED_ANYWHERE => (Place::Anywhere, true),
+        _ => return None,
+    };
+    Some(Made { place, managed, shared: false, most: 0 })
+}
+
+/// The default pool of memory of a kind at a place.
+pub(super) fn default_at(place: Place, managed: bool) -> usize {
+    let number = match (place, managed) {
+        (Place::Device(device), false) => device,
+        (Place::Device(device), true) => MOST_DEVICES + device,
+        (Place::Host, false) => OF_HOST,
+        (Place::Host, true) => MANAGED_AT_HOST,
+        (Place::Anywhere, _) => MANAGED_ANYWHERE,
+    };
+    FIRST_HANDLE + number * HANDLE_STEP
+}
+
 impl Memory {
     pub(super) fn pool(&mut self, handle: usize) -> Option<&mut Pool> {
-        let device = handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP;
-        if device < MOST_DEVICES && handle == default_pool(device) {
-            self.pools.by_handle.entry(handle).or_insert_with(|| Pool::new(Made::of_device(device)));
+        if let Some(made) = made_as(handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP)
+            && handle == default_at(made.place, made.managed)
+        {
+            self.pools.by_handle.entry(handle).or_insert_with(|| Pool::new(made));
         }
         self.pools.by_handle.get_mut(&handle).filter(|pool| !pool.destroyed)
     }
@@ -39,12 +70,12 @@ impl Memory {
     /// Whether this was a pool's handle; the driver remembers those, and dereferences any other value.
     pub(super) fn was_pool(&self, handle: usize) -> bool {
         let number = handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP;
-        handle >= FIRST_HANDLE && handle % HANDLE_STEP == 0 && number <= MOST_DEVICES + self.pools.made
+        handle >= FIRST_HANDLE && handle % HANDLE_STEP == 0 && number <= DEFAULTS + self.pools.made
     }
 
     pub(super) fn create_pool(&mut self, made: Made) -> usize {
         self.pools.made += 1;
-        let handle = FIRST_HANDLE + (MOST_DEVICES + self.pools.made) * HANDLE_STEP;
+        let handle = FIRST_HANDLE + (DEFAULTS + self.pools.made) * HANDLE_STEP;
         self.pools.by_handle.insert(handle, Pool::new(made));
         handle
     }
@@ -59,16 +90,26 @@ impl Memory {
     }
 
     pub(in crate::sim) fn current_pool(&self, device: usize) -> usize {
-        self.pools.current.get(&device).copied().unwrap_or_else(|| default_pool(device))
+        self.current_at(Place::Device(device), false)
+    }
+
+    pub(super) fn current_at(&self, place: Place, managed: bool) -> usize {
+        let default = default_at(place, managed);
+        self.pools.current.get(&default).copied().unwrap_or(default)
     }
 
     /// Accepts the pools of the device. One of managed memory is not what other memory is allocated from.
     pub(in crate::sim) fn set_current_pool(&mut self, device: usize, handle: usize) -> bool {
+        let managed = self.pool(handle).is_some_and(|pool| pool.made.managed);
+        self.set_current_at(Place::Device(device), managed, handle)
+    }
+
+    /// Accepts the pools of memory of this kind at the place.
+    pub(super) fn set_current_at(&mut self, place: Place, managed: bool, handle: usize) -> bool {
         let Some(pool) = self.pool(handle).filter(|pool| pool.opened.is_none()) else { return false };
-        let made = pool.made;
-        let fits = made.place == Place::Device(device);
-        if fits && !made.managed {
-            self.pools.current.insert(device, handle);
+        let fits = (pool.made.place, pool.made.managed) == (place, managed);
+        if fits {
+            self.pools.current.insert(default_at(place, managed), handle);
         }
         fits
     }
@@ -245,9 +286,9 @@ impl Memory {
 
 /// Whether a pool's handle is that of one that a device has from the beginning.
 fn is_default(handle: usize) -> bool {
-    handle < default_pool(MOST_DEVICES)
+    handle < FIRST_HANDLE + DEFAULTS * HANDLE_STEP
 }
 
 pub(in crate::sim) fn default_pool(device: usize) -> usize {
-    FIRST_HANDLE + device * HANDLE_STEP
+    default_at(Place::Device(device), false)
 }

@@ -1,15 +1,36 @@
-//! The C functions that advise about managed memory, and tell what was advised.
+//! The C functions of places that have memory: those that advise about managed memory and tell what was advised, and
+//! those of the places' pools.
 
 // C functions that read and write through the pointers that they get.
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call};
+use crate::sim::abi::{c_abi, call, give};
 use crate::sim::machine::*;
+use crate::sim::memory::lock;
 use crate::sim::memory::managed::Location;
+use crate::sim::memory::pools::default_at;
 use std::os::raw::{c_int, c_uint, c_void};
 
 c_abi! {
+    fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: c_uint) {
+        give(pool, |m| {
+            let (place, managed) = m.place_asked(location.as_ref().copied(), kind)?;
+            Ok(default_at(place, managed) as CUmemoryPool)
+        })
+    }
+    fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: c_uint) {
+        give(pool, |m| {
+            let (place, managed) = m.place_asked(location.as_ref().copied(), kind)?;
+            Ok(lock().current_at(place, managed) as CUmemoryPool)
+        })
+    }
+    fn cuMemSetMemPool(location: *mut CUmemLocation, kind: c_uint, pool: CUmemoryPool) {
+        call(|m| {
+            let asked = m.place_asked(location.as_ref().copied(), kind)?;
+            m.set_pool_of(asked, pool.addr())
+        })
+    }
     fn cuMemPrefetchAsync(address: CUdeviceptr, size: usize, device: CUdevice, stream: CUstream) {
         call(|m| m.prefetch((address, size), Location::of_device(device), 0, stream.addr()))
     }
