@@ -1,5 +1,6 @@
 //! The future that is ready when work is done.
 
+use super::inbox::Kept;
 use super::reactor::{self, Work};
 use super::slot::Slot;
 use crate::context::relax;
@@ -26,13 +27,21 @@ pub struct Completion<T = ()> {
     slot: Arc<Slot<CudaResult<T>>>,
     spin: Duration,
     /// The work, until the thread that looks has it: from when the first poll gives way on, or this is asked or dropped.
-    work: Mutex<Option<Box<dyn Work>>>,
+    work: Kept<Box<dyn Work>>,
 }
 
 impl<T> Completion<T> {
     /// Nobody looks at the work yet.
     pub(super) fn new(slot: Arc<Slot<CudaResult<T>>>, work: Box<dyn Work>) -> Completion<T> {
-        Completion { slot, spin: Duration::ZERO, work: Mutex::new(Some(work)) }
+        Completion { slot, spin: Duration::ZERO, work: Kept::new(Some(work)) }
+    }
+
+    /// Of work that is over.
+    pub(super) fn ready(outcome: CudaResult<T>) -> Completion<T> {
+        let slot = Arc::new(Slot::new());
+        // Nobody waits yet.
+        drop(slot.complete(outcome));
+        Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }
     }
 
     /// Whether it is ready: whether polling it would give a result. It becomes so soon after the work is done, at the
@@ -45,22 +54,16 @@ impl<T> Completion<T> {
 
     /// Has the thread that looks care for the work.
     fn have_looked_at(&self) {
-        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(work) = work {
-            reactor::look_at(work);
-        }
+        self.work.hand_over(reactor::look_at);
     }
 
     /// Looks at the work for this long at the most.
     fn spin(&mut self, time: Duration) {
-        let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
         let begun = Instant::now();
         // So its questions break no capture.
         let _relaxed = running().and_then(relax);
         while !self.slot.is_done() && begun.elapsed() < time {
-            if work.as_mut().is_some_and(|work| work.is_over()) {
-                *work = None;
-            }
+            self.work.look(|work| work.is_over());
             std::hint::spin_loop();
         }
     }

@@ -77,14 +77,15 @@
 
 mod completion;
 mod in_context;
+mod inbox;
 mod reactor;
 mod slot;
 mod submit;
 
-/// What the slot is made of; the model checker has its own.
+/// What the slot and the inbox are made of; the model checker has its own.
 mod sync {
-    pub(super) use std::sync::atomic::{AtomicBool, Ordering};
-    pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 }
 
 pub use completion::Completion;
@@ -150,8 +151,9 @@ impl Stream {
     ///
     /// The value is kept until the work is done, whatever becomes of the future, so it is where to put what the work uses:
     /// buffers, events, a graph. If the work fails, it is dropped after that. If another thread makes the stream part of a
-    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it; nor is
-    /// it if the driver fails to record an event in a default stream, which no other thread can ask about.
+    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it. If the
+    /// driver fails to record an event in a default stream, which no other thread can ask about, this call waits for the
+    /// work; only if that fails too, that is an error, and the value is never dropped.
     ///
     /// # Errors
     ///

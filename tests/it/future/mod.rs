@@ -4,9 +4,12 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod captures;
+pub(crate) mod contexts;
 pub(crate) mod edges;
 mod in_context;
 pub(crate) mod lost;
+mod orders;
+mod programs;
 mod protocol;
 mod wakers;
 
