@@ -15,6 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+/// So often the first poll looks at the work at the most.
+const MOST_LOOKS: u32 = 4;
+
+/// A question that takes so long has waited for the driver's lock; one that does not takes 0.3 us.
+const CONTENDED: Duration = Duration::from_micros(1);
+
 /// A future that is ready when work on the device is done, with the work's error or a value; see the [module](super).
 ///
 /// Dropping it cancels nothing: the work goes on, and what it uses is kept until it is done.
@@ -55,6 +61,20 @@ impl<T> Completion<T> {
     /// Has the thread that looks care for the work.
     fn have_looked_at(&self) {
         self.work.hand_over(reactor::look_at);
+    }
+
+    /// Looks at the work once, and again as long as that takes long: then many threads use the driver, whose lock each
+    /// question waits for, and short work is over by the time that this has it a few times. So no other thread asks about
+    /// it, which would be in the way of those that submit more, and none is woken.
+    fn look(&mut self) {
+        // So its questions break no capture.
+        let _relaxed = running().and_then(relax);
+        for _ in 0..MOST_LOOKS {
+            let begun = Instant::now();
+            if self.work.look(|work| work.is_over()) || self.slot.is_done() || begun.elapsed() < CONTENDED {
+                return;
+            }
+        }
     }
 
     /// Looks at the work for this long at the most.
@@ -151,9 +171,13 @@ impl<T> Future for Completion<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
         let spin = std::mem::take(&mut self.spin);
-        // In a waker it would keep the thread that it waits for.
-        if !spin.is_zero() && !in_host_function() {
-            self.spin(spin);
+        // In a waker it would keep the thread that it waits for, and the driver refuses questions.
+        if self.work.is_kept() && !in_host_function() {
+            if spin.is_zero() {
+                self.look();
+            } else {
+                self.spin(spin);
+            }
         }
         let polled = self.slot.poll(context.waker());
         self.have_looked_at();

@@ -23,6 +23,11 @@ impl<W> Kept<W> {
         }
     }
 
+    /// Whether nobody has it yet.
+    pub(super) fn is_kept(&mut self) -> bool {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Looks at it here, if nobody has it; true if it is over and gone.
     pub(super) fn look(&mut self, is_over: impl FnOnce(&mut W) -> bool) -> bool {
         let work = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);

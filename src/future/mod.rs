@@ -66,11 +66,13 @@
 //!
 //! # How it works, and what it costs
 //!
-//! The stream records an event, of which it keeps a few for that. From the first poll on, a thread of custack's looks
-//! whether the event is reached; while the work of many streams is awaited, up to four threads share it. At first it looks without a pause, for up to 200 us while the work that it sees takes no
-//! longer, and for 10 us where work takes long. Then it looks ever less often, in steps of an eighth of the time it has waited
-//! so far, at least once a millisecond; with more than 32 awaited streams less often. So short work is noticed at once,
-//! and long work after an eighth more of its time at the most. A thread needs a few percent of a core for work that
+//! The stream records an event, of which it keeps a few for that. The first poll asks whether the event is reached: once,
+//! or up to four times where many threads use the driver, so that each question waits for the others. From then on a thread
+//! of custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
+//! pause, for up to 200 us while the work that it sees takes no longer, and for 10 us where work takes long. Then it looks
+//! ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with more than 32
+//! awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the
+//! most. A thread needs a few percent of a core for work that
 //! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A poll that
 //! [spins](Completion::spinning_for) needs it only for work that takes longer. Callbacks of the driver would be slower for
 //! short work, would hold up the stream while they run, and do not come at all once a context is in error.

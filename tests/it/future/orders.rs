@@ -170,7 +170,10 @@ fn in_every_order_of_cancelling_completing_and_failing_the_outcome_is_right_and_
     let mut orders: Vec<_> =
         OF_FUTURE.iter().flat_map(|one| OF_WORK.iter().flat_map(|other| merged(one, other))).collect();
     if !is_simulated() {
-        skip(test, "orders in which the context fails take the process along on a GPU; the others are played");
+        skip(
+            test,
+            "orders in which the context fails take the process along on a GPU; the others are played",
+        );
         orders.retain(|order| !order.contains(&Fail));
     }
     assert!(orders.len() > 20, "{}", orders.len());

@@ -151,7 +151,8 @@ fn what_the_count_shows_is_there_to_be_taken() {
 fn work_that_two_threads_hand_over_is_looked_at_once_and_its_future_is_woken() {
     loom::model(|| {
         let shared = Arc::new((Kept::new(Some(())), Slot::new(), Inbox::new()));
-        let hand_over = |shared: &(Kept<()>, Slot<u32>, Inbox<()>)| shared.0.hand_over(|work| shared.2.add(work));
+        let hand_over =
+            |shared: &(Kept<()>, Slot<u32>, Inbox<()>)| shared.0.hand_over(|work| shared.2.add(work));
         let looking = {
             let shared = Arc::clone(&shared);
             loom::thread::spawn(move || {
@@ -183,9 +184,9 @@ fn work_that_two_threads_hand_over_is_looked_at_once_and_its_future_is_woken() {
 fn work_that_is_looked_at_here_and_not_over_is_kept() {
     loom::model(|| {
         let mut kept = Kept::new(Some(1));
-        assert!(!kept.look(|_| false));
+        assert!(!kept.look(|_| false) && kept.is_kept());
         assert!(kept.look(|_| true));
-        assert!(!kept.look(|_| true), "it is gone");
+        assert!(!kept.is_kept() && !kept.look(|_| true), "it is gone");
         kept.hand_over(|_| panic!("it is gone"));
     });
 }
