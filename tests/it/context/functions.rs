@@ -30,7 +30,8 @@ fn the_page_says_of_every_function_what_calls_it() {
     let listed = FUNCTIONS.iter().zip(SINCE).filter(|(name, _)| is_of_chapter(name));
     let listed: Vec<(&str, String)> =
         listed.map(|(name, since)| (*name, format!("{}.{}", since / 1000, since % 1000 / 10))).collect();
-    let told: Vec<(&str, String)> = rows.iter().map(|(name, since, _)| (*name, (*since).to_owned())).collect();
+    let told: Vec<(&str, String)> =
+        rows.iter().map(|(name, since, _)| (*name, (*since).to_owned())).collect();
     assert_eq!(told, listed);
 
     // What NVIDIA's header has, in that version or a later one, is on the page.
@@ -40,7 +41,8 @@ fn the_page_says_of_every_function_what_calls_it() {
     assert!(declared.len() > 50, "{declared:?}");
     for name in declared {
         let (base, version) = unversioned(name);
-        let is_told = rows.iter().any(|(row, ..)| unversioned(row).0 == base && unversioned(row).1 >= version);
+        let is_told =
+            rows.iter().any(|(row, ..)| unversioned(row).0 == base && unversioned(row).1 >= version);
         assert!(is_told, "{name} is in the header and not on the page");
     }
 }
@@ -56,7 +58,8 @@ fn is_documented(source: &str, method: &str, text: &str) -> bool {
     let parts: Vec<&str> = source.split(&format!("fn {method}")).collect();
     let before = &parts[..parts.len() - 1];
     before.iter().any(|before| {
-        let begin = ["    }\n", "{\n\n", "\n}\n"].iter().filter_map(|end| before.rfind(end)).max().unwrap_or(0);
+        let begin =
+            ["    }\n", "{\n\n", "\n}\n"].iter().filter_map(|end| before.rfind(end)).max().unwrap_or(0);
         before[begin..].contains(text)
     })
 }
