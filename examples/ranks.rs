@@ -4,20 +4,22 @@
 //! `mpirun -n 4 target/debug/examples/ranks` or `srun -n 4 target/debug/examples/ranks`; on a laptop with
 //! `CUSTACK_DRIVER=sim` before it, and `CUSTACK_SIM_DEVICES=2` for two simulated devices.
 //!
-//! The parts go through files, because all launchers have those: no port has to be agreed on, and no library linked. A
-//! file is renamed when it is complete, so nobody reads half of one. The folder is of one machine; on several machines the
-//! processes of each put their own parts together. `examples/mpi` does the same with MPI's collectives.
+//! The parts go through files in a folder of the job's own (`job/mod.rs`), which an argument may name. The folder is of one
+//! machine; on several machines the processes of each put their own parts together. `examples/mpi` does the same with MPI's
+//! collectives.
 
 // A launch is unsafe: nothing checks that the kernel's parameters have the arguments' types.
 #![allow(unsafe_code)]
 
+mod job;
+
 use custack::launch;
 use custack::prelude::*;
+use job::Job;
+use std::env;
 use std::error::Error;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
+use std::path::PathBuf;
 
 const COUNT: usize = 100_000;
 
@@ -37,15 +39,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     if size == 1 {
         return check(&part, 1);
     }
-    let folder = folder();
+    let job = Job::meet(rank, env::args_os().nth(1).map(PathBuf::from))?;
     if rank > 0 {
-        return Ok(hand_over(&folder, rank, &part)?);
+        let bytes: Vec<u8> = part.iter().flat_map(|number| number.to_le_bytes()).collect();
+        return Ok(job.put(&format!("part-{rank}"), &bytes)?);
     }
     let mut all = part;
     for other in 1..size {
-        all.extend(collect(&folder, other)?);
+        let bytes = job.take(&format!("part-{other}"))?;
+        all.extend(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
     }
-    fs::remove_dir_all(&folder)?;
     check(&all, size)
 }
 
@@ -71,39 +74,6 @@ fn compute(device: Device, part: Range<usize>) -> Result<Vec<f32>, Box<dyn Error
     let mut result = vec![0.0f32; numbers.len()];
     y.copy_to(&mut result[..])?;
     Ok(result)
-}
-
-/// A folder that the processes of this job have in common: the program's argument, or one that is named after the
-/// launcher's process, which is the parent of them all.
-fn folder() -> PathBuf {
-    #[cfg(unix)]
-    let launcher = std::os::unix::process::parent_id();
-    #[cfg(not(unix))]
-    let launcher = "job";
-    let default = || env::temp_dir().join(format!("custack-ranks-{launcher}"));
-    env::args_os().nth(1).map_or_else(default, PathBuf::from)
-}
-
-fn hand_over(folder: &Path, rank: usize, part: &[f32]) -> std::io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let bytes: Vec<u8> = part.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let begun = folder.join(format!("begun-{rank}-{}", process::id()));
-    fs::write(&begun, bytes)?;
-    fs::rename(begun, folder.join(format!("part-{rank}")))
-}
-
-/// The part of another process, once it is there.
-fn collect(folder: &Path, rank: usize) -> Result<Vec<f32>, Box<dyn Error>> {
-    let file = folder.join(format!("part-{rank}"));
-    let begun = Instant::now();
-    while !file.exists() {
-        if begun.elapsed() > Duration::from_secs(60) {
-            return Err(format!("process {rank} has not written {} within a minute", file.display()).into());
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    let bytes = fs::read(file)?;
-    Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
 }
 
 fn check(all: &[f32], size: usize) -> Result<(), Box<dyn Error>> {

@@ -6,7 +6,7 @@
 use super::destroy::{Pin, destroy_green, destroy_green_quietly};
 use super::handle::UnownedContext;
 use super::primary::PrimaryContext;
-use crate::device::{Device, SmResource};
+use crate::device::{Device, SmResource, WorkqueueConfig};
 use crate::driver::ffi::{CUcontext, CUdevResource, CUgreenCtx};
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
@@ -330,5 +330,17 @@ impl UnownedContext {
         let (driver, device) = (driver()?, self.device()?);
         let raw = self.hazard(|live| driver.ctx_get_dev_resource(live))??;
         Ok(SmResource::of(raw, device))
+    }
+
+    /// How the work queues of the context are chosen (CUDA 13.1 and later).
+    ///
+    /// # Errors
+    ///
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); those of
+    /// [`Device::workqueue_config`].
+    #[doc(alias("cuCtxGetDevResource", "CUdevWorkqueueConfigResource"))]
+    pub fn workqueue_config(&self) -> CudaResult<WorkqueueConfig> {
+        let (driver, device) = (driver()?, self.device()?);
+        WorkqueueConfig::of(self.hazard(|live| driver.ctx_get_workqueue_config(live))?, device)
     }
 }

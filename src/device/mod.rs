@@ -25,6 +25,7 @@ mod of_process;
 mod peer;
 mod resource;
 mod topology;
+mod workqueue;
 
 pub use attribute::DeviceAttribute;
 pub use local_rank::{Launcher, LocalRank, LocalRankError};
@@ -32,6 +33,7 @@ pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
 pub use resource::{SmResource, SmSplit, SmSplitFlags};
 pub use topology::{Link, Topology};
+pub use workqueue::{WorkqueueConfig, WorkqueueScope};
 
 #[doc = include_str!("processes.md")]
 pub mod processes {}

@@ -129,6 +129,9 @@ pub struct CUctxCreateParams {
 /// The kind of device resource that is a set of multiprocessors.
 pub const CU_DEV_RESOURCE_TYPE_SM: c_uint = 1;
 
+/// The kind that says how the work queues of a context are chosen (CUDA 13.1).
+pub const CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG: c_uint = 1000;
+
 /// The flag with which every green context is made.
 pub const CU_GREEN_CTX_DEFAULT_STREAM: c_uint = 1;
 
@@ -136,12 +139,43 @@ pub const CU_GREEN_CTX_DEFAULT_STREAM: c_uint = 1;
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct CUdevResource {
-    /// The kind: [`CU_DEV_RESOURCE_TYPE_SM`] is the only one read here.
+    /// The kind: [`CU_DEV_RESOURCE_TYPE_SM`] or [`CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG`].
     pub kind: c_uint,
     /// Private to the driver.
     pub internal: [u8; 92],
-    /// The number of multiprocessors, the size of the smallest partition, and the partition's alignment.
+    /// The number of multiprocessors, the size of the smallest partition, and the partition's alignment. Of work queues:
+    /// the device, how much of its work runs at once, and the scope, as in [`CUdevWorkqueueConfigResource`].
     pub sm: [c_uint; 3],
     /// Reserved by the header for other kinds.
     pub reserved: [c_uint; 9],
+}
+
+/// How the work queues of a context are chosen, at the place of a [`CUdevResource`]'s multiprocessors (CUDA 13.1).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUdevWorkqueueConfigResource {
+    /// The device.
+    pub device: CUdevice,
+    /// How many pieces of work in the order of streams are expected to run at once.
+    pub limit: c_uint,
+    /// With whom the queues are shared.
+    pub scope: c_uint,
+}
+
+/// What one group of a split is to be like (CUDA 13.1).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
+    /// The number of multiprocessors.
+    pub count: c_uint,
+    /// How many of them are scheduled together.
+    pub coscheduled: c_uint,
+    /// How many are to be scheduled together if possible.
+    pub preferred: c_uint,
+    /// Flags.
+    pub flags: c_uint,
+    /// The part of the device that they are of.
+    pub locality: c_uint,
+    /// Reserved, and zero.
+    pub reserved: [c_uint; 11],
 }

@@ -87,6 +87,7 @@ macro_rules! for_each_function {
 
             // Green contexts
             12040 fn cuDevSmResourceSplitByCount(groups: *mut CUdevResource, count: *mut c_uint, input: *const CUdevResource, rest: *mut CUdevResource, flags: c_uint, least: c_uint);
+            13010 fn cuDevSmResourceSplit(groups: *mut CUdevResource, count: c_uint, input: *const CUdevResource, rest: *mut CUdevResource, flags: c_uint, parameters: *mut CU_DEV_SM_RESOURCE_GROUP_PARAMS);
             12040 fn cuDevResourceGenerateDesc(description: *mut CUdevResourceDesc, resources: *mut CUdevResource, count: c_uint);
             12040 fn cuGreenCtxCreate(green: *mut CUgreenCtx, description: CUdevResourceDesc, device: CUdevice, flags: c_uint);
             12040 fn cuGreenCtxDestroy(green: CUgreenCtx);
@@ -112,6 +113,7 @@ macro_rules! for_each_function {
             9020 fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
             12050 fn cuStreamGetCtx_v2(stream: CUstream, context: *mut CUcontext, green: *mut CUgreenCtx);
             12040 fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUgreenCtx);
+            13010 fn cuStreamGetDevResource(stream: CUstream, resource: *mut CUdevResource, kind: c_uint);
             12080 fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);
             11000 fn cuStreamCopyAttributes(to: CUstream, from: CUstream);
             11000 fn cuStreamGetAttribute(stream: CUstream, attribute: c_uint, value: *mut c_void);

@@ -1,5 +1,6 @@
 //! The future that is ready when work is done.
 
+use super::inbox::Kept;
 use super::reactor::{self, Work};
 use super::slot::Slot;
 use crate::context::relax;
@@ -14,6 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+/// So often the first poll looks at the work at the most.
+const MOST_LOOKS: u32 = 4;
+
+/// A question that takes so long has waited for the driver's lock; one that does not takes 0.3 us.
+const CONTENDED: Duration = Duration::from_micros(1);
+
 /// A future that is ready when work on the device is done, with the work's error or a value; see the [module](super).
 ///
 /// Dropping it cancels nothing: the work goes on, and what it uses is kept until it is done.
@@ -26,13 +33,21 @@ pub struct Completion<T = ()> {
     slot: Arc<Slot<CudaResult<T>>>,
     spin: Duration,
     /// The work, until the thread that looks has it: from when the first poll gives way on, or this is asked or dropped.
-    work: Mutex<Option<Box<dyn Work>>>,
+    work: Kept<Box<dyn Work>>,
 }
 
 impl<T> Completion<T> {
     /// Nobody looks at the work yet.
     pub(super) fn new(slot: Arc<Slot<CudaResult<T>>>, work: Box<dyn Work>) -> Completion<T> {
-        Completion { slot, spin: Duration::ZERO, work: Mutex::new(Some(work)) }
+        Completion { slot, spin: Duration::ZERO, work: Kept::new(Some(work)) }
+    }
+
+    /// Of work that is over.
+    pub(super) fn ready(outcome: CudaResult<T>) -> Completion<T> {
+        let slot = Arc::new(Slot::new());
+        // Nobody waits yet.
+        drop(slot.complete(outcome));
+        Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }
     }
 
     /// Whether it is ready: whether polling it would give a result. It becomes so soon after the work is done, at the
@@ -45,22 +60,30 @@ impl<T> Completion<T> {
 
     /// Has the thread that looks care for the work.
     fn have_looked_at(&self) {
-        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(work) = work {
-            reactor::look_at(work);
+        self.work.hand_over(reactor::look_at);
+    }
+
+    /// Looks at the work once, and again as long as that takes long: then many threads use the driver, whose lock each
+    /// question waits for, and short work is over by the time that this has it a few times. So no other thread asks about
+    /// it, which would be in the way of those that submit more, and none is woken.
+    fn look(&mut self) {
+        // So its questions break no capture.
+        let _relaxed = running().and_then(relax);
+        for _ in 0..MOST_LOOKS {
+            let begun = Instant::now();
+            if self.work.look(|work| work.is_over()) || self.slot.is_done() || begun.elapsed() < CONTENDED {
+                return;
+            }
         }
     }
 
     /// Looks at the work for this long at the most.
     fn spin(&mut self, time: Duration) {
-        let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
         let begun = Instant::now();
         // So its questions break no capture.
         let _relaxed = running().and_then(relax);
         while !self.slot.is_done() && begun.elapsed() < time {
-            if work.as_mut().is_some_and(|work| work.is_over()) {
-                *work = None;
-            }
+            self.work.look(|work| work.is_over());
             std::hint::spin_loop();
         }
     }
@@ -148,9 +171,13 @@ impl<T> Future for Completion<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
         let spin = std::mem::take(&mut self.spin);
-        // In a waker it would keep the thread that it waits for.
-        if !spin.is_zero() && !in_host_function() {
-            self.spin(spin);
+        // In a waker it would keep the thread that it waits for, and the driver refuses questions.
+        if self.work.is_kept() && !in_host_function() {
+            if spin.is_zero() {
+                self.look();
+            } else {
+                self.spin(spin);
+            }
         }
         let polled = self.slot.poll(context.waker());
         self.have_looked_at();

@@ -66,25 +66,28 @@
 //!
 //! # How it works, and what it costs
 //!
-//! The stream records an event, of which it keeps a few for that. From the first poll on, a thread of custack's looks
-//! whether the event is reached; while the work of many streams is awaited, up to four threads share it. At first it looks without a pause, for up to 200 us while the work that it sees takes no
-//! longer, and for 10 us where work takes long. Then it looks ever less often, in steps of an eighth of the time it has waited
-//! so far, at least once a millisecond; with more than 32 awaited streams less often. So short work is noticed at once,
-//! and long work after an eighth more of its time at the most. A thread needs a few percent of a core for work that
+//! The stream records an event, of which it keeps a few for that. The first poll asks whether the event is reached: once,
+//! or up to four times where many threads use the driver, so that each question waits for the others. From then on a thread
+//! of custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
+//! pause, for up to 200 us while the work that it sees takes no longer, and for 10 us where work takes long. Then it looks
+//! ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with more than 32
+//! awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the
+//! most. A thread needs a few percent of a core for work that
 //! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A poll that
 //! [spins](Completion::spinning_for) needs it only for work that takes longer. Callbacks of the driver would be slower for
 //! short work, would hold up the stream while they run, and do not come at all once a context is in error.
 
 mod completion;
 mod in_context;
+mod inbox;
 mod reactor;
 mod slot;
 mod submit;
 
-/// What the slot is made of; the model checker has its own.
+/// What the slot and the inbox are made of; the model checker has its own.
 mod sync {
-    pub(super) use std::sync::atomic::{AtomicBool, Ordering};
-    pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 }
 
 pub use completion::Completion;
@@ -150,8 +153,9 @@ impl Stream {
     ///
     /// The value is kept until the work is done, whatever becomes of the future, so it is where to put what the work uses:
     /// buffers, events, a graph. If the work fails, it is dropped after that. If another thread makes the stream part of a
-    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it; nor is
-    /// it if the driver fails to record an event in a default stream, which no other thread can ask about.
+    /// capture while the closure runs, that is an error, and the value is never dropped, because a graph may use it. If the
+    /// driver fails to record an event in a default stream, which no other thread can ask about, this call waits for the
+    /// work; only if that fails too, that is an error, and the value is never dropped.
     ///
     /// # Errors
     ///

@@ -7,13 +7,14 @@
 //! One thread needs about 5 us for each piece of work that is done, in which it waits for locks of the driver and for the
 //! system call that wakes a task: with 16 streams that is longer than all the rest.
 
+use super::inbox::Inbox;
 use crate::driver::{RELAXED, running};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Shared;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{LazyLock, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How long the thread looks without a pause: long while work ends soon, and hardly at all while work takes long.
@@ -63,19 +64,10 @@ pub(super) trait Work: Send {
     fn is_over(&mut self) -> bool;
 }
 
-struct Inbox {
-    new: Vec<Box<dyn Work>>,
-    has_thread: bool,
-    /// Whether the thread sleeps until it is told of something new.
-    is_asleep: bool,
-}
-
 /// What a thread that looks is told, and tells.
 struct Watch {
-    inbox: Mutex<Inbox>,
-    arrived: Condvar,
-    /// How much is new, for the thread while it is awake, and for those who choose among threads.
-    new: AtomicUsize,
+    inbox: Inbox<Box<dyn Work>>,
+    has_thread: Mutex<bool>,
     /// Of how many streams it looks at work.
     streams: AtomicUsize,
 }
@@ -83,7 +75,7 @@ struct Watch {
 /// With so many streams a thread is busy enough for the next one to help.
 const STREAMS_OF_A_THREAD: usize = 3;
 
-static WATCHES: [Watch; 4] = [const { Watch::new() }; 4];
+static WATCHES: LazyLock<[Watch; 4]> = LazyLock::new(|| std::array::from_fn(|_| Watch::new()));
 
 /// How many streams were looked at, not long ago.
 static CROWD: AtomicUsize = AtomicUsize::new(0);
@@ -102,7 +94,7 @@ pub(super) fn look_at(work: Box<dyn Work>) {
     let threads = 1 + CROWD.load(Ordering::Relaxed) / STREAMS_OF_A_THREAD;
     let watch = WATCHES.iter().take(threads).min_by_key(|watch| watch.load());
     let watch = watch.filter(|watch| watch.has_thread()).unwrap_or(&WATCHES[0]);
-    watch.add(work);
+    watch.inbox.add(work);
 }
 
 /// At the work of how many streams the threads look.
@@ -111,40 +103,22 @@ fn all() -> usize {
 }
 
 impl Watch {
-    const fn new() -> Watch {
-        let inbox = Mutex::new(Inbox { new: Vec::new(), has_thread: false, is_asleep: false });
-        let (new, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Watch { inbox, arrived: Condvar::new(), new, streams }
-    }
-
-    fn inbox(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new() -> Watch {
+        Watch { inbox: Inbox::new(), has_thread: Mutex::new(false), streams: AtomicUsize::new(0) }
     }
 
     fn load(&self) -> usize {
-        self.new.load(Ordering::Relaxed) + self.streams.load(Ordering::Relaxed)
+        self.inbox.count() + self.streams.load(Ordering::Relaxed)
     }
 
     /// Starts the thread if there is none. False if it could not be started.
     fn has_thread(&'static self) -> bool {
-        let mut inbox = self.inbox();
-        if !inbox.has_thread {
+        let mut has_thread = self.has_thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*has_thread {
             let thread = std::thread::Builder::new().name("custack completions".to_owned());
-            inbox.has_thread = thread.spawn(|| self.run()).is_ok();
+            *has_thread = thread.spawn(|| self.run()).is_ok();
         }
-        inbox.has_thread
-    }
-
-    fn add(&self, work: Box<dyn Work>) {
-        let is_asleep = {
-            let mut inbox = self.inbox();
-            inbox.new.push(work);
-            self.new.store(inbox.new.len(), Ordering::Release);
-            std::mem::take(&mut inbox.is_asleep)
-        };
-        if is_asleep {
-            self.arrived.notify_one();
-        }
+        *has_thread
     }
 
     fn run(&self) {
@@ -153,7 +127,7 @@ impl Watch {
         loop {
             looks = looks.wrapping_add(1);
             let streams = self.count(&mut queues);
-            if self.new.load(Ordering::Acquire) != 0 || !queues.stays_awake() {
+            if self.inbox.count() != 0 || !queues.stays_awake() {
                 self.taken(queues.next_look()).into_iter().for_each(|work| queues.add(work));
             } else if looks % LOOKS_AT_A_STRETCH == 0 {
                 std::thread::yield_now();
@@ -168,26 +142,10 @@ impl Watch {
 
     /// What is new; waits for something, at most until then.
     fn taken(&self, until: Option<Instant>) -> Vec<Box<dyn Work>> {
-        let mut inbox = self.inbox();
-        if until.is_none() && inbox.new.is_empty() && all() == 0 {
+        if until.is_none() && self.inbox.count() == 0 && all() == 0 {
             CROWD.store(0, Ordering::Relaxed);
         }
-        while inbox.new.is_empty() {
-            let pause = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if pause.is_some_and(|pause| pause.is_zero()) {
-                break;
-            }
-            inbox.is_asleep = true;
-            inbox = match pause {
-                Some(pause) => {
-                    self.arrived.wait_timeout(inbox, pause).unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner),
-            };
-            inbox.is_asleep = false;
-        }
-        self.new.store(0, Ordering::Relaxed);
-        std::mem::take(&mut inbox.new)
+        self.inbox.take(until)
     }
 
     /// At the work of how many streams all threads look. Says so to those who choose among threads.

@@ -38,10 +38,9 @@ pub(super) fn submit<T: Send + 'static>(
     };
     let mark = match event.record_pinned(stream, &pin, WHAT) {
         Ok(()) => Mark::Event(event),
-        // A default stream is another one on another thread, and asking about it may break a capture.
-        Err(refused) if is_of_capture(refused) || stream.is_default() => {
-            return Err(never_freed(value, refused));
-        }
+        Err(refused) if is_of_capture(refused) => return Err(never_freed(value, refused)),
+        // A default stream is another one on another thread, which cannot ask about it.
+        Err(unmarked) if stream.is_default() => return waited_for(stream, value, unmarked),
         // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
         // then.
         Err(_) => Mark::Stream(Arc::clone(stream.inner())),
@@ -53,7 +52,21 @@ pub(super) fn submit<T: Send + 'static>(
     Ok(Completion::new(slot, work))
 }
 
-/// What is used by work that cannot be awaited, and that may have become part of a graph.
+/// The work of a stream about which only this thread can ask, and whose end could not be marked: this thread waits for it.
+fn waited_for<T: Send + 'static>(
+    stream: &Stream,
+    value: T,
+    unmarked: CudaError,
+) -> CudaResult<Completion<T>> {
+    match stream.synchronize() {
+        Ok(()) => Ok(Completion::ready(Ok(value))),
+        Err(error) if ends_all_work(error) => Ok(Completion::ready(Err(error))),
+        Err(_) => Err(never_freed(value, unmarked)),
+    }
+}
+
+/// What is used by work that cannot be awaited, because it may have become part of a graph, or because the driver fails
+/// again and again.
 fn never_freed<T>(value: T, error: CudaError) -> CudaError {
     if mem::needs_drop::<T>() {
         report::warn(format_args!("what the work of a stream uses is never freed: {error}"));

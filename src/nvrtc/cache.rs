@@ -6,9 +6,16 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// In bytes: many times what a large program has.
 const LARGEST: u64 = 1 << 30;
+
+/// What the files of a folder have together at the most, in bytes.
+const MOST: u64 = 1 << 28;
+
+/// An unfinished file this old is one whose writer has ended.
+const LONG_AGO: Duration = Duration::from_secs(3600);
 
 const FORMAT: &[u8] = b"custack nvrtc 1\n";
 
@@ -27,6 +34,8 @@ pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
         return None;
     }
     let bytes = fs::read(file).ok()?;
+    // The files that were used longest ago are removed first. One that cannot be written to counts from its making.
+    let _ = fs::File::options().append(true).open(file).and_then(|file| file.set_modified(SystemTime::now()));
     let mut rest = bytes.strip_prefix(FORMAT)?;
     let checked = next(&mut rest)?;
     if checked != check(rest) || next(&mut rest)? != key.as_bytes() {
@@ -68,6 +77,49 @@ pub(super) fn write(file: &Path, key: &str, compiled: &Compiled) {
     }
     if fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, file)).is_err() {
         let _ = fs::remove_file(&unfinished);
+    }
+    if let Some(folder) = file.parent() {
+        remove_the_oldest(folder, file);
+    }
+}
+
+/// Removes what was used longest ago, until the rest is small enough, and what was never finished. What cannot be removed
+/// stays: others may use the folder.
+fn remove_the_oldest(folder: &Path, newest: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut files = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let Some(is_finished) = is_ours(&path) else { continue };
+        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        let used = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        if is_finished {
+            files.push((used, about.len(), path));
+        } else if used.elapsed().is_ok_and(|age| age > LONG_AGO) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    files.sort_by_key(|(used, _, _)| *used);
+    let mut size: u64 = files.iter().map(|(_, length, _)| length).sum();
+    for (_, length, path) in files.iter().filter(|(_, _, path)| path != newest) {
+        if size <= MOST {
+            break;
+        }
+        if fs::remove_file(path).is_ok() {
+            size -= length;
+        }
+    }
+}
+
+/// Whether the file's name is one of this cache's, and if so, whether the file is finished.
+fn is_ours(path: &Path) -> Option<bool> {
+    let (stem, ending) = path.file_name()?.to_str()?.split_once('.')?;
+    if stem.len() != 16 || !stem.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match ending.split_once('-') {
+        None => (ending == "custack").then_some(true),
+        Some((process, number)) => (is_number(process) && is_number(number)).then_some(false),
     }
 }
 

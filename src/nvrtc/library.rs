@@ -17,9 +17,9 @@ const NAMES: &[&str] = &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrtc64_112_
 #[cfg(not(windows))]
 const NAMES: &[&str] = &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
 
-/// Where a toolkit is, and where its libraries are in it.
+/// Where a toolkit is, and where its libraries are in it; on Windows, since CUDA 13, in the last.
 const TOOLKITS: &[&str] = &["CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"];
-const FOLDERS: &[&str] = &["lib64", "lib", "bin"];
+const FOLDERS: &[&str] = &["lib64", "lib", "bin", "bin/x64"];
 
 const SUCCESS: u32 = 0;
 const INVALID_OPTION: u32 = 5;

@@ -295,7 +295,8 @@ impl Program {
 
     /// Like [`compile`](Self::compile), unless the folder has what an earlier call gave for the same program, options, kind
     /// and build of NVRTC. The folder is created if need be; threads and processes may share it. If a file in it cannot be
-    /// read or written, the program is compiled, and no error is returned. Files are never removed.
+    /// read or written, the program is compiled, and no error is returned. When a file is written, the files that were used
+    /// longest ago are removed, until all of the folder's together have at most 256 MiB.
     ///
     /// A program that may read files is compiled each time, because they may have changed: one that includes other headers
     /// than those that were added to it, that continues a line with a backslash (where an include could hide), or whose

@@ -36,6 +36,8 @@ pub(super) const HOST_MEMORY_ALREADY_REGISTERED: CUresult = 712;
 pub(super) const HOST_MEMORY_NOT_REGISTERED: CUresult = 713;
 pub(super) const NOT_PERMITTED: CUresult = 800;
 pub(super) const NOT_SUPPORTED: CUresult = 801;
+/// What custack answers for a function that the driver lacks.
+pub(super) const CALL_REQUIRES_NEWER_DRIVER: CUresult = 36;
 pub(super) const INVALID_RESOURCE_TYPE: CUresult = 914;
 pub(super) const INVALID_RESOURCE: CUresult = 915;
 pub(super) const UNKNOWN: CUresult = 999;

@@ -7,6 +7,7 @@ use super::capture::destroy;
 use super::lost::EndsCapture;
 use super::{Shared, Stream};
 use crate::context::{GreenContext, Pin, Resource};
+use crate::device::SmResource;
 use crate::driver::Driver;
 use crate::driver::ffi::CUstream;
 use crate::error::CudaResult;
@@ -67,5 +68,33 @@ impl GreenContext {
         stream.refuse_in_capture("ask for the contexts of a stream")?;
         let green = stream.inner().with(Driver::stream_get_green_ctx)?;
         Ok(ptr::eq(green, self.as_raw()))
+    }
+}
+
+impl Stream {
+    /// The multiprocessors on which the stream's kernels run: all of its device, or those of its green context (CUDA 13.1
+    /// and later).
+    ///
+    /// # Errors
+    ///
+    /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver) on an older driver;
+    /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
+    ///
+    /// ```
+    /// use custack::error::CudaError;
+    /// use custack::stream::{Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// match Stream::new(StreamFlags::NON_BLOCKING, None)?.device_resource() {
+    ///     Err(CudaError::CallRequiresNewerDriver) => println!("the driver is older than CUDA 13.1"),
+    ///     part => println!("on {} multiprocessors", part?.count()),
+    /// }
+    /// # Ok::<(), CudaError>(())
+    /// ```
+    #[doc(alias = "cuStreamGetDevResource")]
+    pub fn device_resource(&self) -> CudaResult<SmResource> {
+        self.refuse_in_capture("ask for the multiprocessors of a stream")?;
+        let device = self.context().device()?;
+        Ok(SmResource::of(self.inner().with(Driver::stream_get_dev_resource)?, device))
     }
 }

@@ -9,7 +9,7 @@ fn root() -> &'static Path {
 }
 
 /// Every file below a folder with this ending, with its path from the root.
-fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+pub(crate) fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
     while let Some(folder) = open.pop() {
@@ -32,7 +32,7 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 /// The test binary may run without the source, for example on a machine that was given the binary alone.
-fn has_source(test: &str) -> bool {
+pub(crate) fn has_source(test: &str) -> bool {
     let there = root().join("src").is_dir();
     if !there {
         crate::harness::skip(test, "the source is not here");

@@ -4,22 +4,24 @@
 //!
 //! * `target/release/allreduce-nccl threads`: one thread for each device of this process;
 //! * `mpirun -n 4 target/release/allreduce-nccl processes`, or `srun`, `torchrun --no-python`: one process for each device;
-//!   they hand NCCL's id around in a file.
+//!   they hand NCCL's id around in a file, in a folder of the job's own (`../job/mod.rs`).
 //!
 //! Without an argument it is processes if a launcher has started several, else threads. It works with one device too, and
 //! needs a GPU. NCCL is opened at run time: `LIBNCCL` names it where the system does not find it.
 
+#[path = "../../job/mod.rs"]
+mod job;
 mod nccl;
 
 use custack::context::PrimaryContext;
 use custack::event::{Event, EventFlags};
 use custack::memory::AsyncCopyDestination;
 use custack::prelude::*;
+use job::Job;
 use nccl::{Nccl, UniqueId};
 use std::error::Error;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
+use std::time::Duration;
+use std::{env, thread};
 
 /// The numbers in each buffer: 256 MiB.
 const COUNT: usize = 1 << 26;
@@ -73,40 +75,27 @@ fn over_processes(nccl: &Nccl, device: Device, rank: usize, size: usize) -> Resu
     if size > Device::num_devices()? as usize && Device::num_devices()? > 1 {
         return Err(format!("NCCL takes one process for each device, and {size} are too many").into());
     }
-    let file = file();
-    let id = if rank == 0 { nccl.make_id()? } else { read_id(&file)? };
-    if rank == 0 && size > 1 {
-        // It is there as a whole or not at all.
-        let begun = file.with_extension(process::id().to_string());
-        fs::write(&begun, id.0)?;
-        fs::rename(begun, &file)?;
+    // Removed when this ends, which the first process does last: all have read the id once they have reduced together.
+    let job = if size > 1 { Some(Job::meet(rank, None)?) } else { None };
+    let id = match &job {
+        Some(job) if rank > 0 => read_id(job)?,
+        _ => nccl.make_id()?,
+    };
+    if let Some(job) = job.as_ref().filter(|_| rank == 0) {
+        job.put(ID, &id.0)?;
     }
-    let time = reduce(nccl, device, id, rank, size);
+    let time = reduce(nccl, device, id, rank, size)?;
     if rank == 0 {
-        if size > 1 {
-            fs::remove_file(&file)?;
-        }
-        report("processes", size, time?);
-        return Ok(());
+        report("processes", size, time);
     }
-    time.map(drop)
+    Ok(())
 }
 
-/// A file that the processes of this job have in common, named after the launcher's process, which is the parent of all.
-fn file() -> PathBuf {
-    let launcher = std::os::unix::process::parent_id();
-    env::temp_dir().join(format!("custack-nccl-{launcher}.id"))
-}
+/// The name under which the first process hands the id over.
+const ID: &str = "nccl-id";
 
-fn read_id(file: &PathBuf) -> Result<UniqueId, Failure> {
-    let begun = Instant::now();
-    while !file.exists() {
-        if begun.elapsed() > Duration::from_secs(60) {
-            return Err(format!("nobody has written {} within a minute", file.display()).into());
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    let bytes = fs::read(file)?;
+fn read_id(job: &Job) -> Result<UniqueId, Failure> {
+    let bytes = job.take(ID)?;
     Ok(UniqueId(bytes.try_into().map_err(|_| "the file with NCCL's id has a wrong length")?))
 }
 

@@ -79,6 +79,10 @@ c_abi! {
     fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUgreenCtx) {
         give_first(green, |m| m.contexts_of_stream(stream.addr()).map(|(_, green)| green as CUgreenCtx))
     }
+    // A driver of CUDA 13.0, which is what is simulated, lacks this.
+    fn cuStreamGetDevResource(_stream: CUstream, _resource: *mut CUdevResource, _kind: c_uint) {
+        CALL_REQUIRES_NEWER_DRIVER
+    }
     fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
         give_first(device, |m| {
             let context = m.not_captured(stream.addr())?.context;

@@ -5,6 +5,7 @@
 
 mod captures;
 mod code;
+mod futures;
 mod graphs;
 mod memory;
 mod streams;
@@ -150,6 +151,11 @@ fn nothing_is_lost_in_captures_where_the_driver_fails() {
 #[test]
 fn nothing_is_lost_in_graphs_where_the_driver_fails() {
     run_alone(|| nothing_is_lost(graphs::OPERATIONS, Duration::from_millis(5)));
+}
+
+#[test]
+fn nothing_is_lost_in_futures_where_the_driver_fails() {
+    run_alone(|| nothing_is_lost(futures::OPERATIONS, Duration::from_millis(5)));
 }
 
 type Making = fn(&UnownedContext) -> CudaResult<()>;

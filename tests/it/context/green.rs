@@ -4,8 +4,8 @@ use crate::harness::{current, device, drain, is_simulated, other, parked, run, r
 use custack::context::{
     ContextStack, CurrentContext, GreenContext, Origin, PrimaryContext, wait_until_retired,
 };
-use custack::device::{SmResource, SmSplitFlags};
-use custack::driver::{FUNCTIONS, SINCE, instrument};
+use custack::device::{SmResource, SmSplitFlags, WorkqueueScope};
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags, EventStatus};
 use custack::graph::InstantiateFlags;
@@ -482,21 +482,31 @@ fn a_driver_that_is_too_old_says_which_version_has_it() {
 }
 
 #[test]
-fn the_page_says_of_every_function_what_calls_it() {
-    let page = include_str!("../../../src/context/functions.md");
-    let rows: Vec<(&str, &str)> = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
-        .map(|(function, rest)| (function, rest.split(' ').next().unwrap()))
-        .collect();
-    let is_of_chapter = |name: &str| {
-        ["cuCtx", "cuDevicePrimaryCtx", "cuGreenCtx", "cuDevSm", "cuDevRes"]
-            .iter()
-            .any(|it| name.starts_with(it))
-    };
-    let listed = FUNCTIONS.iter().zip(SINCE).filter(|(name, _)| is_of_chapter(name));
-    let listed: Vec<(&str, String)> =
-        listed.map(|(name, since)| (*name, format!("{}.{}", since / 1000, since % 1000 / 10))).collect();
-    let rows: Vec<(&str, String)> = rows.into_iter().map(|(name, since)| (name, since.to_owned())).collect();
-    assert_eq!(rows, listed);
+fn what_came_after_the_driver_is_refused_with_the_version_that_has_it() {
+    run(|| {
+        let ctx = crate::harness::pushed();
+        let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        match stream.device_resource() {
+            Err(CudaError::CallRequiresNewerDriver) => {
+                let text = stream.device_resource().unwrap_err().to_string();
+                assert!(text.contains("cuStreamGetDevResource") && text.contains("CUDA 13.1"), "{text}");
+                for config in [ctx.workqueue_config(), device().workqueue_config()] {
+                    assert_eq!(config.map(drop), Err(CudaError::InvalidResourceType));
+                    let text = device().workqueue_config().unwrap_err().to_string();
+                    assert!(text.contains("work queues, which came with CUDA 13.1"), "{text}");
+                }
+            }
+            part => {
+                assert_eq!(part.unwrap().count(), all().count());
+                let green = green();
+                let of_part = green.create_stream(None).unwrap().device_resource().unwrap();
+                assert_eq!(of_part.count(), green.sm_resource().unwrap().count());
+                let config = ctx.workqueue_config().unwrap();
+                assert!(config.concurrency_limit() > 0, "{config:?}");
+                assert_eq!(config.scope(), WorkqueueScope::DeviceContexts);
+            }
+        }
+        drop(stream);
+        drop(ctx);
+    });
 }

@@ -3,6 +3,7 @@
 mod cache;
 mod deep;
 mod flags;
+mod functions;
 mod green;
 mod green_kernels;
 mod guard;

@@ -152,6 +152,8 @@ fn a_process_that_sees_no_device_is_told_so() {
 
 #[test]
 fn gpus_that_are_hidden_leave_a_simulated_machine_of_no_given_size_as_it_is() {
-    let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUDA_VISIBLE_DEVICES", "-1")]);
+    // Empty counts as not given, whatever these tests run with.
+    let variables = [("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", ""), ("CUDA_VISIBLE_DEVICES", "-1")];
+    let text = child_succeeds("devices", &variables);
     assert!(text.contains("count: 1\n"), "{text}");
 }

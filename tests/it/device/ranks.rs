@@ -25,15 +25,14 @@ fn taken(text: &str, size: u32) -> Vec<Option<u32>> {
     (0..size).map(of_rank).collect()
 }
 
-#[test]
-fn four_processes_of_mpirun_put_their_parts_together() {
-    let test = "four_processes_of_mpirun_put_their_parts_together";
-    if Command::new("mpirun").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        return skip(test, "there is no mpirun; Debian's package openmpi-bin has one");
+/// Four processes of this launcher, on 1, 2 and 4 devices.
+fn four_processes_of(test: &str, mpirun: &str, package: &str) {
+    if Command::new(mpirun).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        return skip(test, &format!("there is no {mpirun}; Debian's package {package} has one"));
     }
     let Some(ranks) = ranks(test) else { return };
     for devices in [1u32, 2, 4] {
-        let mut command = Command::new("mpirun");
+        let mut command = Command::new(mpirun);
         // Open MPI refuses root, and more processes than cores, unless it is told; MPICH ignores these variables.
         command.envs([
             ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -47,6 +46,16 @@ fn four_processes_of_mpirun_put_their_parts_together() {
         assert!(text.contains("All 100000 numbers are right, from 4 processes."), "{text}");
         assert_eq!(taken(&text, 4), [0, 1, 2, 3].map(|rank| Some(rank % devices)), "{text}");
     }
+}
+
+#[test]
+fn four_processes_of_mpirun_put_their_parts_together() {
+    four_processes_of("four_processes_of_mpirun_put_their_parts_together", "mpirun", "openmpi-bin");
+}
+
+#[test]
+fn four_processes_of_mpichs_mpirun_put_their_parts_together() {
+    four_processes_of("four_processes_of_mpichs_mpirun_put_their_parts_together", "mpirun.mpich", "mpich");
 }
 
 /// The example, without the variables of a launcher that may have started the tests.
@@ -119,4 +128,46 @@ fn a_wrong_variable_ends_the_example_with_its_name() {
         text.contains("CUSTACK_LOCAL_RANK holds \"first\", which is not a number of a process"),
         "{text}"
     );
+}
+
+/// A folder of the test's own that is not there yet.
+fn unused_folder(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("custack-test-{name}-{}", std::process::id()))
+}
+
+/// One of two processes, whose job meets in this folder.
+fn one_of_two(ranks: &Path, rank: u32, folder: &Path) -> Command {
+    let mut command = unlaunched(ranks);
+    command.env("CUSTACK_LOCAL_RANK", rank.to_string()).env("CUSTACK_LOCAL_SIZE", "2").arg(folder);
+    command
+}
+
+#[test]
+fn what_an_earlier_job_has_left_is_not_read() {
+    let Some(ranks) = ranks("what_an_earlier_job_has_left_is_not_read") else { return };
+    let folder = unused_folder("left");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("part-1"), [0; 4 * 50_000]).unwrap();
+    let (status, text) = run_child(&mut one_of_two(&ranks, 0, &folder));
+    let is_left = folder.join("part-1").exists();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("a job that ended early has left it"), "{text}");
+    assert!(is_left, "another job's folder was removed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_other_users_may_write_in_is_not_taken() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(ranks) = ranks("a_folder_that_other_users_may_write_in_is_not_taken") else { return };
+    let folder = unused_folder("open");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let (status, text) = run_child(&mut one_of_two(&ranks, 1, &folder));
+    let is_empty = std::fs::read_dir(&folder).unwrap().next().is_none();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("is not this user's own folder"), "{text}");
+    assert!(is_empty, "a part was written there");
 }

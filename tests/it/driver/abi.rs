@@ -237,6 +237,11 @@ fn layouts() -> Vec<Layout> {
             num_exec_affinity_params = "numExecAffinityParams",
             cig_params = "cigParams",
         }
+        CUdevWorkqueueConfigResource { device = "device", limit = "wqConcurrencyLimit", scope = "sharingScope" }
+        CU_DEV_SM_RESOURCE_GROUP_PARAMS {
+            count = "smCount", coscheduled = "coscheduledSmCount", preferred = "preferredCoscheduledSmCount",
+            flags = "flags", locality = "localityDomainId", reserved = "reserved",
+        }
         CUdevResource { kind = "type", internal = "_internal_padding", sm = "sm+", reserved = "" }
         CUDA_KERNEL_NODE_PARAMS {
             func = "func", gridDimX = "gridDimX", gridDimY = "gridDimY", gridDimZ = "gridDimZ",

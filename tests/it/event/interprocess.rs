@@ -9,7 +9,11 @@ use crate::harness::{current, parked, pushed, run};
 use crate::memory::interprocess::{from_text, have_none, to_text};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags, EventStatus, IpcEventHandle};
-use custack::stream::{StreamFlags, StreamWaitEventFlags};
+use custack::stream::{Stream, StreamFlags, StreamWaitEventFlags};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
 
 const FOR_OTHERS: EventFlags = EventFlags::INTERPROCESS.union(EventFlags::DISABLE_TIMING);
 
@@ -42,18 +46,67 @@ fn what_is_not_for_others_has_no_handle_and_is_not_opened() {
     });
 }
 
+/// What two processes tell each other by making files.
+struct Signs(PathBuf);
+
+impl Signs {
+    fn give(&self, sign: &str) {
+        std::fs::write(self.0.join(sign), "").unwrap();
+    }
+
+    fn is_given(&self, sign: &str) -> bool {
+        self.0.join(sign).exists()
+    }
+
+    #[track_caller]
+    fn await_one(&self, sign: &str) {
+        let begun = Instant::now();
+        while !self.is_given(sign) {
+            assert!(begun.elapsed().as_secs() < 60, "the other process has not given the sign: {sign}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Work that goes on until the sender is dropped.
+fn held(stream: &Stream) -> Sender<()> {
+    let (go, wait) = channel::<()>();
+    stream.launch_host_func(move || assert!(wait.recv().is_err())).unwrap();
+    go
+}
+
 #[test]
-fn another_process_waits_for_an_event() {
-    if have_none("another_process_waits_for_an_event") {
+fn another_process_waits_for_an_event_and_this_one_for_what_it_records() {
+    if have_none("another_process_waits_for_an_event_and_this_one_for_what_it_records") {
         return;
     }
     run(|| {
         let ctx = parked();
         let event = ctx.create_event(FOR_OTHERS).unwrap();
-        event.record(&ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()).unwrap();
-        let bytes = event.ipc_handle().unwrap().to_bytes();
-        let text = to_text(&bytes);
-        child_succeeds("event of another process", &[("CUSTACK_TEST_EVENT", &text)]);
+        let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let go = held(&stream);
+        event.record(&stream).unwrap();
+        let text = to_text(&event.ipc_handle().unwrap().to_bytes());
+        let folder = std::env::temp_dir().join(format!("custack-test-event-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let signs = Signs(folder.clone());
+        let path = folder.to_str().unwrap().to_owned();
+        std::thread::scope(|scope| {
+            let variables = [("CUSTACK_TEST_EVENT", text.as_str()), ("CUSTACK_TEST_SIGNS", path.as_str())];
+            let child = scope.spawn(move || child_succeeds("event of another process", &variables));
+            signs.await_one("it waits");
+            // Were it not to wait, it would be through by then, and would miss the next sign.
+            std::thread::sleep(Duration::from_millis(100));
+            signs.give("the work ends");
+            drop(go);
+            signs.await_one("it has recorded");
+            assert_eq!(event.query(), Ok(EventStatus::NotReady), "the other process's work goes on");
+            signs.give("its work may end");
+            event.synchronize().unwrap();
+            assert!(signs.is_given("its work ends"), "this process did not wait for the other's work");
+            child.join().unwrap();
+        });
+        std::fs::remove_dir_all(folder).unwrap();
         let (status, text) = child("event of another process", &[("CUSTACK_TEST_EVENT", "")]);
         assert!(!status.success(), "{text}");
     });
@@ -66,10 +119,25 @@ pub(crate) fn open() {
         let bytes = from_text(&text);
         let ctx = parked();
         let event = unsafe { ctx.open_event(IpcEventHandle::from_bytes(bytes.try_into().unwrap())) }.unwrap();
+        let signs = Arc::new(Signs(std::env::var_os("CUSTACK_TEST_SIGNS").unwrap().into()));
         let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
-        event.synchronize().unwrap();
+        assert_eq!(event.query(), Ok(EventStatus::NotReady), "the other process's work goes on");
         stream.wait_event(&event, StreamWaitEventFlags::DEFAULT).unwrap();
+        let (saw, seen) = channel();
+        let there = Arc::clone(&signs);
+        stream.launch_host_func(move || saw.send(there.is_given("the work ends")).unwrap()).unwrap();
+        signs.give("it waits");
+        event.synchronize().unwrap();
+        assert!(signs.is_given("the work ends"), "the thread did not wait");
+        stream.synchronize().unwrap();
+        assert_eq!(seen.recv(), Ok(true), "the stream did not wait");
+        let go = held(&stream);
         event.record(&stream).unwrap();
+        signs.give("it has recorded");
+        signs.await_one("its work may end");
+        std::thread::sleep(Duration::from_millis(50));
+        signs.give("its work ends");
+        drop(go);
         stream.synchronize().unwrap();
         assert_eq!(event.query(), Ok(EventStatus::Ready));
         assert_eq!(event.ipc_handle(), Err(CudaError::InvalidHandle));

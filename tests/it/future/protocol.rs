@@ -1,15 +1,18 @@
-//! The slot between a future and the thread that completes it, in every order of their steps.
+//! The slot between a future and the thread that completes it, and the inbox of that thread, in every order of their steps.
 
+#[path = "../../../src/future/inbox.rs"]
+mod inbox;
 #[path = "../../../src/future/slot.rs"]
 mod slot;
 
-/// The checker's primitives, which the slot imports.
+/// The checker's primitives, which both import.
 mod sync {
-    pub(super) use loom::sync::atomic::{AtomicBool, Ordering};
-    pub(super) use loom::sync::{Mutex, MutexGuard};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(super) use std::sync::PoisonError;
 }
 
+use inbox::{Inbox, Kept};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use slot::Slot;
@@ -101,5 +104,89 @@ fn a_future_that_goes_leaves_its_waker_nowhere() {
         let was_pending = polled.is_pending();
         assert_eq!(usize::from(forgotten) + woken.load(Ordering::SeqCst), usize::from(was_pending));
         assert_eq!(std::sync::Arc::strong_count(&told), 1);
+    });
+}
+
+#[test]
+fn a_thread_that_sleeps_gets_all_that_two_others_add() {
+    loom::model(|| {
+        let inbox = Arc::new(Inbox::new());
+        let adders: Vec<_> = [1, 2]
+            .map(|work| {
+                let inbox = Arc::clone(&inbox);
+                loom::thread::spawn(move || inbox.add(work))
+            })
+            .into();
+        // If a wake-up were lost, the last of these would wait for ever, which the checker reports.
+        let mut taken = Vec::new();
+        while taken.len() < 2 {
+            let some = inbox.take(None);
+            assert!(!some.is_empty());
+            taken.extend(some);
+        }
+        adders.into_iter().for_each(|adder| adder.join().unwrap());
+        taken.sort_unstable();
+        assert_eq!((taken, inbox.count()), (vec![1, 2], 0));
+    });
+}
+
+#[test]
+fn what_the_count_shows_is_there_to_be_taken() {
+    loom::model(|| {
+        let inbox = Arc::new(Inbox::new());
+        let adder = {
+            let inbox = Arc::clone(&inbox);
+            loom::thread::spawn(move || inbox.add(1))
+        };
+        let shown = inbox.count();
+        let taken = inbox.take(Some(std::time::Instant::now()));
+        assert!(shown <= taken.len());
+        adder.join().unwrap();
+        assert_eq!(inbox.count() + taken.len(), 1);
+    });
+}
+
+/// A completion as two threads share it, and the thread that looks: one asks or drops while the other polls.
+#[test]
+fn work_that_two_threads_hand_over_is_looked_at_once_and_its_future_is_woken() {
+    loom::model(|| {
+        let shared = Arc::new((Kept::new(Some(())), Slot::new(), Inbox::new()));
+        let hand_over =
+            |shared: &(Kept<()>, Slot<u32>, Inbox<()>)| shared.0.hand_over(|work| shared.2.add(work));
+        let looking = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                assert_eq!(shared.2.take(None).len(), 1);
+                complete(&shared.1);
+            })
+        };
+        let asking = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || hand_over(&shared))
+        };
+        let (told, waker) = told();
+        let polled = shared.1.poll(&waker);
+        hand_over(&shared);
+        asking.join().unwrap();
+        looking.join().unwrap();
+        match polled {
+            Poll::Ready(outcome) => assert_eq!((outcome, told.count()), (7, 0)),
+            Poll::Pending => {
+                assert_eq!(told.count(), 1);
+                assert_eq!(shared.1.poll(&waker), Poll::Ready(7));
+            }
+        }
+        assert_eq!(shared.2.count(), 0, "it was handed over once");
+    });
+}
+
+#[test]
+fn work_that_is_looked_at_here_and_not_over_is_kept() {
+    loom::model(|| {
+        let mut kept = Kept::new(Some(1));
+        assert!(!kept.look(|_| false) && kept.is_kept());
+        assert!(kept.look(|_| true));
+        assert!(!kept.is_kept() && !kept.look(|_| true), "it is gone");
+        kept.hand_over(|_| panic!("it is gone"));
     });
 }

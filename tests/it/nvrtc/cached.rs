@@ -5,6 +5,7 @@ use custack::nvrtc::{OutputKind, Program};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// An empty folder, removed in the end.
 struct Folder(PathBuf);
@@ -64,6 +65,40 @@ fn a_program_is_compiled_once_for_the_same_text_options_and_kind() {
     }
     twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap();
     assert_eq!(folder.files().len(), 6);
+}
+
+#[test]
+fn the_files_that_were_used_longest_ago_are_removed_when_there_are_too_many() {
+    if !is_here("the_files_that_were_used_longest_ago_are_removed_when_there_are_too_many") {
+        return;
+    }
+    let folder = Folder::new();
+    twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    let used = folder.files().remove(0);
+    // Files without content that count as large ones, and so many hours old.
+    let make = |name: &str, mebibytes: u64, hours: u64| {
+        let path = folder.0.join(name);
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(mebibytes << 20).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(3600 * hours)).unwrap();
+        path
+    };
+    let (old, older) = (make("00000000000000aa.custack", 100, 5), make("00000000000000ab.custack", 100, 6));
+    let (oldest, new) = (make("00000000000000ac.custack", 100, 7), make("00000000000000ad.custack", 100, 1));
+    let (unfinished, being_written) =
+        (make("00000000000000ae.77-1", 1, 2), make("00000000000000af.77-1", 1, 0));
+    let others = [make("notes.txt", 300, 9), make("00000000000000aa.txt", 300, 9), make("a.custack", 300, 9)];
+    let oldest_of_all = SystemTime::now() - Duration::from_secs(3600 * 24);
+    fs::File::options().append(true).open(&used).unwrap().set_modified(oldest_of_all).unwrap();
+
+    // Found in its file, which is now the one that was used last; nothing is written, so nothing is removed.
+    twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    assert!(oldest.exists() && unfinished.exists());
+    twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap();
+    let removed = [&oldest, &older, &unfinished].map(|file| file.exists());
+    assert_eq!(removed, [false; 3]);
+    let kept = [&old, &new, &used, &being_written, &others[0], &others[1], &others[2]];
+    assert_eq!(kept.map(|file| file.exists()), [true; 7]);
 }
 
 fn replaced(file: &Path, from: &[u8], to: &[u8]) -> Vec<u8> {

@@ -28,6 +28,29 @@ impl Driver {
         Ok(resource)
     }
 
+    /// Of the device's, how the work queues are chosen.
+    #[inline]
+    pub(crate) fn device_get_workqueue_config(&self, device: CUdevice) -> CudaResult<CUdevResource> {
+        let mut resource = NOTHING;
+        ask!(self.cuDeviceGetDevResource(device, &mut resource, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG))?;
+        Ok(resource)
+    }
+
+    /// Of the context's, how the work queues are chosen.
+    #[inline]
+    pub(crate) fn ctx_get_workqueue_config(&self, context: Live<'_>) -> CudaResult<CUdevResource> {
+        let mut resource = NOTHING;
+        ask!(self.cuCtxGetDevResource(context.raw(), &mut resource, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG))?;
+        Ok(resource)
+    }
+
+    #[inline]
+    pub(crate) fn stream_get_dev_resource(&self, stream: Held<'_, CUstream>) -> CudaResult<CUdevResource> {
+        let mut resource = NOTHING;
+        ask!(self.cuStreamGetDevResource(stream.raw(), &mut resource, CU_DEV_RESOURCE_TYPE_SM))?;
+        Ok(resource)
+    }
+
     #[inline]
     pub(crate) fn green_ctx_get_dev_resource(
         &self,

@@ -29,6 +29,10 @@ c_abi! {
             Ok(())
         })
     }
+    // A driver of CUDA 13.0, which is what is simulated, lacks this.
+    fn cuDevSmResourceSplit(_groups: *mut CUdevResource, _count: c_uint, _input: *const CUdevResource, _rest: *mut CUdevResource, _flags: c_uint, _parameters: *mut CU_DEV_SM_RESOURCE_GROUP_PARAMS) {
+        CALL_REQUIRES_NEWER_DRIVER
+    }
     fn cuDevResourceGenerateDesc(description: *mut CUdevResourceDesc, resources: *mut CUdevResource, count: c_uint) {
         give_first(description, |m| {
             if resources.is_null() {
