@@ -79,7 +79,7 @@ pub enum EventStatus {
 #[derive(Debug)]
 pub struct Event(Resource<CUevent>, Recorded);
 
-/// Whether an event was recorded through custack, so that custack knows in which capture, if in any.
+/// Whether an event was recorded through custack, or was to be, so that custack knows in which capture, if in any.
 #[derive(Debug, Default)]
 struct Recorded(AtomicBool);
 
@@ -189,12 +189,12 @@ impl Event {
         stream: &Stream,
         record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        stream.recording(&self.0, record)?;
+        // Before the call, whose result would be moved once more otherwise, which takes longer than this.
         self.is_recorded_now();
-        Ok(())
+        stream.recording(&self.0, record)
     }
 
-    /// It was recorded through custack.
+    /// It is recorded through custack.
     #[inline]
     fn is_recorded_now(&self) {
         let Recorded(recorded) = &self.1;

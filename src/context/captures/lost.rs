@@ -7,7 +7,7 @@ use super::{Ending, InProgress, any, end, list, remove};
 use crate::context::destroy::Pin;
 use crate::context::relaxed::relax;
 use crate::context::resource::must_retire;
-use crate::driver::driver;
+use crate::driver::{driver, is_child};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
@@ -19,10 +19,16 @@ pub(crate) trait ByHand: Send + Sync {
     fn end_capture(&self, pin: &Pin) -> CudaResult<()>;
 }
 
+/// Whether a capture of this process is in progress: in the child of a fork they are the parent's.
+#[inline]
+fn is_any_here() -> bool {
+    any() && !is_child()
+}
+
 /// The owner of the stream with this key is dropped.
 #[inline]
 pub(crate) fn lose_in(stream: usize) {
-    if any() {
+    if is_any_here() {
         lose("a stream is dropped", move |capture| capture.which.stream == stream);
     }
 }
@@ -30,7 +36,7 @@ pub(crate) fn lose_in(stream: usize) {
 /// The owner of the context with this number is dropped.
 #[inline]
 pub(crate) fn lose_of_context(context: u64) {
-    if any() {
+    if is_any_here() {
         lose("a context is dropped", move |capture| capture.which.context == context);
     }
 }
@@ -60,7 +66,7 @@ fn next(is_it: impl Fn(&InProgress) -> bool) -> Option<(u64, Arc<dyn ByHand>)> {
 /// the stream from here on. `by` is the address of the value.
 #[inline]
 pub(crate) fn lose_of_value(by: usize, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
-    if any() {
+    if is_any_here() {
         lose_of_known_value(by, end_capture);
     }
 }
@@ -82,6 +88,9 @@ fn lose_of_known_value(by: usize, end_capture: impl FnOnce(&Pin) -> CudaResult<(
 
 /// The capture that was begun by hand in the stream with this key is other code's from here on.
 pub(crate) fn give_away(stream: usize) {
+    if !is_any_here() {
+        return;
+    }
     let own = |capture: &&InProgress| capture.which.stream == stream && capture.by_hand.is_some();
     let number = list().iter().find(own).map(|capture| capture.number);
     // The pins are dropped without the lock.
