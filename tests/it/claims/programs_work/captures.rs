@@ -165,6 +165,10 @@ impl Actor {
     /// What is captured by hand is only what needs no closure, and is not launched. There may be memory in the order of the
     /// stream, which is dropped in the end or before.
     fn capture_by_hand(&mut self, n: usize, mode: CaptureMode, acts: &[Act], end: End) {
+        // Another thread may still hold the stream when all are done, and with it the capture.
+        if self.world(|world| world.loose) {
+            return;
+        }
         let Some((_, (stream, context))) = self.to_capture(n) else { return };
         // SAFETY: all acts on the stream expect that it captures.
         let begun: CudaResult<()> = unsafe { stream.begin_capture(mode) };
