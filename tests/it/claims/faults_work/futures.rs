@@ -4,7 +4,7 @@ use super::{Operation, stream};
 use custack::context::CurrentContext;
 use custack::error::CudaResult;
 use custack::event::{Event, EventFlags};
-use custack::future::InContextExt;
+use custack::future::{Completion, InContextExt};
 use custack::graph::{Graph, GraphExec, InstantiateFlags};
 use custack::memory::DeviceBuffer;
 use std::pin::pin;
@@ -16,17 +16,23 @@ fn executable() -> CudaResult<GraphExec> {
     graph.instantiate(InstantiateFlags::empty())
 }
 
+/// Awaits work that is done, so that it takes one question, and the same calls each time.
+fn done<T>(completion: Completion<T>) -> CudaResult<T> {
+    CurrentContext::synchronize()?;
+    completion.wait()
+}
+
 pub(super) const OPERATIONS: &[(&str, Operation)] = &[
     ("work that is awaited", || {
         let stream = stream()?;
-        stream.enqueue_async(|stream| DeviceBuffer::from_slice_in(&[1, 2, 3], stream))?.wait().map(drop)
+        done(stream.enqueue_async(|stream| DeviceBuffer::from_slice_in(&[1, 2, 3], stream))?).map(drop)
     }),
     ("an event that is awaited", || {
         let event = Event::new(EventFlags::DISABLE_TIMING)?;
-        event.completion()?.wait()
+        done(event.completion()?)
     }),
-    ("a launch of a graph that is awaited", || executable()?.launch_async(&stream()?)?.wait()),
-    ("an upload of a graph that is awaited", || executable()?.upload_async(&stream()?)?.wait()),
+    ("a launch of a graph that is awaited", || done(executable()?.launch_async(&stream()?)?)),
+    ("an upload of a graph that is awaited", || done(executable()?.upload_async(&stream()?)?)),
     ("a future that runs in a context", || {
         let context = CurrentContext::get_current()?;
         let mut polls = 0;
