@@ -40,6 +40,8 @@ pub(super) struct Piece {
 pub(super) enum Place {
     Device(usize),
     Host,
+    /// The host's memory that belongs to its only NUMA node.
+    Node,
     /// Managed memory that is at home nowhere.
     Anywhere,
 }
@@ -120,7 +122,9 @@ impl Pool {
     /// Whether the work of a stream may touch the memory: pools of the host grant this to devices one by one.
     pub(super) fn is_reached(&self) -> bool {
         let to_device = |(to, flags): &(Place, u32)| matches!(to, Place::Device(_)) && *flags != NO_ACCESS;
-        self.made.managed || self.made.place != Place::Host || self.access.iter().any(to_device)
+        self.made.managed
+            || !matches!(self.made.place, Place::Host | Place::Node)
+            || self.access.iter().any(to_device)
     }
 
     pub(super) fn grant(&mut self, place: Place, flags: u32) {
