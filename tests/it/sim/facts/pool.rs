@@ -438,6 +438,24 @@ fn a_pool_stands_for_the_default_one_of_its_own_place_and_type() {
 }
 
 #[test]
+fn memory_of_a_pool_of_a_numa_node_is_copied_without_access_that_was_granted() {
+    run_alone(|| {
+        let (context, stream, _) = place();
+        let location = CUmemLocation { kind: 3, id: 0 };
+        let (status, pool) = create(&CUmemPoolProps { location, ..properties() });
+        let at = [(); 2].map(|()| {
+            let mut at = 0;
+            assert_eq!(call!(cuMemAllocFromPoolAsync(&mut at, 64, pool, stream)), 0);
+            at
+        });
+        assert_eq!((status, call!(cuMemcpyAsync(at[0], at[1], 64, stream))), (0, 0));
+        drain();
+        assert_eq!((at.map(|at| call!(cuMemFree_v2(at))), destroy(pool)), ([0; 2], 0));
+        leave(context);
+    });
+}
+
+#[test]
 fn memory_of_a_default_pool_is_of_the_device_of_its_context() {
     run_alone(|| {
         let (context, stream, _) = place();
