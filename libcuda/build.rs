@@ -58,6 +58,26 @@ const ALIKE: &[(&str, &str)] = &[
     ("cuStreamDestroy", "cuStreamDestroy_v2"),
 ];
 
+/// Functions that work in the default stream of the thread, if there is one for each: for the ends of their names, the
+/// functions that do the same in any stream, and whether the caller waits: always, or if one of these is host memory.
+const IN_DEFAULT_STREAM: &[(&str, &str, Option<&[&str]>)] = &[
+    ("cuMemcpy", "cuMemcpyAsync", Some(&["to", "from"])),
+    ("cuMemcpy2D_v2", "cuMemcpy2DAsync_v2", None),
+    ("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2", None),
+    ("cuMemcpyAtoH_v2", "cuMemcpyAtoHAsync_v2", None),
+    ("cuMemcpyDtoD_v2", "cuMemcpyDtoDAsync_v2", Some(&[])),
+    ("cuMemcpyDtoH_v2", "cuMemcpyDtoHAsync_v2", None),
+    ("cuMemcpyHtoA_v2", "cuMemcpyHtoAAsync_v2", None),
+    ("cuMemcpyHtoD_v2", "cuMemcpyHtoDAsync_v2", None),
+    ("cuMemcpyPeer", "cuMemcpyPeerAsync", Some(&[])),
+    ("cuMemsetD16_v2", "cuMemsetD16Async", Some(&["to"])),
+    ("cuMemsetD2D16_v2", "cuMemsetD2D16Async", Some(&["to"])),
+    ("cuMemsetD2D32_v2", "cuMemsetD2D32Async", Some(&["to"])),
+    ("cuMemsetD2D8_v2", "cuMemsetD2D8Async", Some(&["to"])),
+    ("cuMemsetD32_v2", "cuMemsetD32Async", Some(&["to"])),
+    ("cuMemsetD8_v2", "cuMemsetD8Async", Some(&["to"])),
+];
+
 /// An exported function that passes its arguments on.
 fn export(code: &mut String, symbol: &str, function: &str, is_per_thread: bool) {
     let at = FUNCTIONS.iter().position(|name| *name == function).expect("a function of the list");
@@ -70,6 +90,27 @@ fn export(code: &mut String, symbol: &str, function: &str, is_per_thread: bool) 
          pub unsafe extern \"C\" fn {symbol}({of_type}) -> CUresult {{\n    \
          // SAFETY: the arguments are the caller's own.\n    \
          call(|table| unsafe {{ (table.{function})({passed}) }})\n}}\n"
+    );
+}
+
+/// An exported function that does its work in the default stream of the thread.
+fn export_in_stream(
+    code: &mut String,
+    symbol: &str,
+    function: &str,
+    any_stream: &str,
+    waits: Option<&[&str]>,
+) {
+    let at = FUNCTIONS.iter().position(|name| *name == function).expect("a function of the list");
+    let of_type: String = ARGUMENTS[at].iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect();
+    let passed: String = ARGUMENTS[at].iter().map(|(name, _)| format!("{name}, ")).collect();
+    let waits = waits.map_or("None".to_owned(), |of| format!("Some(&[{}])", of.join(", ")));
+    let _ = writeln!(
+        code,
+        "/// `{function}` in the default stream of the thread.\n///\n/// # Safety\n///\n/// As CUDA's manual says.\n\
+         #[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({of_type}) -> CUresult {{\n    \
+         // SAFETY: the arguments are the caller's own.\n    \
+         in_stream_of_thread({waits}, |table, stream| unsafe {{ (table.{any_stream})({passed}stream) }})\n}}\n"
     );
 }
 
@@ -102,7 +143,10 @@ fn main() {
         let base = symbol.strip_suffix(&format!("_{kind}")).filter(|_| !kind.is_empty()).unwrap_or(symbol);
         let alike = ALIKE.iter().find(|(old, _)| *old == base).map_or(base, |(_, new)| new);
         let is_modelled = FUNCTIONS.contains(&alike) || OWN.contains(symbol);
+        let in_stream = IN_DEFAULT_STREAM.iter().find(|it| *kind == "ptds" && it.0 == base);
         if OWN.contains(symbol) {
+        } else if let Some((_, any_stream, waits)) = in_stream {
+            export_in_stream(&mut code, symbol, alike, any_stream, *waits);
         } else if is_modelled {
             export(&mut code, symbol, alike, !kind.is_empty());
         } else {

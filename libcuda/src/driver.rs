@@ -1,10 +1,12 @@
 //! How an exported function reaches the simulated driver.
 
-use custack::driver::ffi::{CU_STREAM_PER_THREAD, CUfunction, CUlaunchConfig, CUresult, CUstream};
+use custack::driver::ffi::{
+    CU_STREAM_PER_THREAD, CUdeviceptr, CUfunction, CUlaunchConfig, CUresult, CUstream,
+};
 use custack::driver::{self, Choice, Table, instrument};
 use std::any::TypeId;
 use std::collections::BTreeSet;
-use std::os::raw::c_void;
+use std::os::raw::{c_uint, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a driver answers that cannot be started.
@@ -48,6 +50,39 @@ pub(crate) fn per_thread<T: Copy + 'static>(argument: T) -> T {
         let stream: CUstream = std::mem::transmute_copy(&argument);
         std::mem::transmute_copy(&if stream.is_null() { CU_STREAM_PER_THREAD } else { stream })
     }
+}
+
+/// Calls with the default stream of the thread, for a function that has none, and waits for it: always, or if one of
+/// these addresses is of host memory. An H200 refuses such a function while that stream captures, and ends the capture.
+pub(crate) fn in_stream_of_thread(
+    waits_for_host: Option<&[CUdeviceptr]>,
+    f: impl FnOnce(&Table, CUstream) -> CUresult,
+) -> CUresult {
+    const HOST: c_uint = 1;
+    const MEMORY_TYPE: c_uint = 2;
+    let stream = CU_STREAM_PER_THREAD;
+    call(|table| {
+        let mut capture = 0;
+        // SAFETY: the stream is there in every context, and the value is here.
+        let asked = unsafe { (table.cuStreamIsCapturing)(stream, &mut capture) };
+        if asked == 0 && capture != 0 {
+            // SAFETY: as above.
+            return unsafe { (table.cuStreamSynchronize)(stream) };
+        }
+        let is_hosts = |address: &CUdeviceptr| {
+            let mut kind: c_uint = 0;
+            // SAFETY: the value is here, and any address may be asked about.
+            let status =
+                unsafe { (table.cuPointerGetAttribute)((&raw mut kind).cast(), MEMORY_TYPE, *address) };
+            status != 0 || kind == HOST
+        };
+        let waits = waits_for_host.is_none_or(|of| of.iter().any(is_hosts));
+        match f(table, stream) {
+            // SAFETY: as above.
+            0 if waits => unsafe { (table.cuStreamSynchronize)(stream) },
+            status => status,
+        }
+    })
 }
 
 /// `cuLaunchKernelEx`, whose stream is in what its first argument points to.

@@ -4,7 +4,7 @@
 
 use super::Symbol;
 use super::address::{cuGetProcAddress, cuGetProcAddress_v2};
-use super::driver::{call, cuLaunchKernelEx_ptsz, missing, per_thread};
+use super::driver::{call, cuLaunchKernelEx_ptsz, in_stream_of_thread, missing, per_thread};
 use super::errors::{cuGetErrorName, cuGetErrorString, cuGetExportTable};
 use super::kernel_nodes::*;
 use super::launch::*;

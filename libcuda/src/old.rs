@@ -191,16 +191,16 @@ pub unsafe extern "C" fn cuGraphAddNode(
     call(|table| unsafe { (table.cuGraphAddNode_v2)(node, graph, after, null(), count, params) })
 }
 
-/// `cuStreamBeginCapture` of CUDA 10.0, before captures had modes.
+/// `cuStreamBeginCapture` of CUDA 10.0, before captures had modes: no call is forbidden meanwhile.
 ///
 /// # Safety
 ///
 /// As CUDA's manual says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamBeginCapture(stream: CUstream) -> CUresult {
-    const GLOBAL: c_uint = 0;
+    const RELAXED: c_uint = 2;
     // SAFETY: the argument is the caller's own.
-    call(|table| unsafe { (table.cuStreamBeginCapture_v2)(stream, GLOBAL) })
+    call(|table| unsafe { (table.cuStreamBeginCapture_v2)(stream, RELAXED) })
 }
 
 /// `cuStreamGetCaptureInfo` of CUDA 10.1, which tells less.

@@ -102,14 +102,97 @@ impl Caller {
     }
 }
 
-/// What would wait for a value that nobody writes; and page-locking, and copies from and to whatever address, for which
-/// the host's memory must be there.
-fn is_left_out(symbol: &str) -> bool {
-    let any_address = ["cuMemcpy", "cuMemcpyAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync"];
-    any_address.contains(&base(symbol))
-        || ["WaitValue", "BatchMemOp", "cuMemHostRegister", "cuMemHostUnregister"]
-            .iter()
-            .any(|it| symbol.contains(it))
+/// Copies from and to whatever address, for which the host's memory must be there: of these, none has a byte.
+const ANY_ADDRESS: &[&str] = &["cuMemcpy", "cuMemcpyAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync"];
+
+/// What waits until a value is in memory, if there is memory, and which nobody writes: of these, none finds memory.
+const WAITS: &[&str] = &["cuStreamWaitValue32_v2", "cuStreamWaitValue64_v2"];
+
+/// The arguments of functions that are not in custack's list: names that tell of pointers' lengths, and types.
+const OTHERS: &[(&str, &[(&str, &str)])] = &[
+    ("cuFuncSetBlockShape", &[("f", "CUfunction"), ("x", "c_int"), ("y", "c_int"), ("z", "c_int")]),
+    ("cuFuncSetSharedSize", &[("f", "CUfunction"), ("bytes", "c_uint")]),
+    ("cuGetErrorName", &[("error", "c_uint"), ("name", "*mut c_void")]),
+    ("cuGetErrorString", &[("error", "c_uint"), ("text", "*mut c_void")]),
+    ("cuGetExportTable", &[("table", "*mut c_void"), ("id", "*const c_void")]),
+    (
+        "cuGetProcAddress",
+        &[("name", "*const c_char"), ("f", "*mut c_void"), ("v", "c_int"), ("flags", "c_uint")],
+    ),
+    (
+        "cuGetProcAddress_v2",
+        &[
+            ("name", "*const c_char"),
+            ("f", "*mut c_void"),
+            ("v", "c_int"),
+            ("flags", "c_uint"),
+            ("s", "*mut c_int"),
+        ],
+    ),
+    ("cuGraphAddKernelNode", KERNEL_NODE),
+    ("cuGraphAddNode", KERNEL_NODE),
+    ("cuGraphAddBatchMemOpNode", KERNEL_NODE),
+    ("cuGraphBatchMemOpNodeSetParams", &[("node", "CUgraphNode"), ("params", "*const c_void")]),
+    (
+        "cuGraphExecBatchMemOpNodeSetParams",
+        &[("executable", "CUgraphExec"), ("node", "CUgraphNode"), ("params", "*const c_void")],
+    ),
+    (
+        "cuGraphExecKernelNodeSetParams",
+        &[("executable", "CUgraphExec"), ("node", "CUgraphNode"), ("params", "*const c_void")],
+    ),
+    (
+        "cuGraphExecUpdate",
+        &[
+            ("executable", "CUgraphExec"),
+            ("graph", "CUgraph"),
+            ("node", "*mut c_void"),
+            ("why", "*mut c_uint"),
+        ],
+    ),
+    ("cuGraphInstantiate", INSTANTIATE),
+    ("cuGraphInstantiate_v2", INSTANTIATE),
+    ("cuGraphKernelNodeGetParams", &[("node", "CUgraphNode"), ("params", "*mut c_void")]),
+    ("cuGraphKernelNodeSetParams", &[("node", "CUgraphNode"), ("params", "*const c_void")]),
+    ("cuLaunch", &[("f", "CUfunction")]),
+    ("cuLaunchGrid", &[("f", "CUfunction"), ("width", "c_int"), ("height", "c_int")]),
+    (
+        "cuLaunchGridAsync",
+        &[("f", "CUfunction"), ("width", "c_int"), ("height", "c_int"), ("stream", "CUstream")],
+    ),
+    ("cuParamSetSize", &[("f", "CUfunction"), ("bytes", "c_uint")]),
+    ("cuParamSeti", &[("f", "CUfunction"), ("offset", "c_int"), ("value", "c_uint")]),
+    (
+        "cuParamSetv",
+        &[("f", "CUfunction"), ("offset", "c_int"), ("from", "*const c_void"), ("count", "c_uint")],
+    ),
+    ("cuStreamBeginCapture", &[("stream", "CUstream")]),
+    (
+        "cuStreamGetCaptureInfo",
+        &[("stream", "CUstream"), ("status", "*mut c_uint"), ("id", "*mut c_ulonglong")],
+    ),
+];
+const KERNEL_NODE: &[(&str, &str)] = &[
+    ("node", "*mut CUgraphNode"),
+    ("graph", "CUgraph"),
+    ("after", "*const CUgraphNode"),
+    ("count", "usize"),
+    ("params", "*const c_void"),
+];
+const INSTANTIATE: &[(&str, &str)] = &[
+    ("executable", "*mut CUgraphExec"),
+    ("graph", "CUgraph"),
+    ("node", "*mut CUgraphNode"),
+    ("text", "*mut c_void"),
+    ("count", "usize"),
+];
+
+/// The arguments of a function: its own, or those of its newest form, if it has no list of its own.
+fn arguments_of(symbol: &str) -> Option<&'static [(&'static str, &'static str)]> {
+    let base = base(symbol);
+    let own = OTHERS.iter().find(|it| it.0 == base).map(|it| it.1);
+    let listed = |name: &str| FUNCTIONS.iter().position(|it| *it == name).map(|at| ARGUMENTS[at]);
+    own.or_else(|| listed(base)).or_else(|| listed(&format!("{base}_v2")))
 }
 
 /// The name without what says that there is a default stream for each thread.
@@ -127,6 +210,8 @@ fn has_pointers(symbol: &str) -> bool {
         "Params",
         "TexObject",
         "SurfObject",
+        "BatchMemOp",
+        "cuGraphAddNode",
     ]
     .iter()
     .any(|it| symbol.contains(it))
@@ -136,14 +221,13 @@ fn has_pointers(symbol: &str) -> bool {
 fn calls(seed: u64, count: usize, path: &str) {
     // SAFETY: the library is custack's own, which lies beside what is written.
     let library = unsafe { Library::new(Path::new(path).with_file_name("libcuda.so.1")) }.unwrap();
-    let symbols: Vec<&str> =
-        super::symbols::listed_symbols().into_iter().filter(|it| !is_left_out(it)).collect();
+    let symbols = super::symbols::listed_symbols();
     let functions: Vec<Any> = symbols
         .iter()
         // SAFETY: every symbol is a function.
         .map(|symbol| unsafe { *library.get::<Any>(symbol.as_bytes()).unwrap() })
         .collect();
-    let known: BTreeMap<&str, usize> = FUNCTIONS.iter().zip(0..).map(|(name, at)| (*name, at)).collect();
+    let known: BTreeMap<&str, _> = symbols.iter().filter_map(|it| Some((*it, arguments_of(it)?))).collect();
     let rooms = vec![vec![0; ROOM / 8]; ROOMS];
     let mut caller = Caller { random: Random(seed), rooms, made: Vec::new() };
     let mut file = std::fs::File::create(path).unwrap();
@@ -161,9 +245,15 @@ fn calls(seed: u64, count: usize, path: &str) {
             caller.rooms.iter_mut().for_each(|room| room.fill(0));
         }
         let mut arguments = [0; 12];
-        if let Some(at) = known.get(base(symbol)) {
-            for (number, (name, ty)) in ARGUMENTS[*at].iter().enumerate() {
-                arguments[number] = caller.argument(number, name, ty);
+        if let Some(of) = known.get(symbol) {
+            for (number, (name, ty)) in of.iter().enumerate() {
+                arguments[number] = match *ty {
+                    "usize" if ANY_ADDRESS.contains(&base(symbol)) => 0,
+                    "CUdeviceptr" if WAITS.contains(&base(symbol)) => {
+                        caller.random.of(&[0, 1, 4, 0xdead_0000, u64::MAX])
+                    }
+                    _ => caller.argument(number, name, ty),
+                };
             }
         }
         // The seldom is made often: without a context all else is refused.

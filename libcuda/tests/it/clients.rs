@@ -62,7 +62,7 @@ fn a_c_program_makes_graphs_and_captures_as_programs_for_cuda_10_to_12_did() {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(
         said,
-        "a node: 8\nits executable: 9\na kernel: 10\na capture: 11\nended: 2\nof the thread: 1\nlinked: 1\n"
+        "a node: 8\nits executable: 9\na kernel: 10\na capture: 11\ngoes on: 1\nof the thread: 1\nlinked: 1\n"
     );
 }
 
@@ -76,6 +76,22 @@ fn a_program_that_has_functions_for_graphics_starts_and_is_told_that_they_are_mi
     assert!(output.status.success(), "{said}{why}");
     assert_eq!(said, "0\n801 801\n801 801\n7 1\n");
     assert!(why.contains("cuGLGetDevices_v2 was called, which the simulated driver does not model"), "{why}");
+}
+
+#[test]
+fn copies_and_fills_of_the_threads_default_stream_wait_for_that_stream_alone() {
+    let name = "copies_and_fills_of_the_threads_default_stream_wait_for_that_stream_alone";
+    let Some(program) = compiled("default_streams") else { return skip(name, "there is no C compiler") };
+    let output = run(&program);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        said,
+        "legacy, beside a stream: waits\nthe thread's, beside a stream: does not wait, 7\n\
+         to the device, behind its own: waits\nof any kind, behind its own: waits\n\
+         within the device: does not wait, 600\nthen: 9\nof host memory: waits, 5\n\
+         beside a capture: 1\nin its own capture: 2\ninstantiated: 0, 1\n"
+    );
 }
 
 #[test]

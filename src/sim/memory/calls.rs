@@ -14,6 +14,7 @@ const FILE_DESCRIPTOR: u32 = 1;
 const NOWHERE: u32 = 0;
 const ON_DEVICE: u32 = 1;
 const HOST: u32 = 2;
+const NODE: u32 = 3;
 const READ: u32 = 1;
 /// An H200 accepts a limit of 2^40 bytes, which is more than it has, and refuses this.
 const TOO_LARGE: usize = 1 << 50;
@@ -139,7 +140,9 @@ impl Machine {
     fn place_of_pool(&mut self, location: CUmemLocation, managed: bool) -> Answer<Place> {
         match location.kind {
             NOWHERE if managed => Ok(Place::Anywhere),
-            kind if managed && kind > HOST => {
+            NODE if location.id == 0 => Ok(Place::Node),
+            NODE => self.refuse(INVALID_VALUE, format_args!("there is no NUMA node {}", location.id)),
+            kind if managed && kind > NODE => {
                 self.refuse(NOT_SUPPORTED, format_args!("managed memory at a location of type {kind}"))
             }
             _ => self.place_at(location).map_err(|_| INVALID_VALUE),
@@ -156,6 +159,9 @@ impl Machine {
         let Some(location) = location else {
             return self.refuse(INVALID_VALUE, "the location of a pool is NULL");
         };
+        if location.kind > NODE {
+            return self.refuse(NOT_SUPPORTED, format_args!("a location of type {}", location.kind));
+        }
         if !matches!(kind, PINNED | MANAGED) {
             return self.refuse(INVALID_VALUE, format_args!("a pool of memory of type {kind}"));
         }
@@ -188,7 +194,7 @@ impl Machine {
         }
         let place = self.place_of_pool(properties.location, managed)?;
         if shared && place == Place::Host {
-            return self.refuse(INVALID_VALUE, "only a device's own memory is shared");
+            return self.refuse(INVALID_VALUE, "only memory of a device or of a NUMA node is shared");
         }
         if properties.maxSize >= TOO_LARGE {
             let why =

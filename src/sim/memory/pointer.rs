@@ -3,6 +3,7 @@
 use super::allocation::Kind;
 use super::mapped::{Place, Properties};
 use super::pool::{self, Made, NO_ACCESS, READ_WRITE, State};
+use super::pools::is_default;
 use super::{Memory, lock};
 use crate::sim::machine::*;
 use crate::sim::module::NOT_FOUND;
@@ -44,7 +45,10 @@ impl Pointed {
 
     /// Whether the memory itself is the host's.
     fn is_hosts(&self) -> bool {
-        let of_pool = self.pool.is_some_and(|(_, made)| made.place == pool::Place::Host);
+        // Managed memory of a pool that the host has from the beginning is the device's, as an H200 says.
+        let is_hosts = |place| matches!(place, pool::Place::Host | pool::Place::Node);
+        let of_pool =
+            self.pool.is_some_and(|(pool, made)| is_hosts(made.place) && !(made.managed && is_default(pool)));
         of_pool || matches!(self.kind, Kind::Locked | Kind::Registered)
     }
 }
@@ -199,7 +203,9 @@ impl Machine {
     fn device_of(&self, found: &Pointed) -> i32 {
         match found.pool {
             Some((_, Made { place: pool::Place::Device(device), .. })) => device as i32,
-            Some(_) => OF_HOST,
+            Some((pool, _)) if !is_default(pool) => OF_HOST,
+            // What comes from a pool that is there from the beginning is the device's in whose context it was allocated.
+            Some(_) => self.peek(found.context).map_or(0, |context| context.device as i32),
             None if found.kind.is_mapped() => found.mapped.map_or(NONE, |(_, made)| made.location.id),
             None => self.peek(found.context).map_or(0, |context| context.device as i32),
         }

@@ -40,6 +40,8 @@ pub(super) struct Piece {
 pub(super) enum Place {
     Device(usize),
     Host,
+    /// The host's memory that belongs to its only NUMA node.
+    Node,
     /// Managed memory that is at home nowhere.
     Anywhere,
 }
@@ -117,7 +119,8 @@ impl Pool {
         granted.unwrap_or(if own { READ_WRITE } else { NO_ACCESS })
     }
 
-    /// Whether the work of a stream may touch the memory: pools of the host grant this to devices one by one.
+    /// Whether the work of a stream may touch the memory: pools of the host grant this to devices one by one, and an H200
+    /// reaches those of a NUMA node without.
     pub(super) fn is_reached(&self) -> bool {
         let to_device = |(to, flags): &(Place, u32)| matches!(to, Place::Device(_)) && *flags != NO_ACCESS;
         self.made.managed || self.made.place != Place::Host || self.access.iter().any(to_device)

@@ -18,7 +18,9 @@ const MOST_DEVICES: usize = 64;
 const OF_HOST: usize = 2 * MOST_DEVICES;
 const MANAGED_AT_HOST: usize = OF_HOST + 1;
 const MANAGED_ANYWHERE: usize = OF_HOST + 2;
-const DEFAULTS: usize = OF_HOST + 3;
+const OF_NODE: usize = OF_HOST + 3;
+const MANAGED_AT_NODE: usize = OF_HOST + 4;
+const DEFAULTS: usize = OF_HOST + 5;
 
 #[derive(Default)]
 pub(super) struct Pools {
@@ -36,6 +38,8 @@ fn made_as(number: usize) -> Option<Made> {
         OF_HOST => (Place::Host, false),
         MANAGED_AT_HOST => (Place::Host, true),
         MANAGED_ANYWHERE => (Place::Anywhere, true),
+        OF_NODE => (Place::Node, false),
+        MANAGED_AT_NODE => (Place::Node, true),
         _ => return None,
     };
     Some(Made { place, managed, shared: false, most: 0 })
@@ -49,6 +53,8 @@ pub(super) fn default_at(place: Place, managed: bool) -> usize {
         (Place::Host, false) => OF_HOST,
         (Place::Host, true) => MANAGED_AT_HOST,
         (Place::Anywhere, _) => MANAGED_ANYWHERE,
+        (Place::Node, false) => OF_NODE,
+        (Place::Node, true) => MANAGED_AT_NODE,
     };
     FIRST_HANDLE + number * HANDLE_STEP
 }
@@ -285,7 +291,7 @@ impl Memory {
 }
 
 /// Whether a pool's handle is that of one that a device has from the beginning.
-fn is_default(handle: usize) -> bool {
+pub(super) fn is_default(handle: usize) -> bool {
     handle < FIRST_HANDLE + DEFAULTS * HANDLE_STEP
 }
 

@@ -29,8 +29,8 @@ pub(super) enum Kind {
     Joint(Reg, Attempt),
     /// The same, where lanes may be at several instructions that are written with the same opcode.
     Exchange(Reg, Exchange),
-    /// Gives way to other threads.
-    Yield,
+    /// Waits for so many nanoseconds, as long as others go on.
+    Sleep(Reg),
     Nothing,
 }
 

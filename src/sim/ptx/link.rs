@@ -1,6 +1,7 @@
 //! Several texts as one.
 
 use super::Refusal;
+use super::code::unresolved;
 use super::read::{Program, add, read};
 use crate::driver::ffi::CUresult;
 
@@ -9,6 +10,8 @@ use crate::driver::ffi::CUresult;
 pub(in crate::sim) struct Links {
     text: String,
     program: Program,
+    /// By the name of each text, the functions that it declares and does not define.
+    declared: Vec<(String, Vec<String>)>,
 }
 
 /// What the linker answers for names that are defined twice, and for some that are not defined.
@@ -27,6 +30,7 @@ impl Links {
             return Err(Refusal { status: INVALID_SOURCE, line: None, why });
         }
         add(&mut self.program, text)?;
+        self.declared.push((name.to_owned(), own.declared_functions().map(str::to_owned).collect()));
         self.text.push_str(text);
         self.text.push('\n');
         Ok(())
@@ -39,7 +43,19 @@ impl Links {
             return Err(Refusal { status: UNKNOWN, line: None, why });
         }
         // Of nothing an empty image is made.
-        let program = if self.text.is_empty() { Program::default() } else { read(&self.text)? };
-        Ok((format!("{}\0", self.text), program))
+        let program = if self.text.is_empty() { Ok(Program::default()) } else { read(&self.text) };
+        Ok((format!("{}\0", self.text), program.map_err(|refusal| self.of_text(refusal))?))
+    }
+
+    /// What is said of a function that no text defines: which text wants it.
+    fn of_text(&self, refusal: Refusal) -> Refusal {
+        let wanted = self.declared.iter().find_map(|(text, names)| {
+            let name = names.iter().find(|name| refusal.why.ends_with(&unresolved(name)))?;
+            Some(format!("Undefined reference to '{name}' in '{text}'"))
+        });
+        match wanted {
+            Some(why) => Refusal { line: None, why, ..refusal },
+            None => refusal,
+        }
     }
 }

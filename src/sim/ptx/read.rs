@@ -287,6 +287,11 @@ impl Program {
         self.variables.iter().find(|variable| variable.external).map(|variable| &variable.name[..])
     }
 
+    /// The functions that are declared, and not defined.
+    pub(super) fn declared_functions(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().filter(|it| it.code.is_none()).map(|it| &it.name[..])
+    }
+
     /// The number of the function that has this name, or that an alias of this name stands for.
     pub(super) fn function(&self, name: &str) -> Option<usize> {
         let name = self.aliases.iter().find(|(alias, _)| alias == name).map_or(name, |(_, of)| of);

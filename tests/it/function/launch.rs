@@ -417,3 +417,37 @@ fn a_kernel_may_have_what_its_own_shared_memory_leaves() {
         stream.synchronize().unwrap();
     });
 }
+
+/// Each thread sleeps for a millisecond ten times, but one that ends at once.
+const SLEEPS: &str = "\
+.version 7.0 .target sm_70 .address_size 64
+.visible .entry sleeps(.param .u64 out) {
+  .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+  setp.eq.u32 %p1, %r1, 40; @%p1 bra END;
+MORE:
+  nanosleep.u32 1000000;
+  add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 10; @%p2 bra MORE;
+  mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2;
+END: ret;
+}";
+
+#[test]
+fn a_kernel_whose_threads_sleep_takes_time_and_its_threads_sleep_at_the_same_time() {
+    run(|| {
+        let _ctx = pushed();
+        let (module, stream) = (Module::load_from_string(&CString::new(SLEEPS).unwrap()).unwrap(), stream());
+        let mut out = DeviceBuffer::from_slice(&[0_u32; 64]).unwrap();
+        let pointer = out.as_device_ptr();
+        let begun = std::time::Instant::now();
+        unsafe { launch!(module.sleeps<<<8, 64, 0, stream>>>(pointer)) }.unwrap();
+        stream.synchronize().unwrap();
+        let took = begun.elapsed().as_millis();
+        // A sleep may be shorter, and is at most twice as long; sixteen warps one after the other would need 160 ms.
+        assert!((3..150).contains(&took), "{took} ms");
+        let mut found = [0; 64];
+        out.copy_to(&mut found).unwrap();
+        let expected: [u32; 64] = std::array::from_fn(|thread| if thread == 40 { 0 } else { 10 });
+        assert_eq!(found, expected);
+    });
+}

@@ -7,6 +7,7 @@ use super::super::types::Type;
 use super::super::{Refusal, unknown, wrong};
 use super::opcode::Opcode;
 use super::operands::Operands;
+use super::unresolved;
 use super::{Builder, Names};
 
 const BUILTINS: &[(&str, Builtin)] = &[
@@ -118,7 +119,7 @@ impl Builder<'_> {
             if self.program.is_open {
                 return Ok((Target::Function(u32::MAX), signature));
             }
-            return Err(wrong(format!("Unresolved extern function '{name}'")));
+            return Err(wrong(unresolved(name)));
         }
         let at = self.callee(number);
         self.calls.push((self.present, at));

@@ -90,7 +90,7 @@ impl Builder<'_> {
     ) -> Result<Kind, Refusal> {
         let ty = op.ty()?;
         let [time] = exactly(operands)?;
-        self.source(names, time, ty)?;
-        Ok(Kind::Yield)
+        let nanoseconds = self.source(names, time, ty)?;
+        Ok(Kind::Sleep(nanoseconds))
     }
 }

@@ -49,6 +49,11 @@ use joined::Joined;
 use opcode::Opcode;
 use std::collections::HashMap;
 
+/// What is said of a function that is called and not defined.
+pub(super) fn unresolved(name: &str) -> String {
+    format!("Unresolved extern function '{name}'")
+}
+
 /// The maximum size of shared and of local memory, in bytes.
 const MOST_SHARED: usize = 1 << 20;
 const MOST_LOCAL: usize = 512 << 10;
@@ -182,7 +187,7 @@ impl<'a> Builder<'a> {
     fn function(&mut self, number: usize) -> Result<usize, Refusal> {
         let function = &self.program.functions[number];
         let Some((tokens, lines)) = &function.code else {
-            return Err(wrong(format!("Unresolved extern function '{}'", function.name)));
+            return Err(wrong(unresolved(&function.name)));
         };
         let mut reader = Reader::new(tokens, lines);
         let mut scopes = Scopes::new(&function.name);

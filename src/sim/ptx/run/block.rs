@@ -10,6 +10,7 @@ use super::split::State;
 use super::unfold;
 use super::warp::{Stop, Warp};
 use crate::sim::memory::View;
+use std::time::Duration;
 
 /// A warp executes so many instructions before the next one has its turn.
 const TURN: u32 = 1 << 16;
@@ -18,6 +19,11 @@ const TURN: u32 = 1 << 16;
 const PATIENCE: u32 = 1 << 10;
 /// The same where they have had it before: as many blocks may look in vain as there are.
 const AGAIN: u32 = 1 << 4;
+
+/// A sleep that the host's processor does not leave to others.
+const SHORT: Duration = Duration::from_micros(20);
+/// A block that sleeps lets those that share its processor look so often whether they have slept enough.
+const NAP: Duration = Duration::from_micros(100);
 
 /// What the blocks of a launch have in common.
 pub(super) struct Env<'a> {
@@ -106,18 +112,25 @@ impl Block {
     pub(super) fn run(&mut self, env: &Env<'_>, budget: &mut u64) -> Result<Progress, Fault> {
         self.floor.waits = 0;
         loop {
-            let (mut done, mut stuck) = (true, true);
+            let (mut done, mut stuck, mut idle) = (true, true, true);
+            let mut sleep = None;
             for _ in 0..self.warps.len() {
                 self.turn = if self.turn + 1 < self.warps.len() { self.turn + 1 } else { 0 };
                 let warp = &mut self.warps[self.turn];
                 if warp.live == 0 {
                     continue;
                 }
+                if let Some(left) = warp.sleeps() {
+                    sleep = Some(sleep.map_or(left, |least: Duration| least.min(left)));
+                    (stuck, done) = (false, false);
+                    continue;
+                }
                 let granted = TURN.min(u32::try_from(*budget).unwrap_or(TURN));
                 let mut left = granted;
                 let stop = warp.run(env, &mut self.floor, &mut left)?;
                 *budget -= u64::from(granted - left);
-                stuck &= stop == Stop::Waits && left == granted;
+                let waits = stop == Stop::Waits && left == granted;
+                (stuck, idle) = (stuck && waits, idle && waits);
                 done &= stop == Stop::Done;
                 if *budget == 0 {
                     return Ok(Progress::Turn);
@@ -126,7 +139,7 @@ impl Block {
                 if complete != 0 {
                     let barriers = &self.floor.barriers;
                     self.warps.iter_mut().for_each(|warp| warp.release(complete, &env.body.code, barriers));
-                    (stuck, done) = (false, false);
+                    (stuck, done, idle) = (false, false, false);
                 }
             }
             if done {
@@ -134,6 +147,13 @@ impl Block {
             }
             if stuck {
                 return Ok(Progress::Stuck);
+            }
+            if let Some(left) = sleep.filter(|_| idle) {
+                // All that could go on sleeps. Short sleeps are over before the host's would be.
+                if left > SHORT {
+                    std::thread::sleep(left.min(NAP));
+                }
+                return Ok(Progress::Waits);
             }
             if self.floor.waits > self.patience {
                 self.patience = AGAIN;

@@ -11,11 +11,14 @@ use super::lanes::{Lanes, lanes_of};
 use super::local::Local;
 use super::registers::{Registers, WARP};
 use super::split::{Split, State, choose, next_other};
+use std::time::{Duration, Instant};
 
 /// An access by which threads wait for each other counts as so many instructions.
 const WAITING: u32 = 1 << 16;
 /// After so many of them others have their turn.
 const PATIENCE: u32 = 1 << 4;
+/// The longest sleep, as NVIDIA's manual says.
+const LONGEST_SLEEP: u32 = 1_000_000;
 
 fn cost(instructions: u32, waits: u32) -> u32 {
     instructions.saturating_add(waits.saturating_mul(WAITING))
@@ -28,6 +31,8 @@ pub(super) struct Warp {
     pub(super) number: u32,
     /// The lanes whose threads have not ended.
     pub(super) live: u32,
+    /// Until when it sleeps.
+    wakes: Option<Instant>,
 }
 
 /// Why a warp does not go on for now.
@@ -52,17 +57,27 @@ enum Left {
 impl Warp {
     pub(super) fn new(body: &Body, number: u32) -> Warp {
         let (registers, local) = (Registers::new(&body.counts), Local::default());
-        Warp { registers, local, splits: Vec::new(), number, live: 0 }
+        Warp { registers, local, splits: Vec::new(), number, live: 0, wakes: None }
     }
 
     /// Begins with so many threads.
     pub(super) fn begin(&mut self, body: &Body, threads: u32) {
         self.live = if threads >= WARP as u32 { u32::MAX } else { (1 << threads) - 1 };
+        self.wakes = None;
         self.splits.clear();
         self.splits.resize_with(1, Split::default);
         self.splits[0].mask = self.live;
         self.splits[0].at = body.entry;
         self.local.grow(body.local);
+    }
+
+    /// How long it sleeps from now on, if it does.
+    pub(super) fn sleeps(&mut self) -> Option<Duration> {
+        let left = self.wakes?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+        if left.is_none() {
+            self.wakes = None;
+        }
+        left
     }
 
     /// Goes on until all threads have ended or wait, or `budget` instructions are executed.
@@ -78,7 +93,11 @@ impl Warp {
                 }
                 return Ok(Stop::Waits);
             };
-            if *budget == 0 || waits >= PATIENCE || std::mem::take(&mut floor.barriers.has_arrived) {
+            if *budget == 0
+                || self.wakes.is_some()
+                || waits >= PATIENCE
+                || std::mem::take(&mut floor.barriers.has_arrived)
+            {
                 return Ok(Stop::Turn);
             }
             let (left, executed, waited) = self.execute(which, env, floor, *budget);
@@ -231,7 +250,10 @@ impl Warp {
             Kind::Converge(_) | Kind::Joint(..) | Kind::Exchange(..) => {
                 return self.joint(which, active, env, floor);
             }
-            Kind::Yield => {
+            Kind::Sleep(nanoseconds) => {
+                let all = self.registers.get::<u32>(*nanoseconds);
+                let longest = lanes_of(active).map(|lane| all[lane]).max().unwrap_or(0).min(LONGEST_SLEEP);
+                self.wakes = Some(Instant::now() + Duration::from_nanos(longest.into()));
                 self.splits[which].at += 1;
                 self.splits[which].turns += u32::from(self.splits.len() > 1);
                 floor.waits = floor.waits.saturating_add(1);
