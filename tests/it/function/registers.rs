@@ -116,3 +116,44 @@ fn registers_bound_how_many_blocks_run_at_once() {
         }
     });
 }
+
+#[test]
+fn products_of_matrices_that_follow_each_other_have_their_registers_one_after_the_other() {
+    // Rounds that each have 32 registers, of which no value is in use in two of them.
+    let names = |name: &str| (0..8).map(|at| format!("%{name}{at}")).collect::<Vec<_>>().join(", ");
+    let rounds: String = (0..12)
+        .map(|round| {
+            let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| names(&format!("{name}{round}_")));
+            format!(
+                "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {{{a}}}, [%s];
+                 wmma.load.b.sync.aligned.col.m16n16k16.shared.f16 {{{b}}}, [%s];
+                 wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 {{{c}}}, [%s];
+                 wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}};
+                 wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%to], {{{d}}};"
+            )
+        })
+        .collect();
+    let declared: String = (0..12)
+        .map(|round| {
+            format!(".reg .b32 %a{round}_<8>, %b{round}_<8>; .reg .f32 %c{round}_<8>, %d{round}_<8>;")
+        })
+        .collect();
+    let text = format!(
+        ".version 7.0 .target sm_70 .address_size 64 .shared .align 128 .b8 zeros[1024];
+         .visible .entry k(.param .u64 to) {{ {declared} .reg .b64 %to, %s, %own; .reg .b32 %t;
+         ld.param.u64 %to, [to]; mov.u64 %s, zeros; mov.u32 %t, %tid.x; and.b32 %t, %t, 255; mad.wide.u32 %own, %t, 4, %s;
+         st.shared.u32 [%own], 0; bar.sync 0; {rounds} ret; }}"
+    );
+    run(|| {
+        let _ctx = pushed();
+        let module = Module::load_from_bytes(text.as_bytes()).unwrap();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut to = DeviceBuffer::from_slice(&[7.0f32; 256]).unwrap();
+        let pointer = to.as_device_ptr();
+        unsafe { launch!(module.k<<<1, 512, 0, stream>>>(pointer)) }.unwrap();
+        stream.synchronize().unwrap();
+        let mut left = [7.0; 256];
+        to.copy_to(&mut left[..]).unwrap();
+        assert_eq!(left, [0.0; 256]);
+    });
+}

@@ -144,8 +144,11 @@ fn load_and_run(file: &Path, names: &[CString]) -> (bool, usize) {
     if unsafe { (table().cuModuleLoad)(&mut module, path.as_ptr()) } != 0 {
         return (false, 0);
     }
-    let mut zeros = vec![0u8; 1 << 16];
-    let mut parameters = vec![zeros.as_mut_ptr().cast::<c_void>(); 4096];
+    // Whatever a parameter is, it begins with the address of a buffer.
+    let mut buffer = 0;
+    assert_eq!(unsafe { (table().cuMemAlloc_v2)(&mut buffer, 1 << 20) }, 0);
+    let mut values = vec![buffer; 1 << 13];
+    let mut parameters = vec![values.as_mut_ptr().cast::<c_void>(); 4096];
     let mut run = 0;
     for name in names {
         let mut function = null_mut();
@@ -171,6 +174,7 @@ fn load_and_run(file: &Path, names: &[CString]) -> (bool, usize) {
         run += usize::from(launched == 0 && unsafe { (table().cuCtxSynchronize)() } == 0);
     }
     unsafe { (table().cuModuleUnload)(module) };
+    unsafe { (table().cuMemFree_v2)(buffer) };
     (true, run)
 }
 
@@ -245,7 +249,7 @@ fn damaged_images_are_refused_or_run() {
     run(move || {
         let begun = Instant::now();
         let [refused, loaded, ran] = damage_many(count);
-        assert!(refused > count / 4 && loaded > count / 20 && ran > count / 20, "{refused} {loaded} {ran}");
+        assert!(refused > count / 4 && loaded > count / 4 && ran > count / 20, "{refused} {loaded} {ran}");
         println!(
             "{count} damaged images in {:?}: {refused} are refused, {loaded} load, {ran} of their kernels end without \
              an error; the most memory was {} MB",

@@ -27,6 +27,9 @@ const WITHOUT_RESULT: &[&str] = &[
     "multimem",
     "nanosleep",
 ];
+/// Those among them that have one.
+const WITH_RESULT: &[&str] =
+    &["wmma.load.", "wmma.mma.", "mbarrier.arrive", "mbarrier.test_wait", "mbarrier.try_wait"];
 /// Statements after which a block ends.
 const ENDS: &[&str] = &["bra", "brx", "call", "ret", "exit", "trap"];
 
@@ -178,7 +181,8 @@ impl Blocks {
 /// The registers that a statement mentions, each once.
 fn mentioned(scopes: &Scopes<'_>, at: usize, statement: &Statement<'_>) -> HashMap<Reg, Mention> {
     let mut found: HashMap<Reg, Mention> = HashMap::new();
-    let has_result = !WITHOUT_RESULT.contains(&name(statement));
+    let has_result = !WITHOUT_RESULT.contains(&name(statement))
+        || WITH_RESULT.iter().any(|it| statement.opcode.starts_with(it));
     for (number, operand) in statement.operands.iter().enumerate() {
         let writes = has_result && number == 0 && !operand.first().is_some_and(|it| it.is('['));
         for word in operand.iter().filter_map(Token::word) {

@@ -64,8 +64,8 @@ impl Cluster {
         }
         let all = (1u32 << self.blocks.len()) - 1;
         let idle = self.ended | self.stuck;
-        let after = (0..self.blocks.len()).map(|by| (self.next + by) % self.blocks.len());
-        let which = after.into_iter().find(|which| idle >> which & 1 == 0).unwrap_or(self.holder);
+        let mut after = (0..self.blocks.len()).map(|by| (self.next + by) % self.blocks.len());
+        let which = after.find(|which| idle >> which & 1 == 0).unwrap_or(self.holder);
         self.next = which + 1;
         if which != self.holder {
             let shared = std::mem::take(&mut self.blocks[self.holder].floor.shared);

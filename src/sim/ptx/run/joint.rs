@@ -112,7 +112,7 @@ impl Warp {
             lanes_of(split.mask).for_each(|lane| waits[lane] = Some((what, members[lane])));
         }
         let mut complete = 0;
-        for lane in 0..WARP {
+        for lane in lanes_of(u32::MAX) {
             let Some((what, named)) = waits[lane].filter(|_| complete >> lane & 1 == 0) else { continue };
             let is_same = |it: &usize| waits[*it] == waits[lane];
             let same = (0..WARP).filter(is_same).fold(0, |all, it| all | 1 << it);
