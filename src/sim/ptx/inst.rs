@@ -37,8 +37,11 @@ pub(super) enum Kind {
 /// What each lane gives, and what each makes of what those gave that are here.
 pub(super) struct Exchange {
     pub(super) give: Box<dyn Fn(&Lanes<'_>) -> Given + Send + Sync>,
-    pub(super) take: Box<dyn Fn(&mut Lanes<'_>, &Given, u32) + Send + Sync>,
+    pub(super) take: Take,
 }
+
+/// What a lane makes of what was given, and of which lanes are here.
+pub(super) type Take = Box<dyn Fn(&mut Lanes<'_>, &Given, u32) + Send + Sync>;
 
 pub(super) type Given = [u64; WARP];
 

@@ -1,6 +1,7 @@
 //! Every name of RustaCUDA 0.1.3 beyond contexts and devices, with its signature or its number.
 
 #![allow(unsafe_code)]
+#![allow(clippy::type_complexity, reason = "the types are those of RustaCUDA, in full")]
 
 use cuda_driver_sys::{CUDA_ARRAY3D_DESCRIPTOR, CUarray_format};
 use custack::context::{CacheConfig, SharedMemoryConfig};
