@@ -110,6 +110,10 @@ impl Device {
         let mut arguments: Vec<*mut c_void> =
             addresses.iter().map(|address| std::ptr::from_ref(address).cast_mut().cast()).collect();
         arguments.push(std::ptr::from_ref(&threads).cast_mut().cast());
+        let given = super::list::given();
+        if kernel.forms[0].on_memory {
+            arguments.push(given.as_ptr().cast_mut().cast());
+        }
         let config = LaunchConfig::new(GridSize::x(threads.div_ceil(256)), BlockSize::x(256));
         // SAFETY: the parameters are those that `form::module` writes, and the buffers have room for `count` of each.
         unsafe { self.stream.launch_configured(&function, &config, &arguments) }?;

@@ -51,9 +51,20 @@ fn line(form: &Form, applied: &Applied<'_>) -> String {
 #[test]
 #[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
 fn record() {
+    write(list::all, list::undecided);
+}
+
+/// The same for forms that work on memory.
+#[test]
+#[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
+fn record_memory() {
+    write(list::on_memory, Vec::new);
+}
+
+fn write(forms: fn() -> Vec<Form>, undecided: fn() -> Vec<Form>) {
     let path = std::env::var_os("CUSTACK_RECORD_FORMS").expect("CUSTACK_RECORD_FORMS names a file");
     crate::harness::run(|| {
-        let (forms, undecided) = (list::all(), list::undecided());
+        let (forms, undecided) = (forms(), undecided());
         let (mut text, mut mismatches) = (String::new(), String::new());
         let (mut wrong_forms, mut refused) = (0, 0);
         let mut device = Device::new();

@@ -1,21 +1,26 @@
 //! All forms: a file for each family.
 
 mod approximate;
+mod atomics;
 mod bits;
 mod carries;
 mod compare;
 mod convert;
 mod extremes;
 mod floats;
+mod fold;
 mod integers;
+mod loads;
 mod moves;
 mod packed;
+mod places;
 mod small;
 mod video;
 mod video_lanes;
 
 use super::form::{Form, List};
 
+pub(super) use places::{given, variables};
 pub(super) use video::differs;
 
 /// A family: its name, and what lists its forms.
@@ -39,9 +44,19 @@ pub(super) const FAMILIES: [Family; 14] = [
     ("video_lanes", video_lanes::list),
 ];
 
+/// Families of forms that work on memory, each of which `share/` has as an example.
+pub(super) const ON_MEMORY: [Family; 2] = [("loads_and_stores", loads::list), ("atomics", atomics::list)];
+
+/// All forms that work on memory.
+pub(super) fn on_memory() -> Vec<Form> {
+    let mut list = List::default();
+    ON_MEMORY.iter().for_each(|family| family.1(&mut list));
+    list.0
+}
+
 pub(super) fn family(name: &str) -> Vec<Form> {
     let mut list = List::default();
-    FAMILIES.iter().find(|family| family.0 == name).unwrap().1(&mut list);
+    FAMILIES.iter().chain(&ON_MEMORY).find(|family| family.0 == name).unwrap().1(&mut list);
     list.0
 }
 

@@ -24,6 +24,14 @@ fn examples() -> Vec<Example> {
     example::all(templates.into_iter().flat_map(str::lines))
 }
 
+/// The opcodes of loads and stores, or of atomic operations.
+pub(super) fn memory_examples(at: usize) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let all = example::all([memory::LOADS, memory::ATOMICS][at].lines()).into_iter();
+    let names = all.map(|example| example.name.split(' ').next().unwrap().to_owned());
+    names.filter(|name| seen.insert(name.clone())).collect()
+}
+
 /// The forms of an instruction that there are, and those that do not load.
 #[derive(Default)]
 struct Count {
