@@ -8,10 +8,15 @@ type Exact = Box<dyn Fn(&[u64]) -> u64 + Send + Sync>;
 /// Says what is wrong with an answer that need not be exact: how far it is from the true one, or from a recorded one.
 type Near = Box<dyn Fn(&[u64], Option<u64>, u64) -> Result<(), String> + Send + Sync>;
 
+/// The same of what the lanes of a warp do together, of the first operand of each.
+type Warps = Box<dyn Fn(&[u64]) -> Vec<u64> + Send + Sync>;
+
 /// What is known of a form's answers without asking a driver.
 pub(super) enum Truth {
     /// The only answer.
     Exact(Exact),
+    /// The only answers of 32 lanes.
+    Warps(Warps),
     /// The manual gives a bound, and this checks it.
     Near(Near),
 }
@@ -31,8 +36,12 @@ pub(super) struct Form {
 }
 
 impl Form {
+    pub(super) fn of_warps(&self) -> bool {
+        matches!(self.truth, Truth::Warps(_))
+    }
+
     pub(super) fn is_exact(&self) -> bool {
-        matches!(self.truth, Truth::Exact(_))
+        !matches!(self.truth, Truth::Near(_))
     }
 }
 
@@ -67,7 +76,7 @@ impl List {
         self.0.push(Form { name, operands: operands.to_vec(), size, code, truth, on_memory: false });
     }
 
-    /// Lines of PTX that work on memory, with an answer of 64 bits.
+    /// Lines of PTX that work on memory, with an answer of 64 bits. Behind the operands comes the number of the thread.
     pub(super) fn on_memory(
         &mut self,
         name: &str,
@@ -77,6 +86,17 @@ impl List {
     ) {
         let truth = Truth::Exact(Box::new(exact));
         let (name, operands) = (name.to_owned(), operands.to_vec());
+        self.0.push(Form { name, operands, size: 8, code, truth, on_memory: true });
+    }
+
+    /// Lines of PTX that the lanes of a warp execute together, each with an answer of 64 bits.
+    pub(super) fn of_warps(
+        &mut self,
+        name: &str,
+        code: String,
+        exact: impl Fn(&[u64]) -> Vec<u64> + Send + Sync + 'static,
+    ) {
+        let (name, operands, truth) = (name.to_owned(), vec![Kind::I64], Truth::Warps(Box::new(exact)));
         self.0.push(Form { name, operands, size: 8, code, truth, on_memory: true });
     }
 
@@ -116,6 +136,7 @@ pub(super) fn kernels<'a>(forms: &[&'a Form]) -> Vec<Kernel<'a>> {
             first.operands == form.operands
                 && first.size == form.size
                 && first.on_memory == form.on_memory
+                && first.of_warps() == form.of_warps()
                 && kernel.forms.len() < FORMS_OF_A_KERNEL
         };
         match kernels.iter_mut().rev().find(has_room) {
@@ -136,6 +157,9 @@ pub(super) fn module(kernels: &[Kernel<'_>]) -> String {
     text.push_str(".global .align 8 .b8 in_global[64];\n.const .align 8 .b8 in_constant[64];\n");
     if kernels.iter().any(|kernel| kernel.forms[0].on_memory) {
         text.push_str(&super::list::variables());
+    }
+    if kernels.iter().flat_map(|kernel| &kernel.forms).any(|form| form.code.contains("_tiles")) {
+        text.push_str(super::list::TILES);
     }
     for (at, kernel) in kernels.iter().enumerate() {
         entry(&mut text, &format!("k{at}"), kernel);
@@ -175,6 +199,9 @@ fn entry(text: &mut String, name: &str, kernel: &Kernel<'_>) {
         "ld.param.u64 %to, [to]; mul.wide.u32 %step, %i, {size}; add.u64 %to, %to, %step; \
          mul.wide.u32 %step, %n, {size};"
     );
+    if kernel.forms[0].of_warps() {
+        text.push_str(&super::list::raw_words());
+    }
     for form in &kernel.forms {
         let mut code = form.code.replace("$d", &format!("%to{size}"));
         for (at, letter) in ["$a", "$b", "$c", "$e"].iter().enumerate() {

@@ -13,7 +13,10 @@ pub(super) fn list(list: &mut List) {
         let opcode = Opcode::new(&name);
         match (opcode.count(), opcode.ty()) {
             (1, "b128") => wide(list, &name, &opcode),
-            (1, _) => scalar(list, &name, &opcode),
+            (1, _) => {
+                scalar(list, &name, &opcode);
+                together(list, &name, &opcode);
+            }
             _ => vector(list, &name, &opcode),
         }
     }
@@ -36,13 +39,13 @@ fn float(ty: &str) -> Option<Format> {
 }
 
 /// The new value of memory with this old one.
-fn new(operation: &str, ty: &str, old: u64, a: u64, b: u64) -> u64 {
+fn new(operation: &str, ty: &str, old: u64, a: u64, b: u64, is_global: bool) -> u64 {
     if let Some(low) = ty.strip_suffix("x2") {
-        let half = |by: u32| new(operation, low, old >> by & 0xffff, a >> by & 0xffff, 0);
+        let half = |by: u32| new(operation, low, old >> by & 0xffff, a >> by & 0xffff, 0, is_global);
         return half(0) | half(16) << 16;
     }
     if let (Some(format), "add" | "min" | "max") = (float(ty), operation) {
-        return of_floats(operation, format, old, a);
+        return of_floats(operation, format, old, a, is_global);
     }
     let bits = 8 * size(ty) as u32;
     let mask = u64::MAX >> (64 - bits);
@@ -56,19 +59,46 @@ fn new(operation: &str, ty: &str, old: u64, a: u64, b: u64) -> u64 {
         "and" => old & a,
         "or" => old | a,
         "xor" => old ^ a,
-        "inc" => if old >= a { 0 } else { old + 1 },
-        "dec" => if old == 0 || old > a { a } else { old - 1 },
+        "inc" => {
+            if old >= a {
+                0
+            } else {
+                old + 1
+            }
+        }
+        "dec" => {
+            if old == 0 || old > a {
+                a
+            } else {
+                old - 1
+            }
+        }
         "exch" => a,
-        _ => if old == a { b } else { old },
+        _ => {
+            if old == a {
+                b
+            } else {
+                old
+            }
+        }
     }
 }
 
-fn of_floats(operation: &str, format: Format, old: u64, a: u64) -> u64 {
+/// A sum in memory: global memory flushes subnormal numbers of `f32`, and takes a NaN of `f64` as it is, first that of the
+/// operand.
+fn sum_in(is_global: bool, format: Format, old: u64, a: u64) -> u64 {
+    let flush = |bits: u64| if is_global && format == F32 { format.flush(bits) } else { bits };
+    let nan = [a, old].into_iter().find(|bits| format.is_nan(*bits));
+    match (sum(format.decode(flush(old)), format.decode(flush(a)), Mode::Nearest), nan) {
+        (Number::Nan, Some(nan)) if is_global && format == F64 => nan,
+        (Number::Nan, _) => format.nan(&[old, a]),
+        (number, _) => flush(format.round(number, Mode::Nearest)),
+    }
+}
+
+fn of_floats(operation: &str, format: Format, old: u64, a: u64, is_global: bool) -> u64 {
     if operation == "add" {
-        return match sum(format.decode(old), format.decode(a), Mode::Nearest) {
-            Number::Nan => format.nan(&[a, old]),
-            number => format.round(number, Mode::Nearest),
-        };
+        return sum_in(is_global, format, old, a);
     }
     match (format.is_nan(old), format.is_nan(a)) {
         (true, true) => return format.nan(&[old, a]),
@@ -77,7 +107,8 @@ fn of_floats(operation: &str, format: Format, old: u64, a: u64) -> u64 {
         _ => {}
     }
     // As integers of sign and magnitude, in which -0 is below +0.
-    let key = |bits: u64| if bits & format.sign() != 0 { -1 - (bits & !format.sign()) as i64 } else { bits as i64 };
+    let key =
+        |bits: u64| if bits & format.sign() != 0 { -1 - (bits & !format.sign()) as i64 } else { bits as i64 };
     let greater = key(old) >= key(a);
     if (operation == "max") == greater { old } else { a }
 }
@@ -123,7 +154,9 @@ fn scalar(list: &mut List, name: &str, opcode: &Opcode<'_>) {
     let is_cas = operation == "cas";
     if is_cas {
         // It is what memory has of every other third operand.
-        let (and, from) = if size == 8 { ("cvt.u32.u64 %f0, $c; and.b32 %f0, %f0, 1;", "b64") } else if size == 4 {
+        let (and, from) = if size == 8 {
+            ("cvt.u32.u64 %f0, $c; and.b32 %f0, %f0, 1;", "b64")
+        } else if size == 4 {
             ("and.b32 %f0, $c, 1;", "b32")
         } else {
             ("cvt.u32.u16 %f0, $c; and.b32 %f0, %f0, 1;", "b16")
@@ -143,12 +176,47 @@ fn scalar(list: &mut List, name: &str, opcode: &Opcode<'_>) {
     folding.add(&format!("{register}3"), size);
     let kinds = vec![kind(&ty); if is_cas { 3 } else { 2 }];
     list.on_memory(name, &kinds, folding.end(), move |of| {
-        let (old, other) = (of[0], of.get(2).copied().unwrap_or(0));
+        let (old, other) = (of[0], if is_cas { of[2] } else { 0 });
+        let is_global = space.is_global(*of.last().unwrap());
         let a = if is_cas && other & 1 == 1 { old } else { of[1] };
-        let new = new(operation, &ty, old, a, other);
+        let new = new(operation, &ty, old, a, other, is_global);
         if returns { folded(&[old, new]) } else { new }
     });
 }
+
+/// All lanes of a warp at one address, with integers, of which the order does not matter.
+fn together(list: &mut List, name: &str, opcode: &Opcode<'_>) {
+    let (ty, space, operation) = (opcode.ty().to_owned(), opcode.space(), operation(opcode));
+    let commutes = ["add", "min", "max", "and", "or", "xor", "inc", "dec"].contains(&operation);
+    if !commutes || float(&ty).is_some() || name.contains("cache_hint") {
+        return;
+    }
+    let (size, dot, is_counter) = (size(&ty), space.dot(), ["inc", "dec"].contains(&operation));
+    let (register, bits) = (if size == 4 { "%u" } else { "%e" }, 8 * size);
+    let mut folding = Folding::new();
+    space.warp_address(&mut folding);
+    folding
+        .line(&format!("bar.warp.sync 0xffffffff; st{dot}.b{bits} [%s], {START}; bar.warp.sync 0xffffffff;"));
+    folding.line(&match (is_counter, size) {
+        (true, _) => format!("mov.u32 %u1, {BOUND};"),
+        (_, 4) => "cvt.u32.u64 %u1, $a;".to_owned(),
+        _ => "mov.b64 %e1, $a;".to_owned(),
+    });
+    let first = if opcode.has("atom") { format!("{register}0, ") } else { String::new() };
+    folding.line(&format!("{name} {first}[%s], {register}1; bar.warp.sync 0xffffffff;"));
+    folding.line(&format!("ld{dot}.b{bits} {register}3, [%s];"));
+    folding.add(&format!("{register}3"), size);
+    list.of_warps(&format!("{name} of a warp"), folding.end(), move |of| {
+        let mask = u64::MAX >> (64 - bits);
+        let operand = |operand: &u64| if is_counter { BOUND } else { operand & mask };
+        let last = of.iter().fold(START, |old, it| new(operation, &ty, old, operand(it), 0, false));
+        vec![last; 32]
+    });
+}
+
+/// What memory has before all lanes of a warp change it, and up to where they count.
+const START: u64 = 5;
+const BOUND: u64 = 20;
 
 /// Of 128 bits, whose halves are two operands.
 fn wide(list: &mut List, name: &str, opcode: &Opcode<'_>) {
@@ -173,7 +241,7 @@ fn wide(list: &mut List, name: &str, opcode: &Opcode<'_>) {
     list.on_memory(name, &[Kind::I64; 4], folding.end(), move |of| {
         let new = match is_cas {
             false => [of[2], of[3]],
-            true if of[2] & 1 == 1 || of[..2] == of[2..] => [of[3], of[2]],
+            true if of[2] & 1 == 1 || of[..2] == of[2..4] => [of[3], of[2]],
             true => [of[0], of[1]],
         };
         folded(&[of[0], of[1], new[0], new[1]])
@@ -182,7 +250,8 @@ fn wide(list: &mut List, name: &str, opcode: &Opcode<'_>) {
 
 /// Several values beside each other: four words of memory and of operands are rotations of the four operands.
 fn vector(list: &mut List, name: &str, opcode: &Opcode<'_>) {
-    let (ty, count, space, returns) = (opcode.ty().to_owned(), opcode.count(), opcode.space(), opcode.has("atom"));
+    let (ty, count, space, returns) =
+        (opcode.ty().to_owned(), opcode.count(), opcode.space(), opcode.has("atom"));
     let operation = operation(opcode);
     let (size, words) = (size(&ty), size(&ty) * count / 4);
     let turn = if words == 4 { 1 } else { words };
@@ -224,7 +293,7 @@ fn vector(list: &mut List, name: &str, opcode: &Opcode<'_>) {
         } else if returns {
             all.extend(&of[..words]);
         }
-        all.extend((0..words).map(|at| new(operation, &pair, of[at], of[(at + turn) % 4], 0)));
+        all.extend((0..words).map(|at| new(operation, &pair, of[at], of[(at + turn) % 4], 0, true)));
         folded(&all)
     });
 }

@@ -30,9 +30,7 @@ impl Folding {
             4 => format!("cvt.u64.u32 %z, {register};"),
             8 => format!("mov.b64 %z, {register};"),
             _ => {
-                self.line(&format!(
-                    "mov.b128 {{%x, %y8}}, {register}; mad.lo.u64 %acc, %acc, {BY:#x}, %x;"
-                ));
+                self.line(&format!("mov.b128 {{%x, %y8}}, {register}; mad.lo.u64 %acc, %acc, {BY:#x}, %x;"));
                 "mov.b64 %z, %y8;".to_owned()
             }
         };

@@ -9,8 +9,11 @@ mod convert;
 mod extremes;
 mod floats;
 mod fold;
+mod fragments;
+mod gates;
 mod integers;
 mod loads;
+mod matrices;
 mod moves;
 mod packed;
 mod places;
@@ -20,6 +23,7 @@ mod video_lanes;
 
 use super::form::{Form, List};
 
+pub(super) use matrices::{TILES, raw_words};
 pub(super) use places::{given, variables};
 pub(super) use video::differs;
 
@@ -45,7 +49,25 @@ pub(super) const FAMILIES: [Family; 14] = [
 ];
 
 /// Families of forms that work on memory, each of which `share/` has as an example.
-pub(super) const ON_MEMORY: [Family; 2] = [("loads_and_stores", loads::list), ("atomics", atomics::list)];
+pub(super) const ON_MEMORY: [Family; 4] = [
+    ("loads_and_stores", loads::list),
+    ("atomics", atomics::list),
+    ("barriers", gates::list),
+    ("matrices", matrices::list),
+];
+
+/// Forms of which the record has nothing: they are only compared with the reference.
+pub(super) fn is_not_recorded(name: &str) -> bool {
+    name.ends_with("of a warp") || gates::waits_for_a_state(name)
+}
+
+/// Those of the families that `CUSTACK_FORMS` names, or all.
+pub(super) fn chosen() -> Vec<Form> {
+    match std::env::var("CUSTACK_FORMS") {
+        Ok(names) => names.split(',').flat_map(family).collect(),
+        Err(_) => on_memory(),
+    }
+}
 
 /// All forms that work on memory.
 pub(super) fn on_memory() -> Vec<Form> {

@@ -37,7 +37,9 @@ impl<'a> Opcode<'a> {
             Some("local") => Space::Local,
             Some("const") => Space::Constant,
             Some(_) => Space::Parameter,
-            None if self.any(&["ldu", "mmio"]).is_some() || self.parts.iter().any(|it| it.starts_with("L2")) => {
+            None if self.any(&["ldu", "mmio"]).is_some()
+                || self.parts.iter().any(|it| it.starts_with("L2")) =>
+            {
                 Space::GenericGlobal
             }
             None => Space::Generic,
@@ -80,17 +82,39 @@ impl Space {
         }
     }
 
+    /// Whether this thread has global memory.
+    pub(super) fn is_global(self, thread: u64) -> bool {
+        match self {
+            Space::Generic => thread & 2 == 0,
+            other => matches!(other, Space::Global | Space::GenericGlobal),
+        }
+    }
+
     /// Leaves the address of the thread's bytes in `%s`.
     pub(super) fn address(self, folding: &mut Folding) {
-        let global = "mul.wide.u32 %s, %i, 32; mov.u64 %z, global_slots; add.u64 %s, %s, %z;";
-        let shared = "mul.wide.u32 %x, %t, 32; mov.u64 %z, shared_slots; add.u64 %x, %x, %z;";
+        self.address_of(folding, "%i", "%t");
+    }
+
+    /// Leaves the address of the first lane's bytes in `%s`; of the generic ones, every second warp has shared memory.
+    pub(super) fn warp_address(self, folding: &mut Folding) {
+        folding.line("and.b32 %f1, %i, 0xffffffe0; and.b32 %f2, %t, 0xffffffe0; shr.u32 %f3, %f1, 4;");
+        self.address_of(folding, "%f1", "%f2");
+        if self == Space::Generic {
+            folding.line("mul.wide.u32 %x, %f2, 32; mov.u64 %z, shared_slots; add.u64 %x, %x, %z; cvta.shared.u64 %x, %x;");
+            folding.line("and.b32 %f0, %f3, 2; setp.eq.u32 %k, %f0, 0; selp.b64 %s, %s, %x, %k;");
+        }
+    }
+
+    fn address_of(self, folding: &mut Folding, index: &str, thread: &str) {
+        let global = format!("mul.wide.u32 %s, {index}, 32; mov.u64 %z, global_slots; add.u64 %s, %s, %z;");
+        let shared = format!("mul.wide.u32 %x, {thread}, 32; mov.u64 %z, shared_slots; add.u64 %x, %x, %z;");
         folding.line(&match self {
-            Space::Global => global.to_owned(),
+            Space::Global => global,
             Space::Shared => format!("{shared} mov.u64 %s, %x;"),
             Space::Local => "mov.u64 %s, local_slot;".to_owned(),
             Space::GenericGlobal => format!("{global} cvta.global.u64 %s, %s;"),
             Space::Generic => format!(
-                "{global} {shared} cvta.global.u64 %s, %s; cvta.shared.u64 %x, %x; and.b32 %f0, %i, 2; \
+                "{global} {shared} cvta.global.u64 %s, %s; cvta.shared.u64 %x, %x; and.b32 %f0, {index}, 2; \
                  setp.eq.u32 %k, %f0, 0; selp.b64 %s, %s, %x, %k;"
             ),
             Space::Constant | Space::Parameter => String::new(),
