@@ -150,7 +150,7 @@ pub(super) fn wmma(list: &mut List, name: &str, opcode: &str, has_stride: bool) 
         registers("c", tc.registers(false))
     ));
     let (sat, xor, down) = (mma.contains("satfinite"), mma.contains("xor"), mma.contains(".rm."));
-    let product = Product { m, n, k, d, a, b, c, sat, xor, down };
+    let product = Product { m, n, k, d, sat, xor, down };
     let store = format!("wmma.store.d.sync.aligned.{}.{shape}{dot}.{}", chosen[2], names[0]);
     assert!(what.0 != "store" || store == opcode, "{store} instead of {opcode}");
     let stride = if what.0 == "store" && !has_stride { String::new() } else { format!(", {}", td.stride()) };

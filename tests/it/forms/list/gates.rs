@@ -45,17 +45,16 @@ struct Part {
     does: fn(&mut Gate, Counts) -> Vec<u64>,
 }
 
-/// The numbers of a thread: how many are expected, how many come by the instruction, and bytes.
+/// The numbers of a thread: how many are expected, and how many come by the instruction.
 #[derive(Clone, Copy)]
 struct Counts {
     all: u64,
     some: u64,
-    bytes: u64,
 }
 
 fn counts(of: &[u64]) -> Counts {
     let all = 3 + of[0] % 0xffffd;
-    Counts { all, some: 1 + (of[1] & 0xfffff) % (all - 2), bytes: 1 + (of[1] >> 16) }
+    Counts { all, some: 1 + (of[1] & 0xfffff) % (all - 2) }
 }
 
 const COUNTS: &str = "rem.u32 %u0, $a, 0xffffd; add.u32 %u0, %u0, 3; sub.u32 %u1, %u0, 2; and.b32 %u2, $b, 0xfffff; \

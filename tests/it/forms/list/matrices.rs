@@ -147,9 +147,6 @@ pub(super) struct Product {
     pub(super) n: usize,
     pub(super) k: usize,
     pub(super) d: Element,
-    pub(super) a: Element,
-    pub(super) b: Element,
-    pub(super) c: Element,
     pub(super) sat: bool,
     pub(super) xor: bool,
     /// Sums are rounded downwards, so that those of nothing are -0.
@@ -204,7 +201,7 @@ fn mma(list: &mut List, name: &str, opcode: &str) {
     let [d, a, b, c] = [0, 1, 2, 3].map(|at: usize| if is_short { types[at].short() } else { types[at] });
     let xor = opcode.contains("xor");
     let (sat, down) = (opcode.contains("satfinite"), opcode.contains(".rm."));
-    let product = Product { m, n, k, d, a, b, c, sat, xor, down };
+    let product = Product { m, n, k, d, sat, xor, down };
     let (per, size) = a.register();
     let (per_c, size_c) = c.register();
     let counts = [m * k / 32 / per, k * n / 32 / per, m * n / 32 / per_c];
