@@ -18,6 +18,8 @@ use std::ffi::{CString, c_void};
 /// A form's answers, in the order of its operands.
 pub(super) struct Applied<'a> {
     pub(super) operands: &'a Operands,
+    /// How many answers are to those operands that also a build that is not optimised tries.
+    pub(super) few: usize,
     pub(super) answers: Vec<u64>,
 }
 
@@ -32,6 +34,20 @@ pub(super) struct Device {
     uploaded: HashMap<Vec<Kind>, Uploaded>,
     stream: Stream,
     _context: Context,
+}
+
+/// How many of so many operands are tried: warps that compute together are whole.
+fn whole_warps(kernel: &Kernel<'_>, count: usize) -> usize {
+    if kernel.forms[0].of_warps() { count / 32 * 32 } else { count }
+}
+
+/// How many operands a build that is not optimised tries; of forms that work on memory those of a block, or of two warps.
+fn few(kernel: &Kernel<'_>, operands: &Operands) -> usize {
+    match kernel.forms[0] {
+        form if form.of_warps() => 64,
+        form if form.on_memory => 256,
+        _ => operands.few,
+    }
 }
 
 /// What is done with a form's answers, or with the error of a form that does not load.
@@ -63,8 +79,9 @@ impl Device {
             match ran {
                 Ok(all) => {
                     let operands = &self.uploaded[&kernel.forms[0].operands].operands;
+                    let few = few(kernel, operands);
                     for (form, answers) in kernel.forms.iter().zip(all) {
-                        then(form, Ok(Applied { operands, answers }));
+                        then(form, Ok(Applied { operands, few, answers }));
                     }
                 }
                 Err(error) if kernel.forms.len() == 1 && kernels.len() == 1 => {
@@ -101,7 +118,8 @@ impl Device {
         let function = module.get_function(&CString::new(name).unwrap())?;
         let (size, forms) = (kernel.forms[0].size, kernel.forms.len());
         let uploaded = self.uploaded(&kernel.forms[0].operands);
-        let count = if full { uploaded.operands.len() } else { uploaded.operands.few };
+        let operands = &uploaded.operands;
+        let count = if full { whole_warps(kernel, operands.len()) } else { few(kernel, operands) };
         let mut answers = vec![0u8; forms * count * size];
         let to = DeviceBuffer::from_slice(&answers)?;
         let mut addresses: Vec<u64> = uploaded.buffers.iter().map(|buffer| buffer.as_ptr() as u64).collect();
@@ -110,6 +128,10 @@ impl Device {
         let mut arguments: Vec<*mut c_void> =
             addresses.iter().map(|address| std::ptr::from_ref(address).cast_mut().cast()).collect();
         arguments.push(std::ptr::from_ref(&threads).cast_mut().cast());
+        let given = super::list::given();
+        if kernel.forms[0].on_memory {
+            arguments.push(given.as_ptr().cast_mut().cast());
+        }
         let config = LaunchConfig::new(GridSize::x(threads.div_ceil(256)), BlockSize::x(256));
         // SAFETY: the parameters are those that `form::module` writes, and the buffers have room for `count` of each.
         unsafe { self.stream.launch_configured(&function, &config, &arguments) }?;

@@ -8,10 +8,15 @@ type Exact = Box<dyn Fn(&[u64]) -> u64 + Send + Sync>;
 /// Says what is wrong with an answer that need not be exact: how far it is from the true one, or from a recorded one.
 type Near = Box<dyn Fn(&[u64], Option<u64>, u64) -> Result<(), String> + Send + Sync>;
 
+/// The same of what the lanes of a warp do together, of the first operand of each.
+type Warps = Box<dyn Fn(&[u64]) -> Vec<u64> + Send + Sync>;
+
 /// What is known of a form's answers without asking a driver.
 pub(super) enum Truth {
     /// The only answer.
     Exact(Exact),
+    /// The only answers of 32 lanes.
+    Warps(Warps),
     /// The manual gives a bound, and this checks it.
     Near(Near),
 }
@@ -26,11 +31,17 @@ pub(super) struct Form {
     /// Lines of PTX, in which `$d` is the answer and `$a` to `$e` are operands.
     pub(super) code: String,
     pub(super) truth: Truth,
+    /// It needs the variables of `places.rs`.
+    pub(super) on_memory: bool,
 }
 
 impl Form {
+    pub(super) fn of_warps(&self) -> bool {
+        matches!(self.truth, Truth::Warps(_))
+    }
+
     pub(super) fn is_exact(&self) -> bool {
-        matches!(self.truth, Truth::Exact(_))
+        !matches!(self.truth, Truth::Near(_))
     }
 }
 
@@ -62,7 +73,31 @@ impl List {
         exact: impl Fn(&[u64]) -> u64 + Send + Sync + 'static,
     ) {
         let (name, code, truth) = (name.into(), code.into(), Truth::Exact(Box::new(exact)));
-        self.0.push(Form { name, operands: operands.to_vec(), size, code, truth });
+        self.0.push(Form { name, operands: operands.to_vec(), size, code, truth, on_memory: false });
+    }
+
+    /// Lines of PTX that work on memory, with an answer of 64 bits. Behind the operands comes the number of the thread.
+    pub(super) fn on_memory(
+        &mut self,
+        name: &str,
+        operands: &[Kind],
+        code: String,
+        exact: impl Fn(&[u64]) -> u64 + Send + Sync + 'static,
+    ) {
+        let truth = Truth::Exact(Box::new(exact));
+        let (name, operands) = (name.to_owned(), operands.to_vec());
+        self.0.push(Form { name, operands, size: 8, code, truth, on_memory: true });
+    }
+
+    /// Lines of PTX that the lanes of a warp execute together, each with an answer of 64 bits.
+    pub(super) fn of_warps(
+        &mut self,
+        name: &str,
+        code: String,
+        exact: impl Fn(&[u64]) -> Vec<u64> + Send + Sync + 'static,
+    ) {
+        let (name, operands, truth) = (name.to_owned(), vec![Kind::I64], Truth::Warps(Box::new(exact)));
+        self.0.push(Form { name, operands, size: 8, code, truth, on_memory: true });
     }
 
     /// An instruction whose answers have a bound.
@@ -76,7 +111,7 @@ impl List {
         let name = name.into();
         let code = usual(&name, operands.len());
         let truth = Truth::Near(Box::new(near));
-        self.0.push(Form { name, operands: operands.to_vec(), size, code, truth });
+        self.0.push(Form { name, operands: operands.to_vec(), size, code, truth, on_memory: false });
     }
 }
 
@@ -100,6 +135,8 @@ pub(super) fn kernels<'a>(forms: &[&'a Form]) -> Vec<Kernel<'a>> {
             let first = kernel.forms[0];
             first.operands == form.operands
                 && first.size == form.size
+                && first.on_memory == form.on_memory
+                && first.of_warps() == form.of_warps()
                 && kernel.forms.len() < FORMS_OF_A_KERNEL
         };
         match kernels.iter_mut().rev().find(has_room) {
@@ -118,6 +155,12 @@ pub(super) fn module(kernels: &[Kernel<'_>]) -> String {
     let mut text =
         String::from(".version 8.8\n.target sm_90\n.address_size 64\n.shared .align 8 .b8 in_shared[64];\n");
     text.push_str(".global .align 8 .b8 in_global[64];\n.const .align 8 .b8 in_constant[64];\n");
+    if kernels.iter().any(|kernel| kernel.forms[0].on_memory) {
+        text.push_str(&super::list::variables());
+    }
+    if kernels.iter().flat_map(|kernel| &kernel.forms).any(|form| form.code.contains("_tiles")) {
+        text.push_str(super::list::TILES);
+    }
     for (at, kernel) in kernels.iter().enumerate() {
         entry(&mut text, &format!("k{at}"), kernel);
     }
@@ -127,9 +170,11 @@ pub(super) fn module(kernels: &[Kernel<'_>]) -> String {
 fn entry(text: &mut String, name: &str, kernel: &Kernel<'_>) {
     let (operands, size) = (&kernel.forms[0].operands, kernel.forms[0].size);
     let parameters: String = (0..operands.len()).map(|at| format!(".param .u64 from{at}, ")).collect();
+    let on_memory = kernel.forms[0].on_memory;
+    let given = if on_memory { ", .param .align 16 .b8 given[64]" } else { "" };
     let _ = write!(
         text,
-        "\n.visible .entry {name}({parameters}.param .u64 to, .param .u32 count)\n{{\n\
+        "\n.visible .entry {name}({parameters}.param .u64 to, .param .u32 count{given})\n{{\n\
          .reg .pred %p<9>; .reg .b8 %y<9>; .reg .b16 %h<9>; .reg .b32 %w<9>; .reg .b64 %q<9>;\n\
          .reg .b16 %to2; .reg .b32 %to4; .reg .b64 %to8; .reg .pred %out;\n\
          .reg .b32 %i, %n, %t; .reg .b64 %at, %to, %step;\n\
@@ -137,6 +182,9 @@ fn entry(text: &mut String, name: &str, kernel: &Kernel<'_>) {
          mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;\n\
          ld.param.u32 %n, [count]; setp.ge.u32 %out, %i, %n; @%out ret;\n"
     );
+    if on_memory {
+        text.push_str(".local .align 16 .b8 local_slot[16];\n");
+    }
     for (at, kind) in operands.iter().enumerate() {
         let size = kind.size();
         let _ = writeln!(
@@ -151,6 +199,9 @@ fn entry(text: &mut String, name: &str, kernel: &Kernel<'_>) {
         "ld.param.u64 %to, [to]; mul.wide.u32 %step, %i, {size}; add.u64 %to, %to, %step; \
          mul.wide.u32 %step, %n, {size};"
     );
+    if kernel.forms[0].of_warps() {
+        text.push_str(&super::list::raw_words());
+    }
     for form in &kernel.forms {
         let mut code = form.code.replace("$d", &format!("%to{size}"));
         for (at, letter) in ["$a", "$b", "$c", "$e"].iter().enumerate() {

@@ -13,10 +13,11 @@
 use super::apply::{Applied, Device};
 use super::form::{Form, Truth};
 use super::{SHOWN, is_full, list, wrong};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 const RECORD: &str = include_str!("h200.txt");
+const MEMORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/forms/memory.txt");
 
 /// FNV-1a of 64 bits, by whole words.
 fn hash(answers: &[u64]) -> u64 {
@@ -37,7 +38,7 @@ fn sampled(applied: &Applied<'_>) -> usize {
 fn line(form: &Form, applied: &Applied<'_>) -> String {
     let mut line = form.name.clone();
     if form.is_exact() {
-        let few = hash(&applied.answers[..applied.operands.few]);
+        let few = hash(&applied.answers[..applied.few]);
         let _ = write!(line, "\t{few:016x}\t{:016x}", hash(&applied.answers));
     } else {
         for answer in &applied.answers[..sampled(applied)] {
@@ -51,40 +52,128 @@ fn line(form: &Form, applied: &Applied<'_>) -> String {
 #[test]
 #[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
 fn record() {
+    let undecided = list::undecided();
+    let forms: Vec<Form> = list::all().into_iter().chain(list::undecided()).collect();
+    let mut text = String::new();
+    write(&forms, &mut text, &mut |text, form, applied| {
+        if !undecided.iter().any(|it| it.name == form.name) {
+            let _ = writeln!(text, "{}", line(form, applied));
+        }
+    });
+}
+
+/// The same for forms that work on memory; `CUSTACK_FORMS` names families if not all are meant.
+#[test]
+#[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
+fn record_memory() {
+    let (mut text, mut groups) = (String::new(), Groups::default());
+    write(&list::chosen(), &mut text, &mut |text, form, applied| {
+        groups.add(form, applied);
+        *text = groups.text();
+    });
+}
+
+type Each<'a> = dyn FnMut(&mut String, &Form, &Applied<'_>) + Send + 'a;
+
+/// Applies forms to all operands (few of a build that is not optimised, on the simulated driver), writes a text about them, and prints where the reference is wrong.
+fn write(forms: &[Form], text: &mut String, each: &mut Each<'_>) {
     let path = std::env::var_os("CUSTACK_RECORD_FORMS").expect("CUSTACK_RECORD_FORMS names a file");
     crate::harness::run(|| {
-        let (forms, undecided) = (list::all(), list::undecided());
-        let (mut text, mut mismatches) = (String::new(), String::new());
+        let mut mismatches = String::new();
         let (mut wrong_forms, mut refused) = (0, 0);
-        let mut device = Device::new();
-        let both: Vec<&Form> = forms.iter().chain(&undecided).collect();
-        device.apply(&both, true, &mut |form, applied| match applied {
-            Err(error) => {
-                refused += 1;
-                let _ = writeln!(mismatches, "{} does not load: {error}", form.name);
-            }
-            Ok(applied) => {
-                if !undecided.iter().any(|it| it.name == form.name) {
-                    let _ = writeln!(text, "{}", line(form, &applied));
+        Device::new().apply(
+            &forms.iter().collect::<Vec<_>>(),
+            is_full(),
+            &mut |form, applied| match applied {
+                Err(error) => {
+                    refused += 1;
+                    let _ = writeln!(mismatches, "{} does not load: {error}", form.name);
                 }
-                let wrong = wrong(form, &applied);
-                if wrong.count != 0 {
-                    wrong_forms += 1;
-                    let (count, all) = (wrong.count, applied.answers.len());
-                    let _ = writeln!(
-                        mismatches,
-                        "{}: {count} of {all} differ\n{}",
-                        form.name,
-                        wrong.first.join("\n")
-                    );
+                Ok(applied) => {
+                    each(text, form, &applied);
+                    let wrong = wrong(form, &applied);
+                    if wrong.count != 0 {
+                        wrong_forms += 1;
+                        let (count, all) = (wrong.count, applied.answers.len());
+                        let first = wrong.first.join("\n");
+                        let _ = writeln!(mismatches, "{}: {count} of {all} differ\n{first}", form.name);
+                    }
                 }
-            }
-        });
-        std::fs::write(&path, &text).unwrap();
+            },
+        );
+        std::fs::write(&path, &*text).unwrap();
         println!(
             "{mismatches}{} forms: {wrong_forms} differ from the reference, {refused} do not load",
             forms.len()
         );
+    });
+}
+
+/// The hashes of forms that are alike but for their order, scope, space and hints.
+#[derive(Default)]
+struct Groups(BTreeMap<String, [Vec<u64>; 2]>);
+
+impl Groups {
+    fn add(&mut self, form: &Form, applied: &Applied<'_>) {
+        if list::is_not_recorded(&form.name) {
+            return;
+        }
+        let [few, all] = self.0.entry(group(&form.name)).or_default();
+        few.push(hash(&applied.answers[..applied.few]));
+        all.push(hash(&applied.answers));
+    }
+
+    /// A line for each: its name, how many it has, and a hash of the answers to the first operands, and to all.
+    fn text(&self) -> String {
+        self.0.iter().fold(String::new(), |mut text, (name, [few, all])| {
+            let _ = writeln!(text, "{name}\t{}\t{:016x}\t{:016x}", few.len(), hash(few), hash(all));
+            text
+        })
+    }
+}
+
+/// The instruction, the length of its vectors, what it does, its shape, and its type.
+fn group(name: &str) -> String {
+    let opcode = name.split(' ').next().unwrap();
+    let parts: Vec<&str> = opcode.split('.').collect();
+    let is_telling = |part: &str| {
+        let short = ["v2", "v4", "v8", "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"];
+        short.contains(&part) || part.starts_with('m') && part.contains('k')
+    };
+    let (first, last) = (parts[0], *parts.last().unwrap());
+    let of: Vec<&str> = match first {
+        "mbarrier" => vec![parts[1]],
+        "wmma" | "mma" => parts[1..]
+            .iter()
+            .copied()
+            .filter(|it| *it == "load" || *it == "store" || is_telling(it))
+            .collect(),
+        _ => parts[1..parts.len() - 1].iter().copied().filter(|it| is_telling(it)).chain([last]).collect(),
+    };
+    let of = of.join(".");
+    if name.ends_with("of a warp") { format!("{first}.{of} of a warp") } else { format!("{first}.{of}") }
+}
+
+#[test]
+fn forms_on_memory_answer_as_the_record_says() {
+    let record = std::fs::read_to_string(MEMORY).expect("the record of a GPU is beside this file");
+    assert!(!record.trim().is_empty(), "there is no record of a GPU: memory.txt is empty");
+    crate::harness::run(|| {
+        let (forms, full, mut groups) = (list::on_memory(), is_full(), Groups::default());
+        Device::new().apply(&forms.iter().collect::<Vec<_>>(), full, &mut |form, applied| {
+            groups.add(form, &applied.unwrap_or_else(|error| panic!("{}: {error}", form.name)));
+        });
+        let text = groups.text();
+        let shown = |line: &str| -> String {
+            let mut fields: Vec<&str> = line.split('\t').collect();
+            fields.truncate(if full { 4 } else { 3 });
+            fields.join(" ")
+        };
+        let (found, recorded): (Vec<String>, Vec<String>) =
+            (text.lines().map(shown).collect(), record.lines().map(shown).collect());
+        let wrong: Vec<&String> = found.iter().filter(|line| !recorded.contains(line)).collect();
+        assert!(wrong.is_empty(), "these answers are not those of the record: {wrong:#?}");
+        assert_eq!(found.len(), recorded.len(), "the record has other groups");
     });
 }
 
@@ -102,7 +191,7 @@ fn recorded() -> HashMap<&'static str, Vec<u64>> {
 /// What is wrong with a form's answers by the record.
 fn against(form: &Form, applied: &Applied<'_>, recorded: &[u64], full: bool) -> Result<(), String> {
     let Truth::Near(near) = &form.truth else {
-        let few = hash(&applied.answers[..applied.operands.few]);
+        let few = hash(&applied.answers[..applied.few]);
         if few != recorded[0] || full && hash(&applied.answers) != recorded[1] {
             return Err(format!("{}: the answers are not those of the record", form.name));
         }

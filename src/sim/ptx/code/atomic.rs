@@ -175,6 +175,22 @@ fn update<T: Bytes + Lane>(place: Place, f: impl Fn(T, T, T) -> T + Send + Sync 
     })
 }
 
+/// The same where global memory computes otherwise than shared memory.
+fn update_by_space<T: Bytes + Lane>(
+    place: Place,
+    f: impl Fn(T, T, bool) -> T + Send + Sync + 'static,
+) -> Attempt {
+    let Place { space, base, offset, to, with: [first, _] } = place;
+    Box::new(move |lanes: &mut Lanes<'_>| {
+        let addresses = lanes.addresses(base, offset);
+        let a = lanes.get::<T>(first);
+        let is_global = |lane: usize| Lanes::resolve(space, addresses[lane]).0 == Space::Global;
+        let old = lanes.update(space, &addresses, |lane, old| f(old, a[lane], is_global(lane)))?;
+        lanes.set(to, &old);
+        Ok(())
+    })
+}
+
 fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
     let none = || unknown(format!("this operation of type {ty}"));
     match (operation, ty) {
@@ -207,13 +223,22 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
         (Operation::And, Type::B(8)) => Ok(update(place, |old: u64, a, _| old & a)),
         (Operation::Or, Type::B(8)) => Ok(update(place, |old: u64, a, _| old | a)),
         (Operation::Xor, Type::B(8)) => Ok(update(place, |old: u64, a, _| old ^ a)),
-        (Operation::Add, Type::F32) => Ok(update(place, |old: u32, a, _| {
-            // As on the device, sums in memory flush subnormal numbers only in shared memory, which is not modelled.
-            f32::from_bits(old).add_rn(f32::from_bits(a)).to_bits()
+        (Operation::Add, Type::F32) => Ok(update_by_space(place, |old: u32, a, is_global| {
+            let (old, a) = (f32::from_bits(old), f32::from_bits(a));
+            // Global memory has no subnormal numbers of this type.
+            if is_global { old.flush().add_rn(a.flush()).flush() } else { old.add_rn(a) }.to_bits()
         })),
-        (Operation::Add, Type::F64) => {
-            Ok(update(place, |old: u64, a, _| f64::from_bits(old).add_rn(f64::from_bits(a)).to_bits()))
-        }
+        (Operation::Add, Type::F64) => Ok(update_by_space(place, |bits: u64, with, is_global| {
+            let (old, a) = (f64::from_bits(bits), f64::from_bits(with));
+            match (is_global, old.is_nan(), a.is_nan()) {
+                // Global memory keeps a NaN as it is.
+                (true, _, true) => with,
+                (true, true, false) => bits,
+                (true, ..) => old.add_rn(a).to_bits(),
+                // Of two NaNs, a sum is the last one: here that of memory.
+                (false, ..) => a.add_rn(old).to_bits(),
+            }
+        })),
         (Operation::Add, Type::F16) => Ok(update(place, |old: u16, a, _| F16::add(old, a))),
         (Operation::Add, Type::Bf16) => Ok(update(place, |old: u16, a, _| Bf16::add(old, a))),
         (Operation::Add, Type::F16x2) => Ok(update(place, |old: u32, a, _| packed2(old, a, F16::add))),

@@ -211,7 +211,7 @@ impl<'a> Lanes<'a> {
 
     /// Which memory an address of this space is in, and where.
     #[inline]
-    pub(super) fn resolve(space: Space, address: u64) -> (Space, u64) {
+    pub(in super::super) fn resolve(space: Space, address: u64) -> (Space, u64) {
         if space != Space::Generic {
             return (space, address);
         }

@@ -1,21 +1,30 @@
 //! All forms: a file for each family.
 
 mod approximate;
+mod atomics;
 mod bits;
 mod carries;
 mod compare;
 mod convert;
 mod extremes;
 mod floats;
+mod fold;
+mod fragments;
+mod gates;
 mod integers;
+mod loads;
+mod matrices;
 mod moves;
 mod packed;
+mod places;
 mod small;
 mod video;
 mod video_lanes;
 
 use super::form::{Form, List};
 
+pub(super) use matrices::{TILES, raw_words};
+pub(super) use places::{given, variables};
 pub(super) use video::differs;
 
 /// A family: its name, and what lists its forms.
@@ -39,9 +48,37 @@ pub(super) const FAMILIES: [Family; 14] = [
     ("video_lanes", video_lanes::list),
 ];
 
+/// Families of forms that work on memory, each of which `share/` has as an example.
+pub(super) const ON_MEMORY: [Family; 4] = [
+    ("loads_and_stores", loads::list),
+    ("atomics", atomics::list),
+    ("barriers", gates::list),
+    ("matrices", matrices::list),
+];
+
+/// Forms of which the record has nothing: they are only compared with the reference.
+pub(super) fn is_not_recorded(name: &str) -> bool {
+    name.ends_with("of a warp") || gates::waits_for_a_state(name)
+}
+
+/// Those of the families that `CUSTACK_FORMS` names, or all.
+pub(super) fn chosen() -> Vec<Form> {
+    match std::env::var("CUSTACK_FORMS") {
+        Ok(names) => names.split(',').flat_map(family).collect(),
+        Err(_) => on_memory(),
+    }
+}
+
+/// All forms that work on memory.
+pub(super) fn on_memory() -> Vec<Form> {
+    let mut list = List::default();
+    ON_MEMORY.iter().for_each(|family| family.1(&mut list));
+    list.0
+}
+
 pub(super) fn family(name: &str) -> Vec<Form> {
     let mut list = List::default();
-    FAMILIES.iter().find(|family| family.0 == name).unwrap().1(&mut list);
+    FAMILIES.iter().chain(&ON_MEMORY).find(|family| family.0 == name).unwrap().1(&mut list);
     list.0
 }
 

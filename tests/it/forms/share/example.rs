@@ -13,7 +13,7 @@ pub(super) struct Example {
     pub(super) name: String,
     whole: String,
     /// Lines of PTX.
-    code: String,
+    pub(super) code: String,
 }
 
 /// All that a template stands for.

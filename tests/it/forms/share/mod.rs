@@ -24,6 +24,28 @@ fn examples() -> Vec<Example> {
     example::all(templates.into_iter().flat_map(str::lines))
 }
 
+/// The opcodes of loads and stores, or of atomic operations.
+pub(super) fn memory_examples(at: usize) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let all = example::all([memory::LOADS, memory::ATOMICS][at].lines()).into_iter();
+    let names = all.map(|example| example.name.split(' ').next().unwrap().to_owned());
+    names.filter(|name| seen.insert(name.clone())).collect()
+}
+
+/// The names of examples of `mma` and `wmma`, and their code.
+pub(super) fn matrix_examples() -> Vec<(String, String)> {
+    named(matrix::ALL.lines())
+}
+
+/// The same of `mbarrier`.
+pub(super) fn barrier_examples() -> Vec<(String, String)> {
+    named(threads::ALL.lines().filter(|line| line.starts_with("mbarrier")))
+}
+
+fn named(lines: impl Iterator<Item = &'static str>) -> Vec<(String, String)> {
+    example::all(lines).into_iter().map(|example| (example.name, example.code)).collect()
+}
+
 /// The forms of an instruction that there are, and those that do not load.
 #[derive(Default)]
 struct Count {
