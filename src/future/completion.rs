@@ -15,11 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// So often the first poll looks at the work at the most.
-const MOST_LOOKS: u32 = 4;
-
-/// A question that takes so long has waited for the driver's lock; one that does not takes 0.3 us.
-const CONTENDED: Duration = Duration::from_micros(1);
+/// So often the first poll looks at the work. Each question takes 0.3 us where the driver's lock is free.
+const LOOKS: u32 = 4;
 
 /// A future that is ready when work on the device is done, with the work's error or a value; see the [module](super).
 ///
@@ -63,15 +60,14 @@ impl<T> Completion<T> {
         self.work.hand_over(reactor::look_at);
     }
 
-    /// Looks at the work once, and again as long as that takes long: then many threads use the driver, whose lock each
-    /// question waits for, and short work is over by the time that this has it a few times. So no other thread asks about
-    /// it, which would be in the way of those that submit more, and none is woken.
+    /// Looks at the work a few times. Where many threads use the driver each question waits for its lock, and short work is
+    /// over by the time that this has had it a few times: then no other thread asks about it, which would be in the way of
+    /// those that submit more, and none is woken.
     fn look(&mut self) {
         // So its questions break no capture.
         let _relaxed = running().and_then(relax);
-        for _ in 0..MOST_LOOKS {
-            let begun = Instant::now();
-            if self.work.look(|work| work.is_over()) || self.slot.is_done() || begun.elapsed() < CONTENDED {
+        for _ in 0..LOOKS {
+            if self.work.look(|work| work.is_over()) || self.slot.is_done() {
                 return;
             }
         }

@@ -66,9 +66,9 @@
 //!
 //! # How it works, and what it costs
 //!
-//! The stream records an event, of which it keeps a few for that. The first poll asks whether the event is reached: once,
-//! or up to four times where many threads use the driver, so that each question waits for the others. From then on a thread
-//! of custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
+//! The stream records an event, of which it keeps a few for that. The first poll asks up to four times
+//! whether the event is reached: where many threads use the driver, short work is over by then. From then on a thread of
+//! custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
 //! pause, for up to 200 us while the work that it sees takes no longer, and for 10 us where work takes long. Then it looks
 //! ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with more than 32
 //! awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the

@@ -74,12 +74,13 @@ fn generated_traces_are_safe_and_repeat_on_the_simulated_driver() {
 
 #[test]
 fn the_generator_reaches_every_function_of_the_chapter() {
-    let mut unreached: Vec<_> = custack::driver::FUNCTIONS
-        .iter()
-        .filter(|name| {
+    // The driver that answered is of CUDA 13.0, and lacks what is newer.
+    let mut unreached: Vec<_> = (custack::driver::FUNCTIONS.iter().zip(custack::driver::SINCE))
+        .filter(|(name, since)| {
             let chapters = ["cuCtx", "cuDevicePrimaryCtx", "cuGreenCtx", "cuDevSm", "cuDevRes"];
-            chapters.iter().any(|chapter| name.starts_with(chapter))
+            chapters.iter().any(|chapter| name.starts_with(chapter)) && **since <= 13_000
         })
+        .map(|(name, _)| name)
         .collect();
     for seed in 0..40 {
         let trace = generate(seed, 200);
