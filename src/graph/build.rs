@@ -227,7 +227,8 @@ impl Graph {
         add: impl FnOnce(&Driver, Held<'_, CUgraph>, After<'_>, T) -> Added,
     ) -> CudaResult<Node> {
         let after = self.nodes.find_all(after)?;
-        let raw = self.inside(|driver, graph| Ok(add(driver, graph, held(&after), with)?))?;
+        let raw =
+            self.inside(|driver, graph| add(driver, graph, held(&after), with).map_err(|not| not.error))?;
         Ok(self.nodes.key(raw))
     }
 

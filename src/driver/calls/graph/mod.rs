@@ -83,12 +83,6 @@ impl From<CudaError> for NotAdded {
     }
 }
 
-impl From<NotAdded> for CudaError {
-    fn from(refused: NotAdded) -> CudaError {
-        refused.error
-    }
-}
-
 /// The result of adding a node.
 pub(crate) type Added = Result<CUgraphNode, NotAdded>;
 
