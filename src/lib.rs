@@ -65,8 +65,15 @@
 
 // In the other build the compiler reports what nothing uses.
 #![cfg_attr(
-    not(all(feature = "future", feature = "graph")),
-    allow(dead_code, reason = "captures, graphs and futures alone use it")
+    not(all(
+        feature = "future",
+        feature = "graph",
+        feature = "green",
+        feature = "library",
+        feature = "processes",
+        feature = "texture"
+    )),
+    allow(dead_code, reason = "some of what the features bring is all that uses it")
 )]
 
 pub mod error;
@@ -91,6 +98,7 @@ mod shadow_stack;
 pub mod context;
 
 pub mod stream;
+#[cfg(feature = "texture")]
 pub mod texture;
 
 pub mod event;
@@ -99,6 +107,7 @@ pub mod memory;
 
 pub mod module;
 
+#[cfg(feature = "library")]
 pub mod library;
 
 pub mod function;
