@@ -45,8 +45,12 @@
 //! |---|---|---|
 //! | `future` | yes | [futures](future) that are ready when work is done, and that run in a context |
 //! | `graph` | yes | captures of streams, and [graphs](graph) |
+//! | `green` | yes | green contexts: parts of a device |
+//! | `library` | yes | [libraries](library) and kernels that belong to no context, and linking |
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
+//! | `processes` | yes | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, and handles of the types of `cuda-driver-sys` |
+//! | `texture` | yes | [arrays](memory::array), memory in rows, [textures and surfaces](texture) |
 //! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |

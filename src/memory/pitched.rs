@@ -7,7 +7,7 @@ use super::allocation::{Allocation, Kind};
 use super::copies::wait_for_copy;
 use super::malloc::size_of;
 use super::rows::{self, Rows};
-use super::{DeviceCopy, DevicePointer, DeviceSlice, FillValue};
+use super::{DeviceCopy, DevicePointer, DeviceSlice};
 use crate::context::in_call::wait_for_current;
 use crate::context::{UnownedContext, refuse_in_context};
 use crate::driver::{Driver, Fill, Order};
@@ -395,32 +395,5 @@ impl<T> fmt::Debug for PitchedBuffer<T> {
             .field("height", height)
             .field("pitch", &pitch)
             .finish()
-    }
-}
-
-impl<T: FillValue> PitchedBuffer<T> {
-    /// Sets all values to this one, like [`DeviceSlice::fill`].
-    ///
-    /// # Errors
-    ///
-    /// Those of that function.
-    #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
-    #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
-    pub fn fill(&mut self, value: T) -> CudaResult<()> {
-        self.fill_with(value.pattern().0, 1, None)
-    }
-
-    /// Submits a fill of all values with this one to the stream.
-    ///
-    /// # Errors
-    ///
-    /// Like [`DeviceSlice::async_fill`].
-    ///
-    /// # Safety
-    ///
-    /// Those of that function.
-    #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
-    pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
-        self.fill_with(value.pattern().0, 1, Some(stream))
     }
 }
