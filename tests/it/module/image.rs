@@ -17,7 +17,7 @@ const WHOLE: [&[u8]; 4] = [LINKED, RELOCATABLE, SEVERAL, COMPRESSED];
 /// Whether the driver is asked to load this. It is not let: it fails before it looks.
 #[track_caller]
 fn reaches(load: impl FnOnce() -> Result<Module, CudaError>) -> bool {
-    assert!(instrument::fail(Some("cuModuleLoadDataEx"), 1, 999, When::Before));
+    instrument::fail(Some("cuModuleLoadDataEx"), 1, 999, When::Before);
     let (result, calls) = instrument::during(load);
     let reached = !instrument::disarm();
     let error = result.unwrap_err();
