@@ -4,8 +4,8 @@
 //! instructions of a function, [`code`] turns each instruction into a closure once, when the module is loaded, and [`run`]
 //! executes them. It is not a compiler, and does not model time: only the result is guaranteed.
 //!
-//! An instruction or a modifier that is not known makes the kernel be refused with `CUDA_ERROR_NOT_SUPPORTED` when it is
-//! asked for, and what the NVIDIA driver's compiler would refuse makes loading fail.
+//! A kernel with an instruction or a modifier that is not modelled is refused with `CUDA_ERROR_NOT_SUPPORTED` when the
+//! program asks for the kernel. What the NVIDIA driver's compiler would refuse makes loading fail.
 
 mod arith;
 mod code;
@@ -37,7 +37,7 @@ use std::fmt;
 pub(super) const INVALID_IMAGE: CUresult = 200;
 pub(super) const INVALID_PTX: CUresult = 218;
 
-/// Why a text is no program: the status, the line if it is known, and a sentence for the log.
+/// Why a text was refused: the status, the line if it is known, and a sentence for the log.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: CUresult,
@@ -45,13 +45,13 @@ pub(super) struct Refusal {
     pub(super) why: String,
 }
 
-/// The memory of an address.
+/// The state space of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
     Param,
     Global,
     Shared,
-    /// That of all blocks of the cluster.
+    /// The shared memory of all blocks of the cluster.
     Cluster,
     Local,
     Generic,
@@ -70,12 +70,12 @@ impl fmt::Display for Space {
 }
 
 impl Refusal {
-    /// Whether another driver may accept it.
+    /// Whether the text is merely not modelled here: another driver may accept it.
     fn is_unknown(&self) -> bool {
         self.status == NOT_SUPPORTED
     }
 
-    /// With this line, unless a nearer one is known.
+    /// Adds the line, unless a more precise one is known.
     fn at(self, line: u32) -> Refusal {
         Refusal { line: self.line.or(Some(line)), ..self }
     }
@@ -84,7 +84,7 @@ impl Refusal {
         Refusal { why: format!("{what}: {}", self.why), ..self }
     }
 
-    /// In the words of the compiler in the NVIDIA driver, for the error log of a program that asks for it.
+    /// The refusal as the compiler in the NVIDIA driver words it, for a program that asks for the error log.
     pub(super) fn compiler_log(&self) -> String {
         let line = self.line.map_or_else(String::new, |line| format!("application ptx input, line {line}; "));
         let text = &self.why;
@@ -93,7 +93,7 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// In the words of the linker in the NVIDIA driver.
+    /// The refusal as the linker in the NVIDIA driver words it.
     pub(super) fn linker_log(&self) -> String {
         format!("error   : {}", self.why)
     }

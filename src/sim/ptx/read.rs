@@ -21,11 +21,11 @@ const MOST_CONSTANTS: usize = 1 << 16;
 #[derive(Debug, Clone, Default)]
 pub(in crate::sim) struct Program {
     pub(in crate::sim) version: u32,
-    /// The newest device that it is written for.
+    /// The newest architecture among its `.target` directives.
     pub(super) target: u32,
-    /// For the oldest devices, which have no `.f64`: what is written with it is computed as `.f32` is.
+    /// `map_f64_to_f32`, for the oldest devices, which have no `.f64`: operations on `.f64` are computed as `.f32`.
     pub(super) maps_f64: bool,
-    /// Whether it is compiled for a debugger, and so as it is written.
+    /// Whether it is compiled for a debugger: then no instructions are contracted.
     pub(super) is_debugged: bool,
     pub(in crate::sim) entries: Vec<Entry>,
     /// The variables in global and constant memory.
@@ -34,7 +34,7 @@ pub(in crate::sim) struct Program {
     /// Variables in shared memory that are declared outside of functions.
     pub(super) shared: Vec<Declared>,
     aliases: Vec<(String, String)>,
-    /// It is a part of what is linked: functions may be defined elsewhere.
+    /// Whether it is one of several texts to be linked: functions may be defined in another one.
     pub(super) is_open: bool,
 }
 
@@ -44,14 +44,14 @@ pub(in crate::sim) struct Variable {
     pub(in crate::sim) size: usize,
     /// Its initial bytes; zeros follow.
     pub(in crate::sim) contents: Vec<u8>,
-    /// Addresses among them.
+    /// The addresses among the initial bytes.
     pub(in crate::sim) addresses: Vec<Address>,
     pub(in crate::sim) constant: bool,
-    /// In memory that the host can use too.
+    /// Whether it is in managed memory, which the host can use too.
     pub(in crate::sim) managed: bool,
-    /// Declared, and to be found in another text that this one is linked with.
+    /// Whether it is only declared here, and defined in another text with which this one is linked.
     pub(super) external: bool,
-    /// Another one of this name is the same.
+    /// `.weak`: another definition of the same name is allowed, and stands for the same variable.
     weak: bool,
 }
 
@@ -68,9 +68,9 @@ pub(in crate::sim) struct Entry {
     pub(in crate::sim) parameters: Vec<Parameter>,
     pub(in crate::sim) directives: Directives,
     pub(in crate::sim) body: Arc<Body>,
-    /// Why it cannot run.
+    /// Why it cannot be launched, if so.
     pub(in crate::sim) refusal: Option<Arc<Refusal>>,
-    /// How many registers a thread of it has, once that was asked.
+    /// The number of registers of each of its threads, once somebody has asked for it.
     pub(super) registers: OnceLock<u32>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Function {
     weak: bool,
 }
 
-/// Parses a text; one that is not PTX at all is an invalid image.
+/// Parses a text. A text that is not PTX at all is an invalid image.
 pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
     let mut program = Program::default();
     add(&mut program, text)?;
@@ -99,7 +99,7 @@ pub(in crate::sim) fn read(text: &str) -> Result<Program, Refusal> {
     Ok(program)
 }
 
-/// Adds what a text has to a program.
+/// Adds the contents of a text to a program.
 pub(super) fn add(program: &mut Program, text: &str) -> Result<(), Refusal> {
     if !text.contains(".version") {
         let why = "the image is not PTX: it has no .version".to_owned();
@@ -110,7 +110,7 @@ pub(super) fn add(program: &mut Program, text: &str) -> Result<(), Refusal> {
     items(program, &mut reader).map_err(|refusal| refusal.at(reader.line()))
 }
 
-/// What stands before a declaration.
+/// The linkage directives before a declaration.
 #[derive(Default)]
 struct Linkage {
     external: bool,
@@ -208,7 +208,7 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
 }
 
 impl Program {
-    /// Adds a variable, or makes one that was declared the one that is defined.
+    /// Adds a variable. A definition replaces an earlier declaration of the same name.
     fn add(&mut self, new: Variable) -> Result<(), Refusal> {
         let constants: usize = self.variables.iter().filter(|it| it.constant).map(|it| it.size).sum();
         if new.constant && constants + new.size > MOST_CONSTANTS {
@@ -223,7 +223,8 @@ impl Program {
         Ok(())
     }
 
-    /// Adds the variables that a function declares, which are there as long as those of the module.
+    /// Adds the variables that a function declares in global or constant memory: they live as long as those of the
+    /// module.
     fn add_variables_within(&mut self, function: &Function) -> Result<(), Refusal> {
         let Some((tokens, lines)) = &function.code else { return Ok(()) };
         let begins = |at: usize| at == 0 || matches!(tokens[at - 1], Token::Sign(';' | '{' | '}' | ':'));
@@ -253,18 +254,18 @@ impl Program {
         Ok(())
     }
 
-    /// Whether a compiler would accept it before it is linked.
+    /// Refuses what a compiler would refuse before linking.
     pub(super) fn check(&mut self) -> Result<(), Refusal> {
         self.is_open = true;
         self.finish()
     }
 
-    /// One that has nothing but a variable.
+    /// A program that consists of this variable alone.
     pub(in crate::sim) fn of_one(variable: &Variable) -> Program {
         Program { variables: vec![variable.clone()], ..Program::default() }
     }
 
-    /// The bytes of an address that a variable begins with.
+    /// The bytes of an address in a variable's initial value.
     pub(in crate::sim) fn bytes_of(&self, address: &Address, variables: &[u64]) -> Vec<u8> {
         let of = match self.variables.iter().position(|variable| variable.name == address.of) {
             Some(at) => variables.get(at).copied().unwrap_or(0),
@@ -274,7 +275,7 @@ impl Program {
         value.to_le_bytes()[..address.size.min(8)].to_vec()
     }
 
-    /// The names that it defines, and that nothing else may define.
+    /// The names that it defines and that no other text may define.
     pub(super) fn defines(&self) -> impl Iterator<Item = &str> {
         let functions =
             self.functions.iter().filter(|it| it.code.is_some() && !it.weak).map(|it| &it.name[..]);
@@ -282,24 +283,24 @@ impl Program {
         functions.chain(variables)
     }
 
-    /// A variable that is declared, and defined nowhere.
+    /// A variable that is declared but not defined, if there is one.
     pub(super) fn undefined(&self) -> Option<&str> {
         self.variables.iter().find(|variable| variable.external).map(|variable| &variable.name[..])
     }
 
-    /// The functions that are declared, and not defined.
+    /// The functions that are declared but not defined.
     pub(super) fn declared_functions(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().filter(|it| it.code.is_none()).map(|it| &it.name[..])
     }
 
-    /// The number of the function that has this name, or that an alias of this name stands for.
+    /// The number of the function that has this name or this alias.
     pub(super) fn function(&self, name: &str) -> Option<usize> {
         let name = self.aliases.iter().find(|(alias, _)| alias == name).map_or(name, |(_, of)| of);
         self.functions.iter().position(|function| function.name == name)
     }
 
-    /// Makes the code of the kernels. One with an instruction that is not known is refused when it is asked for; what no
-    /// driver would accept refuses them all.
+    /// Generates the code of the kernels. A kernel with an instruction that is not modelled is refused when the
+    /// program asks for it; what no driver would accept makes loading fail.
     fn finish(&mut self) -> Result<(), Refusal> {
         let mut entries = Vec::new();
         for (number, function) in self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel) {
@@ -361,7 +362,7 @@ fn function(reader: &mut Reader<'_>, is_kernel: bool, weak: bool, version: u32) 
     Ok(Function { name, is_kernel, returns, parameters, directives, code, line, weak })
 }
 
-/// Up to the closing bracket.
+/// Reads parameters up to the closing bracket.
 pub(super) fn parameters(reader: &mut Reader<'_>) -> Result<Vec<Declared>, Refusal> {
     let mut parameters = Vec::new();
     if reader.takes(')') {
