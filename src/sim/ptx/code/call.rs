@@ -26,7 +26,7 @@ fn bracketed(tokens: &[Token]) -> Option<Vec<&[Token]>> {
 }
 
 impl Builder<'_> {
-    /// `local` is the size of the caller's part of local memory, after which the callee's begins.
+    /// `local` is the size of the caller's frame, after which the callee's begins.
     pub(super) fn call(
         &mut self,
         names: &Names<'_, '_>,
@@ -58,7 +58,7 @@ impl Builder<'_> {
         };
         let (target, signature) = if let Some(Named::Register(_)) = names.find(name) {
             self.calls_any = true;
-            // Its address may be that of any function of the program.
+            // The address may be that of any function of the program.
             let defined = self
                 .program
                 .functions
@@ -126,7 +126,7 @@ impl Builder<'_> {
         Ok((Target::Function(at as u32), signature))
     }
 
-    /// What functions take and return that all are called in the same way.
+    /// The common signature of functions that one call by address may call.
     fn signature_of_all(&self, names: &[String]) -> Result<Signature, Refusal> {
         let mut found: Option<Signature> = None;
         for name in names {

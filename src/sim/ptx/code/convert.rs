@@ -55,7 +55,7 @@ impl Builder<'_> {
             relu: op.has("relu"),
             satfinite: op.has("satfinite"),
         };
-        // The type of the result comes first.
+        // The type of the result is the first of the two.
         if let Some(format) =
             op.peek().and_then(|to| SMALL.iter().find(|(name, _)| *name == to)).map(|it| it.1)
         {
@@ -99,7 +99,7 @@ impl Builder<'_> {
         converted(to, from, number(to_type)?, number(from_type)?, how)
     }
 
-    /// To two floats of 8 bits.
+    /// A conversion to two floats of 8 bits.
     fn cvt_small(
         &mut self,
         names: &Names<'_, '_>,
@@ -181,7 +181,7 @@ fn relu(format: Fp8, bits: u16) -> u16 {
     u16::from_le_bytes([format.relu(low), format.relu(high)])
 }
 
-/// A conversion in registers of any class.
+/// A conversion between registers of any class.
 fn converted(to: Reg, from: Reg, to_number: Number, from_number: Number, how: How) -> Result<Kind, Refusal> {
     let plain = how == How::rounded(Rounding::Nearest);
     match (to_number, from_number, to.class, from.class) {

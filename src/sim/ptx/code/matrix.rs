@@ -1,4 +1,4 @@
-//! `mma`, and what brings its matrices into the registers of a warp.
+//! `mma`, and the instructions that move its matrices to and from the registers of a warp.
 
 use super::super::arith::matrix::{Matrix, Shape, halves, movmatrix};
 use super::super::arith::mma::{Accumulator, Element, Mma, mma_bits, mma_f64};
@@ -49,12 +49,12 @@ pub(super) const VALUES: &[(&str, Value)] = &[
     ("s32", Value::S32),
 ];
 
-/// The next type among the modifiers.
+/// The next of the modifiers that is such a type.
 pub(super) fn value_of(op: &mut Opcode<'_>) -> Result<Value, Refusal> {
     op.one_of(VALUES).ok_or_else(|| unknown("it without a type of its matrices"))
 }
 
-/// The shape of a product: `m16n8k16`.
+/// The shape of a product, such as `m16n8k16`.
 pub(super) fn shape_of(op: &mut Opcode<'_>) -> Result<Shape, Refusal> {
     let read = |part: &str| {
         let (m, rest) = part.strip_prefix('m')?.split_once('n')?;
@@ -114,10 +114,10 @@ impl Value {
     }
 }
 
-/// What an instruction computes of three matrices.
+/// How an instruction computes with three matrices.
 pub(super) enum Product {
     Words(Mma),
-    /// Products of bits are their conjunction, or whether they differ.
+    /// A product of matrices of bits, where bits are multiplied by `and`, or by `xor` if the flag is set.
     Bits(Shape, bool),
     Doubles(Shape, Rounding),
 }
@@ -168,7 +168,7 @@ impl Product {
     }
 }
 
-/// The shapes of `mma`.
+/// Refuses shapes that `mma` does not have.
 fn check(shape: Shape, a: Value) -> Result<(), Refusal> {
     let Shape { m, n, k } = shape;
     let depths: &[(usize, usize)] = match a {
@@ -188,12 +188,12 @@ fn check(shape: Shape, a: Value) -> Result<(), Refusal> {
 }
 
 impl Builder<'_> {
-    /// Names all lanes of a warp.
+    /// A register that names all lanes of a warp.
     pub(super) fn all_lanes(&mut self) -> Reg {
         self.bits(Class::B32, u32::MAX.into())
     }
 
-    /// So many registers of this class, which an instruction reads.
+    /// A given number of registers of a class, which an instruction reads.
     pub(super) fn sources_of(
         &mut self,
         names: &Names<'_, '_>,
@@ -211,7 +211,7 @@ impl Builder<'_> {
         counted(registers, class, count)
     }
 
-    /// So many registers of this class, which an instruction sets.
+    /// A given number of registers of a class, which an instruction sets.
     pub(super) fn results_of(
         &mut self,
         names: &Names<'_, '_>,
@@ -262,7 +262,7 @@ impl Builder<'_> {
         self.product(product, to, sources)
     }
 
-    /// The product of the first two of three matrices, to which the third is added.
+    /// The product of the first two matrices, added to the third.
     pub(super) fn product(
         &mut self,
         product: Product,
@@ -375,7 +375,7 @@ impl Builder<'_> {
     }
 }
 
-/// How many matrices of 8 by 8 halves are moved, and whether they are transposed.
+/// The number of matrices of 8 by 8 halves that are moved, and whether they are transposed.
 fn matrices(op: &mut Opcode<'_>) -> Result<(usize, bool), Refusal> {
     op.is_of_all_lanes()?;
     if !op.has("m8n8") || !op.has("b16") {
