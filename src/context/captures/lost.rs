@@ -1,6 +1,6 @@
 //! Captures that were begun by hand and are lost: the stream is dropped, or the owner of its context.
 //!
-//! Nobody can end such a capture any more, and a `Global` one would forbid calls to all threads for ever. So it is ended
+//! Such a capture can no longer be ended by the program, and a `Global` one would forbid calls to all threads for ever. So it is ended
 //! here, its graph is destroyed, and that is reported.
 
 use super::{Ending, InProgress, any, end, list, remove};

@@ -36,7 +36,7 @@ pub(super) struct Device {
     _context: Context,
 }
 
-/// How many of so many operands are tried: warps that compute together are whole.
+/// The number of operands out of `count` that are tried: for instructions of whole warps, a multiple of 32.
 fn whole_warps(kernel: &Kernel<'_>, count: usize) -> usize {
     if kernel.forms[0].of_warps() { count / 32 * 32 } else { count }
 }

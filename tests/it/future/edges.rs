@@ -127,13 +127,13 @@ fn what_a_default_streams_work_uses_is_never_freed_if_the_driver_tells_nothing_a
             assert_eq!(unmarked.map(drop), Err(CudaError::UnknownError));
             drop(go);
             stream.completion().unwrap().wait().unwrap();
-            assert_eq!(Arc::strong_count(&kept), 2, "nobody knows when the work is done");
+            assert_eq!(Arc::strong_count(&kept), 2, "it is unknown when the work is done");
         }
     });
 }
 
 #[test]
-fn questions_that_fail_again_and_again_free_nothing_early_and_hold_up_nobody() {
+fn queries_that_fail_repeatedly_free_nothing_early_and_delay_no_other_work() {
     soon(|| {
         let _ctx = pushed();
         let (first, second) = (stream(), stream());

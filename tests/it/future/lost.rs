@@ -77,7 +77,7 @@ fn a_context_stays_at_the_driver_until_what_is_awaited_in_it_is_done() {
 }
 
 #[test]
-fn errors_of_work_arrive_although_the_driver_calls_nobody() {
+fn errors_of_work_arrive_although_the_driver_makes_no_callback() {
     crate::driver::process::child_succeeds("completion in error", &[]);
 }
 

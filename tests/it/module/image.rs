@@ -34,7 +34,7 @@ fn passes(image: &[u8]) -> bool {
     reaches(|| Module::load_from_bytes(image))
 }
 
-/// The number of so many bytes at a place.
+/// The number that is stored in `size` bytes at a place.
 fn at(image: &[u8], place: usize, size: usize) -> usize {
     image[place..place + size].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
 }

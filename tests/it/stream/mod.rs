@@ -132,7 +132,7 @@ fn handles_are_given_away_and_taken_over() {
     run(|| {
         let ctx = parked();
         let raw = ctx.scoped(|_| Stream::new(StreamFlags::NON_BLOCKING, None)).unwrap().into_raw();
-        // SAFETY: a stream of this context that nobody else has.
+        // SAFETY: a stream of this context that no one else has.
         let again = ctx.scoped(|_| unsafe { Stream::from_raw(raw) }).unwrap();
         assert_eq!(again.as_raw(), raw);
         again.synchronize().unwrap();
