@@ -147,6 +147,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/memory/pool.rs",
         "src/memory/fill.rs",
         "src/memory/pitched.rs",
+        "src/memory/pitched/copies.rs",
         "src/memory/registered.rs",
         "src/memory/array.rs",
         "src/memory/array/copies.rs",

@@ -75,19 +75,7 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
         }
     };
     let ty = ty.ok_or_else(|| wrong(format!("the variable {name} has no type")))?;
-    let mut count = 1usize;
-    let (mut is_open, mut is_array) = (false, false);
-    while reader.takes('[') {
-        is_array = true;
-        if reader.takes(']') {
-            is_open = true;
-            continue;
-        }
-        let length = usize::try_from(reader.int()?).map_err(|_| wrong("a negative number of elements"))?;
-        count =
-            count.checked_mul(length).ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
-        reader.expect(']')?;
-    }
+    let Dimensions { count, is_array, is_open } = dimensions(reader, &name)?;
     let element = ty.size() * elements;
     let mut initial = InitialValue { ty, contents: Vec::new(), addresses: Vec::new() };
     if reader.takes('=') {
@@ -119,6 +107,32 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
         elements,
         in_register: false,
     })
+}
+
+/// The dimensions of an array.
+struct Dimensions {
+    /// The product of those that are given.
+    count: usize,
+    is_array: bool,
+    /// One is not given: then the initial value has the size of the array.
+    is_open: bool,
+}
+
+/// Reads `[N]`, `[]` and several of them; nothing for what is not an array.
+fn dimensions(reader: &mut Reader<'_>, name: &str) -> Result<Dimensions, Refusal> {
+    let mut found = Dimensions { count: 1, is_array: false, is_open: false };
+    while reader.takes('[') {
+        found.is_array = true;
+        if reader.takes(']') {
+            found.is_open = true;
+            continue;
+        }
+        let length = usize::try_from(reader.int()?).map_err(|_| wrong("a negative number of elements"))?;
+        let count = found.count.checked_mul(length);
+        found.count = count.ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
+        reader.expect(']')?;
+    }
+    Ok(found)
 }
 
 /// The initial value of a variable, while it is read.

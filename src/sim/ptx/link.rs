@@ -2,7 +2,8 @@
 
 use super::Refusal;
 use super::code::unresolved;
-use super::read::{Program, add, read};
+use super::program::Program;
+use super::read::{add, read};
 use crate::driver::ffi::CUresult;
 
 /// The texts that are linked so far, and the names that they define and declare.

@@ -1,8 +1,8 @@
 //! Kernels: a parser and an interpreter for PTX, built around a table of instructions.
 //!
-//! [`tokens`] splits the text, [`read`] finds the kernels, the functions and the variables, [`scope`] the names and the
-//! instructions of a function, [`code`] turns each instruction into a closure once, when the module is loaded, and [`run`]
-//! executes them. It is not a compiler, and does not model time: only the result is guaranteed.
+//! [`tokens`] splits the text, [`read`] makes a [`program`] of its kernels, functions and variables, [`scope`] finds the
+//! names and the instructions of a function, [`code`] turns each instruction into a closure once, when the module is loaded,
+//! and [`run`] executes them. It is not a compiler, and does not model time: only the result is guaranteed.
 //!
 //! A kernel with an instruction or a modifier that is not modelled is refused with `CUDA_ERROR_NOT_SUPPORTED` when the
 //! program asks for the kernel. What the NVIDIA driver's compiler would refuse makes loading fail.
@@ -13,6 +13,7 @@ mod declared;
 mod directives;
 mod inst;
 mod link;
+mod program;
 mod read;
 mod reader;
 mod registers;
@@ -26,7 +27,8 @@ mod types;
 mod unreached;
 
 pub(super) use link::{INVALID_SOURCE, Links};
-pub(super) use read::{Entry, Program, read};
+pub(super) use program::{Entry, Program};
+pub(super) use read::read;
 pub(super) use registers::threads_with;
 pub(super) use run::{Launch, limit_steps};
 

@@ -2,7 +2,7 @@
 
 use super::code::most_live;
 use super::directives::Directives;
-use super::read::{Entry, Program};
+use super::program::{Entry, Program};
 
 /// The registers of a multiprocessor. They are divided among its four partitions, each of which executes warps of its
 /// own.

@@ -189,17 +189,10 @@ impl<'a> Scopes<'a> {
                 ".shared" => {
                     let found = declared(reader)?;
                     reader.expect(';')?;
-                    let named = shared.add(&found);
-                    self.name(scope, &found.name, named)?;
+                    self.name(scope, &found.name, shared.add(&found))?;
                 }
                 ".local" | ".param" => self.local(scope, reader)?,
-                ".global" | ".const" => {
-                    let line = reader.line();
-                    let found = declared(reader)?;
-                    reader.expect(';')?;
-                    let named = Named::Variable(name_within(self.function, &found.name, line));
-                    self.name(scope, &found.name, named)?;
-                }
+                ".global" | ".const" => self.global(scope, reader)?,
                 ".pragma" => drop(reader.until(';')?),
                 ".loc" | ".file" => reader.pass_line(),
                 ".section" => {
@@ -213,8 +206,7 @@ impl<'a> Scopes<'a> {
                     let line = reader.line();
                     let operands = reader.until(';')?;
                     syntax::check(operands)?;
-                    let operands = split(operands);
-                    self.statements.push(Statement { guard, opcode, operands, line, scope });
+                    self.statements.push(Statement { guard, opcode, operands: split(operands), line, scope });
                 }
             }
         }
@@ -240,6 +232,15 @@ impl<'a> Scopes<'a> {
             return self.name(scope, label, Named::Callees(names));
         }
         self.name(scope, label, Named::Label(self.statements.len()))
+    }
+
+    /// Reads the declaration of a variable of the module.
+    fn global(&mut self, scope: usize, reader: &mut Reader<'a>) -> Result<(), Refusal> {
+        let line = reader.line();
+        let found = declared(reader)?;
+        reader.expect(';')?;
+        let named = Named::Variable(name_within(self.function, &found.name, line));
+        self.name(scope, &found.name, named)
     }
 
     /// Reads the declaration of variables in local memory. The parameters of calls are in local memory too.

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::code::check;
-use super::read::{Entry, Program};
+use super::program::{Entry, Program};
 use std::collections::HashSet;
 
 impl Program {

@@ -3,7 +3,7 @@
 //! results go the other way.
 
 use super::super::inst::{Attempt, Call, Inst, Kind};
-use super::super::read::Function;
+use super::super::program::Function;
 use super::super::run::Reg;
 use super::super::scope::{Named, Scopes, Signature, split};
 use super::super::tokens::{Token, Written};

@@ -192,7 +192,6 @@ fn update_by_space<T: Bytes + Lane>(
 }
 
 fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
-    let none = || unknown(format!("this operation of type {ty}"));
     match (operation, ty) {
         (Operation::Exch, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => {
             Ok(update(place, |_: u32, a, _| a))
@@ -223,6 +222,25 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
         (Operation::And, Type::B(8)) => Ok(update(place, |old: u64, a, _| old & a)),
         (Operation::Or, Type::B(8)) => Ok(update(place, |old: u64, a, _| old | a)),
         (Operation::Xor, Type::B(8)) => Ok(update(place, |old: u64, a, _| old ^ a)),
+        (Operation::Add | Operation::Min | Operation::Max, ty) if ty.is_float() => {
+            of_floats(operation, ty, place)
+        }
+        (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {
+            update(place, |old: u32, a, _| old.wrapping_add(a))
+        } else {
+            update(place, |old: u64, a, _| old.wrapping_add(a))
+        }),
+        (Operation::Min | Operation::Max, Type::U(4 | 8) | Type::S(4 | 8)) => {
+            let greatest = operation == Operation::Max;
+            with_int!(ty, T => pick::<T>(place, greatest))
+        }
+        _ => Err(without(ty)),
+    }
+}
+
+/// Sums, minima and maxima of floats.
+fn of_floats(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
+    match (operation, ty) {
         (Operation::Add, Type::F32) => Ok(update_by_space(place, |old: u32, a, is_global| {
             let (old, a) = (f32::from_bits(old), f32::from_bits(a));
             // Atomic sums in global memory flush subnormal numbers of this type.
@@ -254,17 +272,12 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
                 _ => update(place, move |old: u32, a, _| packed2(old, a, |a, b| Bf16::extreme(how, a, b))),
             })
         }
-        (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {
-            update(place, |old: u32, a, _| old.wrapping_add(a))
-        } else {
-            update(place, |old: u64, a, _| old.wrapping_add(a))
-        }),
-        (Operation::Min | Operation::Max, Type::U(4 | 8) | Type::S(4 | 8)) => {
-            let greatest = operation == Operation::Max;
-            with_int!(ty, T => pick::<T>(place, greatest))
-        }
-        _ => Err(none()),
+        _ => Err(without(ty)),
     }
+}
+
+fn without(ty: Type) -> Refusal {
+    unknown(format!("this operation of type {ty}"))
 }
 
 /// Integers in memory whose minimum or maximum is computed.

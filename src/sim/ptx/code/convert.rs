@@ -67,21 +67,7 @@ impl Builder<'_> {
         }
         let to_type = op.ty()?;
         if matches!(to_type, Type::F16x2 | Type::Bf16x2) {
-            if let Some(format) = op.one_of(SMALL) {
-                if to_type != Type::F16x2 || how.ftz || how.sat || how.satfinite {
-                    return Err(unknown("this conversion from floats of 8 bits"));
-                }
-                let (to, [from]) = self.typed(names, operands, Type::F16x2, [Type::B(2)])?;
-                let relu = |bits: u32| if bits >> 15 & 1 != 0 { bits & 0xffff_0000 } else { bits };
-                let relu = move |bits: u32| {
-                    if how.relu { relu(relu(bits).rotate_left(16)).rotate_left(16) } else { bits }
-                };
-                return Ok(lanes1(to, from, move |a: u16| relu(format.unpack(a))));
-            }
-            let half = if to_type == Type::F16x2 { Number::F16 } else { Number::Bf16 };
-            let from = op.ty()?;
-            let (to, from) = self.typed(names, operands, to_type, [from, from])?;
-            return Ok(lanes2(to, from, move |a, b| convert::convert2(half, how, a, b)));
+            return self.cvt_halves(names, op, operands, to_type, how);
         }
         let from_type = op.ty()?;
         let [to, from] = exactly(operands)?;
@@ -97,6 +83,32 @@ impl Builder<'_> {
             return Err(wrong("a conversion to an integer says how it rounds"));
         }
         converted(to, from, number(to_type)?, number(from_type)?, how)
+    }
+
+    /// A conversion to two floats of 16 bits, from two of 8 or 32 bits.
+    fn cvt_halves(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        to_type: Type,
+        how: How,
+    ) -> Result<Kind, Refusal> {
+        if let Some(format) = op.one_of(SMALL) {
+            if to_type != Type::F16x2 || how.ftz || how.sat || how.satfinite {
+                return Err(unknown("this conversion from floats of 8 bits"));
+            }
+            let (to, [from]) = self.typed(names, operands, Type::F16x2, [Type::B(2)])?;
+            let relu = |bits: u32| if bits >> 15 & 1 != 0 { bits & 0xffff_0000 } else { bits };
+            let relu = move |bits: u32| {
+                if how.relu { relu(relu(bits).rotate_left(16)).rotate_left(16) } else { bits }
+            };
+            return Ok(lanes1(to, from, move |a: u16| relu(format.unpack(a))));
+        }
+        let half = if to_type == Type::F16x2 { Number::F16 } else { Number::Bf16 };
+        let from = op.ty()?;
+        let (to, from) = self.typed(names, operands, to_type, [from, from])?;
+        Ok(lanes2(to, from, move |a, b| convert::convert2(half, how, a, b)))
     }
 
     /// A conversion to two floats of 8 bits.

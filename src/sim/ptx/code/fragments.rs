@@ -7,9 +7,9 @@ use super::super::run::{Fault, Lanes, Reg, WARP, lanes_of};
 use super::super::types::{Class, Type};
 use super::super::{Refusal, Space, unknown, wrong};
 use super::floats::ROUNDINGS;
-use super::matrix::{Product, VALUES, Value, shape_of, value_of};
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
+use super::product::{Product, VALUES, Value, shape_of, value_of};
 use super::{Builder, Names};
 
 /// The layouts of a matrix in memory; true if the elements of a row are consecutive.

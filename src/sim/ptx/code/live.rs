@@ -1,6 +1,6 @@
 //! Liveness: the number of registers of a function that are in use at the same time.
 
-use super::super::read::Program;
+use super::super::program::Program;
 use super::super::reader::Reader;
 use super::super::run::{Counts, Reg};
 use super::super::scope::{Named, Scopes, SharedLayout};

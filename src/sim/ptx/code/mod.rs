@@ -26,6 +26,7 @@ mod memory;
 mod moves;
 mod opcode;
 mod operands;
+mod product;
 mod special;
 mod surface;
 mod table;
@@ -38,7 +39,7 @@ pub(super) use live::most_live;
 pub(super) use special::{RESERVED, Special};
 
 use super::inst::{Inst, Kind};
-use super::read::Program;
+use super::program::Program;
 use super::reader::Reader;
 use super::run::{Range, Reg};
 use super::scope::{Named, Scopes, SharedLayout, Statement};
