@@ -89,6 +89,7 @@ fn unsafe_code_is_only_where_it_may_be() {
         "src/sim/graph/abi.rs",
         "src/sim/graph/abi/generic.rs",
         "src/sim/graph/abi/nodes.rs",
+        "src/sim/graph/abi/params.rs",
         "src/sim/graph/abi/executable.rs",
         "src/sim/init/abi.rs",
         "src/sim/library/abi.rs",
