@@ -432,6 +432,22 @@ fn the_simulated_machine_has_as_many_devices_as_it_is_told() {
 }
 
 #[test]
+fn a_fault_that_cannot_be_injected_is_an_error_of_the_first_call() {
+    for (asked, why) in [
+        ("cuMemAloc:1:2", "cuMemAloc is not a driver function"),
+        ("cuMemAlloc_v2", "expected FUNCTION:N:CODE"),
+        ("cuMemAlloc_v2:0:2", "\"0\" is not a number from 1 on"),
+        ("cuMemAlloc_v2:1:two", "\"two\" is not the number of an error"),
+    ] {
+        let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUSTACK_FAIL", asked)]);
+        assert!(text.contains(&format!("CUSTACK_FAIL={asked}: {why}")), "{text}");
+        assert!(!text.contains("count:"), "{text}");
+    }
+    let fail = [("CUSTACK_DRIVER", "sim"), ("CUSTACK_FAIL", "cuMemAlloc:1:2")];
+    assert!(child_succeeds("devices", &fail).contains("count: 1\n"));
+}
+
+#[test]
 fn a_machine_without_devices_says_so() {
     let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", "0")]);
     assert!(!text.contains("count:"), "{text}");
