@@ -28,6 +28,12 @@ impl Eagerness {
     fn learn(&mut self, waited: Duration) {
         self.0 = if waited <= Self::MOST { self.0 * 2 } else { self.0 / 2 }.clamp(Self::LEAST, Self::MOST);
     }
+
+    /// The shortest pause. Work that comes after work that took long is expected to take long as well, so it is asked about
+    /// half as often at first.
+    fn shortest_pause(&self) -> Duration {
+        if self.0 == Self::LEAST { 2 * SHORTEST_PAUSE } else { SHORTEST_PAUSE }
+    }
 }
 
 /// The longest time that the thread stays awake without work: a task that was just woken often submits more.
@@ -195,7 +201,7 @@ impl Queue {
         if self.work.get_mut(self.other).is_some_and(|one| one.is_over()) {
             self.work.remove(self.other);
         }
-        (waited / PART).max(SHORTEST_PAUSE)
+        (waited / PART).max(eagerness.shortest_pause())
     }
 }
 
