@@ -18,6 +18,16 @@ impl Machine {
         Ok(true)
     }
 
+    /// The moment is over: if the driver refuses to end the capture, others may make calls on what it has again.
+    pub(super) fn is_ended_or_goes_on(&mut self, stream: usize) {
+        let Some(Member { id, .. }) = self.member(stream) else { return };
+        if let Some(capture) = self.captures.by_id.get_mut(&id) {
+            if capture.ended_by == Some(thread::current().id()) {
+                capture.ended_by = None;
+            }
+        }
+    }
+
     /// Refuses a call on a stream whose capture another thread is ending.
     pub(super) fn stream_is_in_no_ending_capture(&mut self, stream: usize) -> Answer<()> {
         match self.member(stream) {

@@ -395,6 +395,9 @@ fn a_capture_ends_where_it_began() {
         assert_eq!(call!(cuStreamWaitEvent(b.t, fork, 0)), 0);
         assert_eq!(end(b.t), Err(903));
         assert_eq!((status(b.s), status(b.t)), (INVALID, INVALID));
+        // It has not ended, so other threads are answered as in any broken capture.
+        assert_eq!(elsewhere(b, |b| call!(cuGraphLaunch(null_mut(), b.t))), 900);
+        assert_eq!(elsewhere(b, |b| host(b.t)), 901);
         assert_eq!(end(b.s), Err(901));
         assert_eq!((status(b.s), status(b.t)), (NONE, NONE));
         for (mode, expected) in [(0, Err(908)), (1, Err(908)), (2, Ok(()))] {
