@@ -84,8 +84,49 @@ pub(super) enum Param {
     Location,
     Access,
     Nothing,
+    /// The place for one number of so many bits, which a driver needs.
+    Needed(u32),
+    /// A place of which only is told whether something was written there.
+    Sink,
+    /// A place for the address of a name.
+    NameOut,
+    /// A place for a descriptor, which is closed.
+    Descriptor,
+    /// As `To` and `From`, for functions that find out by the address where it is.
+    AnyTo,
+    AnyFrom,
+    /// Rows from one place to another.
+    Rows,
+    /// An address whose contents never change, a value of so many bits for which a stream does not wait there, and the
+    /// condition that is fulfilled.
+    Awaited(u32),
+    AwaitedValue(u32),
+    Condition,
+    /// How many operations of a batch there are, and the list of them.
+    OperationCount,
+    Operations,
+    /// How many bytes the image before it has.
+    ImageLength,
+    /// How many options of the compiler there are, their numbers and their values.
+    OptionCount,
+    OptionNumbers,
+    OptionValues,
+    /// Grid, block, shared memory, stream, and pairs of an attribute and its value.
+    LaunchConfig,
+    /// The type of a node and what it is to do.
+    NodeParams,
+    /// The value of a kernel node's attribute.
+    AttributeValue,
+    AttributeOut,
+    /// The name of a file.
+    Path,
+    /// A device, as the place of a pool.
+    DeviceLocation,
 }
 use Param::*;
+
+/// Where in the list of a launch's configuration its stream stands.
+pub(super) const STREAM_OF_CONFIG: usize = 3;
 
 pub(super) struct Function {
     pub(super) name: &'static str,
@@ -128,6 +169,12 @@ impl Word for Option<unsafe extern "C" fn(*mut std::ffi::c_void)> {
     }
 }
 
+impl Word for Option<unsafe extern "C" fn(i32) -> usize> {
+    fn of(_: u64) -> Self {
+        None
+    }
+}
+
 impl<S> Word for Option<unsafe extern "C" fn(*mut S, u32, *mut std::ffi::c_void)> {
     fn of(word: u64) -> Self {
         // SAFETY: as above.
@@ -167,6 +214,9 @@ const BYTE: Param = Pick(&[0xc3]);
 const GRID: Param = Pick(&[1, 1, 1, 1, 1, 1, 2, 2, 0]);
 const BLOCK: Param = Pick(&[1, 1, 32, 32, 32, 33, 1024, 1025, 0]);
 const ONE: Param = Pick(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 2]);
+const KERNEL_ATTRIBUTE: Param = Pick(&[2, 4, 5, 8, 14, 8, 10, 3, 6, 77]);
+const WRITE_FLAGS: Param = Pick(&[0, 0, 1, 2]);
+const CONFIG_FLAGS: Param = Pick(&[0, 0, 1, 2]);
 const SHARED: Param = Pick(&[0, 0, 0, 0, 0, 0, 16, 49152, 49153]);
 
 functions! {
@@ -189,6 +239,8 @@ functions! {
     2 fn cuStreamGetPriority(In(Stream), Out(32));
     2 fn cuStreamGetId(In(Stream), Id);
     2 fn cuStreamGetCtx(In(Stream), Which(Context));
+    1 fn cuStreamGetCtx_v2(In(Stream), Which(Context), Out(64));
+    1 fn cuStreamGetGreenCtx(In(Stream), Out(64));
     1 fn cuStreamGetDevice(In(Stream), Out(32));
     1 fn cuStreamCopyAttributes(OwnStream, In(Stream));
     1 fn cuStreamGetAttribute(In(Stream), Pick(&[3, 8, 10, 0, 77]), Out(32));
@@ -205,6 +257,11 @@ functions! {
     3 fn cuStreamUpdateCaptureDependencies(In(Stream), Nodes, Count, Pick(&[0, 1, 2]));
     2 fn cuStreamUpdateCaptureDependencies_v2(In(Stream), Nodes, Edges, Count, Pick(&[0, 1, 2]));
     4 fn cuThreadExchangeStreamCaptureMode(InOut(32, &[0, 1, 2, 2, 3]));
+    3 fn cuStreamWriteValue32_v2(In(Stream), Fill, Pick(&[0xc3c3_c3c3]), WRITE_FLAGS);
+    3 fn cuStreamWriteValue64_v2(In(Stream), Fill, Pick(&[0xc3c3_c3c3_c3c3_c3c3]), WRITE_FLAGS);
+    3 fn cuStreamWaitValue32_v2(In(Stream), Awaited(32), AwaitedValue(32), Condition);
+    3 fn cuStreamWaitValue64_v2(In(Stream), Awaited(64), AwaitedValue(64), Condition);
+    4 fn cuStreamBatchMemOp_v2(In(Stream), OperationCount, Operations, Pick(&[0, 0, 0, 1]));
 
     // Events.
     8 fn cuEventCreate(New(Event), Pick(&[0, 0, 1, 2, 2, 3, 4, 8]));
@@ -214,11 +271,12 @@ functions! {
     4 fn cuEventQuery(In(Event));
     3 fn cuEventSynchronize(In(Event));
     3 fn cuEventElapsedTime(Time, In(Event), In(Event));
+    2 fn cuEventElapsedTime_v2(Time, In(Event), In(Event));
 
     // Memory.
     4 fn cuMemAlloc_v2(New(Memory), SIZE);
     4 fn cuMemFree_v2(In(Memory));
-    1 fn cuMemAllocManaged(New(Memory), SIZE, Pick(&[1, 1, 2, 0, 3]));
+    2 fn cuMemAllocManaged(New(Memory), SIZE, Pick(&[1, 1, 2, 0, 3]));
     1 fn cuMemcpyHtoD_v2(To, HostFrom, BYTES);
     1 fn cuMemcpyDtoH_v2(HostTo, From, BYTES);
     1 fn cuMemcpyDtoD_v2(To, From, BYTES);
@@ -234,6 +292,23 @@ functions! {
     1 fn cuMemsetD2D8_v2(Fill, Pick(&[16, 16, 8, 1, 0]), BYTE, Pick(&[1, 8, 16, 0]), Pick(&[1, 2, 0]));
     2 fn cuMemsetD2D8Async(Fill, Pick(&[16, 16, 8, 1, 0]), BYTE, Pick(&[1, 8, 16, 0]), Pick(&[1, 2, 0]), In(Stream));
     2 fn cuMemsetD2D32Async(Fill, Pick(&[16, 16, 8, 4, 2, 0]), Pick(&[0xc3c3_c3c3]), Pick(&[1, 2, 4, 0]), Pick(&[1, 2, 0]), In(Stream));
+    1 fn cuMemsetD2D16_v2(Fill, Pick(&[16, 16, 8, 4, 2, 0]), Pick(&[0xc3c3]), Pick(&[1, 2, 4, 0]), Pick(&[1, 2, 0]));
+    2 fn cuMemsetD2D16Async(Fill, Pick(&[16, 16, 8, 4, 2, 0]), Pick(&[0xc3c3]), Pick(&[1, 2, 4, 0]), Pick(&[1, 2, 0]), In(Stream));
+    1 fn cuMemsetD2D32_v2(Fill, Pick(&[16, 16, 8, 4, 2, 0]), Pick(&[0xc3c3_c3c3]), Pick(&[1, 2, 4, 0]), Pick(&[1, 2, 0]));
+    1 fn cuMemcpy(AnyTo, AnyFrom, BYTES);
+    3 fn cuMemcpyAsync(AnyTo, AnyFrom, BYTES, In(Stream));
+    1 fn cuMemcpyPeer(To, In(Context), From, In(Context), BYTES);
+    3 fn cuMemcpyPeerAsync(To, In(Context), From, In(Context), BYTES, In(Stream));
+    1 fn cuMemcpy2D_v2(Rows);
+    1 fn cuMemcpy2DUnaligned_v2(Rows);
+    4 fn cuMemcpy2DAsync_v2(Rows, In(Stream));
+    1 fn cuMemcpy3D_v2(CopyParams);
+    4 fn cuMemcpy3DAsync_v2(CopyParams, In(Stream));
+    1 fn cuMemPrefetchAsync(In(Memory), SIZE, DEVICE, In(Stream));
+    1 fn cuMemAdvise(In(Memory), SIZE, Pick(&[1, 2, 3, 4, 5, 6, 0, 77]), DEVICE);
+    1 fn cuStreamAttachMemAsync(In(Stream), In(Memory), Pick(&[0, 0, 64, 256]), Pick(&[1, 2, 4, 0, 3]));
+    2 fn cuMemGetAddressRange_v2(Which(Memory), Out(64), From);
+    2 fn cuPointerGetAttribute(Needed(32), Pick(&[2, 9, 8, 77]), From);
 
     // Memory in stream order.
     10 fn cuMemAllocAsync(New(Memory), SIZE, In(Stream));
@@ -249,12 +324,18 @@ functions! {
     3 fn cuDeviceGetMemPool(New(Pool), DEVICE);
     3 fn cuDeviceGetDefaultMemPool(New(Pool), DEVICE);
     2 fn cuDeviceSetMemPool(DEVICE, In(Pool));
+    2 fn cuMemGetDefaultMemPool(New(Pool), DeviceLocation, Pick(&[1, 1, 0, 3, 77]));
+    2 fn cuMemGetMemPool(New(Pool), DeviceLocation, Pick(&[1, 1, 0, 3, 77]));
+    2 fn cuMemSetMemPool(DeviceLocation, Pick(&[1, 1, 0, 77]), In(Pool));
+    2 fn cuMemPoolExportToShareableHandle(Descriptor, In(Pool), Pick(&[1, 1, 0, 2]), Pick(&[0, 0, 1]));
+    2 fn cuMemPoolExportPointer(Sink, In(Memory));
     1 fn cuDeviceGraphMemTrim(DEVICE);
     3 fn cuDeviceGetGraphMemAttribute(DEVICE, Pick(&[0, 1, 2, 3, 4, 9]), Out(64));
     1 fn cuDeviceSetGraphMemAttribute(DEVICE, Pick(&[0, 1, 2, 3, 4, 9]), InOut(64, &[0, 0, 0, 1]));
 
     // Modules and launches.
     5 fn cuModuleLoadData(New(Module), Image);
+    3 fn cuModuleLoadDataEx(New(Module), Image, OptionCount, OptionNumbers, OptionValues);
     2 fn cuModuleUnload(In(Module));
     6 fn cuModuleGetFunction(New(Function), In(Module), Name);
     2 fn cuModuleGetGlobal_v2(Which(Memory), Out(64), In(Module), Name);
@@ -266,6 +347,27 @@ functions! {
     2 fn cuLaunchCooperativeKernel(In(Function), GRID, ONE, ONE, BLOCK, ONE, ONE, SHARED, In(Stream), Arguments);
     2 fn cuOccupancyMaxActiveBlocksPerMultiprocessor(Out(32), In(Function), Pick(&[0, 1, 32, 33, 64, 128, 1024, 1025]), Pick(&[0, 0, 40_000, 300_000]));
     2 fn cuFuncGetParamInfo(In(Function), Pick(&[0, 1, 2, 77]), Out(64), Out(64));
+    1 fn cuModuleGetTexRef(Sink, In(Module), Name);
+    1 fn cuModuleGetSurfRef(Sink, In(Module), Name);
+    1 fn cuModuleGetLoadingMode(Needed(32));
+    1 fn cuModuleGetFunctionCount(Out(32), In(Module));
+    1 fn cuModuleEnumerateFunctions(Sink, Pick(&[1, 2, 5, 0]), In(Module));
+    1 fn cuFuncGetName(NameOut, In(Function));
+    1 fn cuFuncIsLoaded(Out(32), In(Function));
+    1 fn cuFuncLoad(In(Function));
+    6 fn cuLaunchKernelEx(LaunchConfig, In(Function), Arguments, Nothing);
+    2 fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(Out(32), In(Function), Pick(&[0, 1, 32, 33, 64, 128, 1024, 1025]), Pick(&[0, 0, 40_000, 300_000]), CONFIG_FLAGS);
+    2 fn cuOccupancyMaxPotentialBlockSize(Out(32), Out(32), In(Function), Nothing, Pick(&[0, 0, 40_000, 300_000]), Pick(&[0, 0, 33, 128, 1025]));
+    1 fn cuOccupancyMaxPotentialBlockSizeWithFlags(Out(32), Out(32), In(Function), Nothing, Pick(&[0, 0, 40_000, 300_000]), Pick(&[0, 0, 33, 128, 1025]), CONFIG_FLAGS);
+    2 fn cuOccupancyAvailableDynamicSMemPerBlock(Needed(64), In(Function), Pick(&[1, 2, 4, 0, 33]), Pick(&[32, 64, 128, 1024, 1025, 0]));
+    3 fn cuOccupancyMaxActiveClusters(Out(32), In(Function), LaunchConfig);
+    3 fn cuOccupancyMaxPotentialClusterSize(Out(32), In(Function), LaunchConfig);
+
+    // Linking.
+    2 fn cuLinkCreate_v2(OptionCount, OptionNumbers, OptionValues, New(Link));
+    3 fn cuLinkAddData_v2(In(Link), Pick(&[1, 1, 1, 1, 77]), Image, ImageLength, Nothing, ZERO, Nothing, Nothing);
+    2 fn cuLinkComplete(In(Link), Sink, Sink);
+    1 fn cuLinkDestroy(In(Link));
 
     // Libraries.
     5 fn cuLibraryLoadData(New(Library), Image, Nothing, Nothing, ZERO, Nothing, Nothing, ZERO);
@@ -281,6 +383,9 @@ functions! {
     1 fn cuKernelSetCacheConfig(In(Kernel), Pick(&[0, 1, 2, 3, 4]), DEVICE);
     1 fn cuKernelGetLibrary(Which(Library), In(Kernel));
     1 fn cuKernelGetParamInfo(In(Kernel), Pick(&[0, 1, 2, 77]), Out(64), Out(64));
+    1 fn cuLibraryEnumerateKernels(Sink, Pick(&[1, 2, 5, 0]), In(Library));
+    1 fn cuLibraryGetUnifiedFunction(Sink, In(Library), Name);
+    1 fn cuKernelGetName(NameOut, In(Kernel));
     1 fn cuFuncGetModule(Which(Module), In(Function));
 
     // Graphs.
@@ -306,6 +411,13 @@ functions! {
     6 fn cuGraphAddKernelNode_v2(New(Node), In(Graph), Nodes, Count, KernelParams);
     2 fn cuGraphKernelNodeGetParams_v2(In(Node), KernelParamsOut);
     2 fn cuGraphKernelNodeSetParams_v2(In(Node), KernelParams);
+    1 fn cuGraphKernelNodeCopyAttributes(In(Node), In(Node));
+    2 fn cuGraphKernelNodeGetAttribute(In(Node), KERNEL_ATTRIBUTE, AttributeOut);
+    3 fn cuGraphKernelNodeSetAttribute(In(Node), KERNEL_ATTRIBUTE, AttributeValue);
+    6 fn cuGraphAddNode_v2(New(Node), In(Graph), Nodes, Edges, Count, NodeParams);
+    2 fn cuGraphNodeSetParams(In(Node), NodeParams);
+    2 fn cuGraphExecNodeSetParams(In(Exec), In(Node), NodeParams);
+    1 fn cuGraphDebugDotPrint(In(Graph), Path, Pick(&[0, 0, 1, 3, 1 << 20]));
     5 fn cuGraphAddMemcpyNode(New(Node), In(Graph), Nodes, Count, CopyParams, In(Context));
     2 fn cuGraphMemcpyNodeGetParams(In(Node), CopyParamsOut);
     2 fn cuGraphMemcpyNodeSetParams(In(Node), CopyParams);

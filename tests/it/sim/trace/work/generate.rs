@@ -5,8 +5,10 @@
 //! what was used last is likely to be used next.
 
 use super::super::random::Random;
-use super::functions::{FUNCTIONS, Param, find};
+use super::functions::{FUNCTIONS, Function, Param, find};
 use super::language::{Arg, KINDS, Kind, Step, Trace};
+use super::marshal::IMAGES;
+use std::sync::LazyLock;
 
 /// What the generator believes to be there.
 struct Belief {
@@ -14,8 +16,12 @@ struct Belief {
     recent: Vec<usize>,
     /// Where in its quarter an address was chosen: copies keep it, so that all copies write the same.
     part: u64,
-    /// How many nodes the list before has.
+    /// How many nodes the list before has, or bytes the image.
     count: u64,
+    /// The condition that an awaited value fulfils.
+    condition: u64,
+    /// The options of the compiler that are being given.
+    options: &'static [(u64, Arg)],
 }
 
 /// Sequences of steps that lead somewhere.
@@ -160,6 +166,51 @@ const PLANS: &[&[&str]] = &[
         "cuEventQuery",
         "cuEventElapsedTime",
     ],
+    &[
+        "cuMemPoolCreate",
+        "cuMemPoolExportToShareableHandle",
+        "cuMemAllocFromPoolAsync",
+        "cuMemPoolExportPointer",
+        "*q",
+    ],
+    &[
+        "cuModuleLoadDataEx",
+        "cuModuleGetFunction",
+        "cuGraphCreate",
+        "cuGraphAddKernelNode_v2",
+        "cuGraphKernelNodeSetAttribute",
+        "cuGraphAddKernelNode_v2",
+        "cuGraphKernelNodeSetAttribute",
+        "cuGraphKernelNodeCopyAttributes",
+        "cuGraphKernelNodeGetAttribute",
+        "cuGraphInstantiateWithFlags",
+        "cuGraphLaunch",
+    ],
+    &["cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernelEx", "cuOccupancyMaxActiveClusters", "*f"],
+    &["cuLinkCreate_v2", "cuLinkAddData_v2", "*j", "cuLinkComplete", "*j", "cuLinkDestroy"],
+    &[
+        "cuStreamBeginCapture_v2",
+        "cuLaunchKernelEx",
+        "cuStreamBatchMemOp_v2",
+        "cuMemcpy2DAsync_v2",
+        "*s",
+        "cuStreamEndCapture",
+        "cuGraphGetNodes",
+        "cuGraphKernelNodeSetAttribute",
+        "cuGraphInstantiateWithFlags",
+        "cuGraphLaunch",
+    ],
+    &[
+        "cuGraphCreate",
+        "cuGraphAddNode_v2",
+        "cuGraphAddNode_v2",
+        "*n",
+        "cuGraphNodeSetParams",
+        "cuGraphInstantiateWithFlags",
+        "cuGraphExecNodeSetParams",
+        "cuGraphLaunch",
+        "cuGraphDebugDotPrint",
+    ],
 ];
 
 /// A trace of `length` steps.
@@ -174,8 +225,10 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
         recent: vec![0; KINDS.len()],
         part: 0,
         count: 0,
+        condition: 0,
+        options: &[],
     };
-    let total: usize = FUNCTIONS.iter().map(|function| function.weight).sum();
+    let total: usize = (0..FUNCTIONS.len()).map(weight).sum();
     let mut plan: &[&str] = &[];
     let mut steps = Vec::with_capacity(length);
     let mut thread = 0;
@@ -205,7 +258,7 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
 }
 
 /// What makes an object of each kind.
-const MAKERS: [(Kind, &str); 12] = [
+const MAKERS: [(Kind, &str); 13] = [
     (Kind::Stream, "cuStreamCreate"),
     (Kind::Event, "cuEventCreate"),
     (Kind::Graph, "cuGraphCreate"),
@@ -218,6 +271,7 @@ const MAKERS: [(Kind, &str); 12] = [
     (Kind::Kernel, "cuLibraryGetKernel"),
     (Kind::Object, "cuUserObjectCreate"),
     (Kind::Memory, "cuMemAllocAsync"),
+    (Kind::Link, "cuLinkCreate_v2"),
 ];
 
 /// Appends a step of this function, and before it what makes the objects that it needs, mostly.
@@ -256,11 +310,24 @@ fn usual<'a, T>(random: &mut Random, from: &'a [T], rash: usize) -> &'a T {
     &from[random.below(few)]
 }
 
+/// How often a function is tried. Those in whose names is one of the words of `CUSTACK_WORK_FUNCTIONS`, which has commas
+/// between them, are tried twelve times as often; a seed then gives another trace.
+fn weight(function: usize) -> usize {
+    static WEIGHTS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+        let words = std::env::var("CUSTACK_WORK_FUNCTIONS").unwrap_or_default();
+        let words: Vec<&str> = words.split(',').filter(|word| !word.is_empty()).collect();
+        let often = |function: &Function| words.iter().any(|word| function.name.contains(word));
+        FUNCTIONS.iter().map(|it| if often(it) { 12 * it.weight } else { it.weight }).collect()
+    });
+    WEIGHTS[function]
+}
+
 fn by_weight(random: &mut Random, total: usize) -> usize {
     let mut at = random.below(total);
-    let place = FUNCTIONS.iter().position(|function| {
-        let found = at < function.weight;
-        at = at.wrapping_sub(function.weight);
+    let place = (0..FUNCTIONS.len()).find(|place| {
+        let place = *place;
+        let found = at < weight(place);
+        at = at.wrapping_sub(weight(place));
         found
     });
     place.expect("the weights' sum is the total")
@@ -276,13 +343,13 @@ fn about(random: &mut Random, letter: char) -> usize {
             && (!ends.iter().any(|word| function.name.contains(word)) || random.once_in(4))
     };
     let fitting: Vec<usize> = (0..FUNCTIONS.len()).filter(fits).collect();
-    let total: usize = fitting.iter().map(|at| FUNCTIONS[*at].weight).sum();
+    let total: usize = fitting.iter().map(|at| weight(*at)).sum();
     let mut left = random.below(total);
     for at in fitting {
-        if left < FUNCTIONS[at].weight {
+        if left < weight(at) {
             return at;
         }
-        left -= FUNCTIONS[at].weight;
+        left -= weight(at);
     }
     unreachable!("the weights' sum is the total")
 }
@@ -354,7 +421,8 @@ fn argument(random: &mut Random, belief: &mut Belief, function: usize, at: usize
         Param::New(kind) => Arg::Slot(kind, free_slot(random, belief, kind), 0),
         Param::Pick(from) => Arg::Number(*usual(random, from, rash)),
         Param::Nodes => {
-            let list = node_list(random, belief, rash);
+            let first = FUNCTIONS[function].name == "cuGraphAddNode_v2" && random.once_in(2);
+            let list = if first { Vec::new() } else { node_list(random, belief, rash) };
             belief.count = list.len() as u64;
             if list.is_empty() && random.once_in(2) { Arg::Null } else { Arg::List(list) }
         }
@@ -364,7 +432,8 @@ fn argument(random: &mut Random, belief: &mut Belief, function: usize, at: usize
             Arg::Number(if wrong { belief.count - 1 } else { belief.count })
         }
         Param::Edges => {
-            if random.once_in(2) {
+            let of_node = FUNCTIONS[function].name == "cuGraphAddNode_v2";
+            if random.once_in(2) || of_node && (belief.count == 0 || random.once_in(2)) {
                 return Arg::Null;
             }
             let edge = |random: &mut Random| {
@@ -421,15 +490,173 @@ fn argument(random: &mut Random, belief: &mut Belief, function: usize, at: usize
         Param::HostFrom => copied(random, belief, Kind::Host),
         Param::Add => address(random, belief, 2, 4, rash),
         Param::Arguments => Arg::List(vec![added(random), number(random, &[1, 2, 3, 1000])]),
+        Param::AnyTo if random.once_in(3) => {
+            belief.part = 8 * random.below(4) as u64;
+            Arg::Slot(Kind::Host, random.below(2), 192 + belief.part)
+        }
+        Param::AnyTo => address(random, belief, 3, 8, rash),
+        Param::AnyFrom => {
+            let kind = if random.once_in(3) { Kind::Host } else { Kind::Fixed };
+            copied(random, belief, kind)
+        }
+        Param::Needed(_) | Param::Descriptor | Param::AttributeOut => Arg::Here,
+        Param::Sink | Param::NameOut => out(random),
+        Param::Awaited(_) if random.once_in(4 * rash) => Arg::Null,
+        Param::Awaited(_) => awaited(random, belief),
+        Param::AwaitedValue(bits) => awaited_value(random, belief, bits),
+        Param::Condition => {
+            const FLUSH: u64 = 1 << 30;
+            let more = if random.once_in(2 * rash) { *random.choose(&[4, FLUSH]) } else { 0 };
+            Arg::Number(belief.condition | more)
+        }
+        Param::OperationCount => {
+            belief.count = *random.choose(&[1, 1, 2, 2, 3, 0]);
+            Arg::Number(belief.count)
+        }
+        Param::OptionCount => {
+            belief.options = *usual(random, OPTIONS, rash);
+            Arg::Number(belief.options.len() as u64)
+        }
+        Param::OptionNumbers if belief.options.is_empty() => Arg::Null,
+        Param::OptionNumbers => {
+            Arg::List(belief.options.iter().map(|(number, _)| Arg::Number(*number)).collect())
+        }
+        Param::OptionValues if belief.options.is_empty() => Arg::Null,
+        Param::OptionValues => Arg::List(belief.options.iter().map(|(_, value)| value.clone()).collect()),
+        Param::ImageLength => Arg::Number(if random.once_in(2 * rash) { 0 } else { belief.count }),
+        Param::Path => Arg::Name((*usual(random, &["file", "nowhere"], rash)).to_owned()),
         Param::Name => Arg::Name(
             (*usual(random, &["add", "add", "add", "twice", "twice", "cell", "none"], rash)).to_owned(),
         ),
-        Param::Image => Arg::Name(
-            (*usual(random, &["both", "both", "both", "one", "one", "wrong", "garbage"], rash)).to_owned(),
-        ),
+        Param::Image => {
+            let name = *usual(random, &["both", "both", "both", "one", "one", "wrong", "garbage"], rash);
+            let image = IMAGES.iter().find(|(known, _)| *known == name);
+            belief.count = image.map_or(0, |(_, text)| text.count_bytes() as u64 + 1);
+            Arg::Name(name.to_owned())
+        }
         Param::Nothing => Arg::Null,
         param => structure(random, belief, param, rash),
     }
+}
+
+/// Options of the compiler and their values: those that are right, and then those that are not.
+const OPTIONS: &[&[(u64, Arg)]] = &[
+    &[],
+    &[],
+    &[(0, Arg::Number(32))],
+    &[(7, Arg::Number(0))],
+    &[(7, Arg::Number(4)), (13, Arg::Number(1))],
+    &[(8, Arg::Number(0))],
+    &[(9, Arg::Number(90)), (12, Arg::Number(1))],
+    &[(14, Arg::Number(0)), (0, Arg::Number(255))],
+    &[(7, Arg::Number(5))],
+    &[(7, Arg::Number(9)), (0, Arg::Number(0))],
+    &[(9, Arg::Number(10))],
+    &[(77, Arg::Number(1))],
+    &[(13, Arg::Number(1)), (77, Arg::Number(0))],
+    &[(3, Arg::Here)],
+    &[(4, Arg::Number(64))],
+    &[(0, Arg::Number(0))],
+];
+
+/// Where a stream waits: what all traces find there, none changes.
+fn awaited(random: &mut Random, belief: &mut Belief) -> Arg {
+    belief.part = 8 * random.below(4) as u64;
+    Arg::Slot(Kind::Fixed, random.below(3), belief.part)
+}
+
+/// A value for which no stream waits there, so that none waits for ever.
+fn awaited_value(random: &mut Random, belief: &mut Belief, bits: u32) -> Arg {
+    let bytes = |at: u64| (belief.part + at) ^ 0x5a;
+    let there = (0..u64::from(bits / 8)).fold(0, |value, at| value | bytes(at) << (8 * at));
+    belief.condition = random.below(4) as u64;
+    Arg::Number(match belief.condition {
+        0 => there - random.below(2) as u64,
+        3 => 0,
+        _ => there,
+    })
+}
+
+/// Operations of a batch, each of four words.
+fn operations(random: &mut Random, belief: &mut Belief, count: u64, rash: usize) -> Vec<Arg> {
+    let mut list = Vec::new();
+    for _ in 0..count {
+        let kind = *usual(random, &[1, 2, 2, 4, 5, 5, 6, 6, 3, 77], rash);
+        let bits = if kind < 4 { 32 } else { 64 };
+        let [address, value, flags] = match kind {
+            1 | 4 => {
+                let (address, value) = (awaited(random, belief), awaited_value(random, belief, bits));
+                [address, value, Arg::Number(belief.condition)]
+            }
+            2 | 5 => {
+                let value = if bits == 32 { 0xc3c3_c3c3 } else { 0xc3c3_c3c3_c3c3_c3c3 };
+                let flags = *usual(random, &[0, 0, 1, 2], rash);
+                [address(random, belief, 1, 8, rash), Arg::Number(value), Arg::Number(flags)]
+            }
+            _ => [Arg::Null, Arg::Number(0), Arg::Number(*usual(random, &[0, 0, 1, 2], rash))],
+        };
+        list.extend([Arg::Number(kind), address, value, flags]);
+    }
+    list
+}
+
+/// The type of a node and what it is to do.
+fn node_params(random: &mut Random, belief: &mut Belief, rash: usize) -> Vec<Arg> {
+    let kind = *usual(random, &[0, 0, 1, 2, 3, 5, 6, 7, 12, 12, 0, 1, 2, 3, 5, 6, 7, 12, 8, 14], rash);
+    let mut list = vec![Arg::Number(kind)];
+    let described = match kind {
+        0 => Some(Param::KernelParams),
+        1 => Some(Param::CopyParams),
+        2 => Some(Param::FillParams),
+        3 => Some(Param::HostParams),
+        _ => None,
+    };
+    if let Some(param) = described {
+        // With no chance of NULL in place of the list.
+        while list.len() == 1 {
+            list.extend_from_slice(structure(random, belief, param, rash).list());
+        }
+    }
+    match kind {
+        1 | 2 => list.push(object(random, belief, Kind::Context, rash)),
+        6 | 7 => list.push(object(random, belief, Kind::Event, rash)),
+        12 => {
+            list.push(object(random, belief, Kind::Context, rash));
+            list.push(Arg::Number(*usual(random, &[0, 0, 1, 2], rash)));
+            let count = *random.choose(&[1, 1, 2, 3]);
+            list.extend(operations(random, belief, count, rash));
+        }
+        _ => {}
+    }
+    list
+}
+
+/// Attributes of a launch, each with values of which the first half is right.
+const LAUNCH_ATTRIBUTES: &[(u64, &[u64])] = &[
+    (4, &[1, 2, 2, 4, 3, 0, 8, 16]),
+    (4, &[1, 2, 2, 4, 3, 0, 8, 16]),
+    (2, &[1, 1, 0]),
+    (5, &[0, 1, 2, 3]),
+    (8, &[0, 0xffff_fffb, 3]),
+    (14, &[0, 50, 100, 101]),
+    (10, &[0, 1, 2]),
+    (6, &[0, 0, 1]),
+    (0, &[0]),
+    (77, &[1]),
+];
+
+/// Grid, block, shared memory, stream, and attributes with their values.
+fn launch_config(random: &mut Random, belief: &mut Belief, rash: usize) -> Vec<Arg> {
+    let grid = *usual(random, &[1, 2, 2, 4, 8, 3, 0, 16], rash);
+    let block = *usual(random, &[1, 32, 32, 33, 1024, 1025, 0], rash);
+    let shared = *usual(random, &[0, 0, 0, 16, 49_152, 49_153], rash);
+    let mut list = vec![Arg::Number(grid), Arg::Number(block), Arg::Number(shared)];
+    list.push(object(random, belief, Kind::Stream, rash));
+    for _ in 0..*random.choose(&[0, 0, 1, 1, 1, 2, 3]) {
+        let (id, values) = *usual(random, LAUNCH_ATTRIBUTES, rash);
+        list.extend([Arg::Number(id), Arg::Number(*usual(random, values, rash))]);
+    }
+    list
 }
 
 fn added(random: &mut Random) -> Arg {
@@ -444,6 +671,12 @@ fn copied(random: &mut Random, belief: &Belief, kind: Kind) -> Arg {
 fn structure(random: &mut Random, belief: &mut Belief, param: Param, rash: usize) -> Arg {
     if random.once_in(3 * rash) {
         return Arg::Null;
+    }
+    match param {
+        Param::Operations => return Arg::List(operations(random, belief, belief.count, rash)),
+        Param::NodeParams => return Arg::List(node_params(random, belief, rash)),
+        Param::LaunchConfig => return Arg::List(launch_config(random, belief, rash)),
+        _ => {}
     }
     let mut few = |usual: u64, others: &[u64]| {
         Arg::Number(if random.once_in(rash) { *random.choose(others) } else { usual })
@@ -492,12 +725,25 @@ fn structure(random: &mut Random, belief: &mut Belief, param: Param, rash: usize
         Param::PoolProps => {
             let (kind, handles, at, device) =
                 (few(1, &[0, 2]), few(0, &[1, 0x100]), few(1, &[0, 2, 9]), few(0, &[99]));
-            vec![kind, handles, at, device, few(0, &[1, 1 << 25])]
+            let size = few(0, &[1, 1 << 25]);
+            vec![kind, if random.once_in(3) { Arg::Number(1) } else { handles }, at, device, size]
         }
         Param::InstantiateParams => {
             let flags = few(0, &[1, 2, 3, 4, 8, 32]);
             vec![flags, object(random, belief, Kind::Stream, rash)]
         }
+        Param::Rows => {
+            let (width, height, pitch) = (few(8, &[0, 1, 16, 17]), few(2, &[0, 1]), few(16, &[0, 8]));
+            let onto = if random.once_in(4) { Kind::Host } else { Kind::Fixed };
+            belief.part = 8 * random.below(4) as u64;
+            let to = Arg::Slot(onto, random.below(2), 192 + belief.part);
+            let kind = if random.once_in(4) { Kind::Host } else { Kind::Fixed };
+            vec![to, copied(random, belief, kind), width, height, pitch]
+        }
+        Param::AttributeValue => {
+            vec![few(1, &[0, 2, 4, 50, 101, 0xffff_fffb]), few(1, &[0, 2]), few(1, &[0])]
+        }
+        Param::DeviceLocation => vec![few(1, &[0, 9]), few(0, &[99])],
         Param::Location => vec![few(1, &[0, 2, 9]), few(0, &[99])],
         Param::Access => vec![few(1, &[0, 2, 9]), few(0, &[99]), number(random, &[3, 3, 3, 0, 1, 2])],
         _ => return Arg::Here,

@@ -5,7 +5,7 @@
 //! allocated. `m1+64` is an address in the memory that every trace finds, `h0+8` one in the host's. `here` is a place
 //! to write to, and `null` none.
 
-use super::functions::{FUNCTIONS, Function, find};
+use super::functions::{FUNCTIONS, Function, Param, STREAM_OF_CONFIG, find};
 use std::fmt;
 
 /// What a slot can hold.
@@ -26,10 +26,11 @@ pub(super) enum Kind {
     Memory,
     Fixed,
     Host,
+    Link,
 }
 
 /// Each kind's letter and how many slots there are of it.
-pub(super) const KINDS: [(Kind, char, usize); 15] = [
+pub(super) const KINDS: [(Kind, char, usize); 16] = [
     (Kind::Context, 'c', 3),
     (Kind::Stream, 's', 4),
     (Kind::Event, 'e', 4),
@@ -45,6 +46,7 @@ pub(super) const KINDS: [(Kind, char, usize); 15] = [
     (Kind::Memory, 'a', 5),
     (Kind::Fixed, 'm', 3),
     (Kind::Host, 'h', 2),
+    (Kind::Link, 'j', 2),
 ];
 
 impl Kind {
@@ -134,6 +136,15 @@ pub(super) struct Step {
 impl Step {
     pub(super) fn function(&self) -> &'static Function {
         &FUNCTIONS[self.function]
+    }
+
+    /// The stream that it names, as an argument or in the configuration of a launch.
+    pub(super) fn stream(&self) -> Option<&Arg> {
+        self.function().params.iter().zip(&self.args).find_map(|(param, arg)| match param {
+            Param::In(Kind::Stream) | Param::OwnStream => Some(arg),
+            Param::LaunchConfig => arg.list().get(STREAM_OF_CONFIG),
+            _ => None,
+        })
     }
 
     pub(super) fn parse(line: &str) -> Option<Step> {

@@ -3,12 +3,13 @@
 // Structs are written to and read from places of 64 words, through pointers.
 #![allow(unsafe_code)]
 
-use super::functions::Param;
+use super::functions::{Param, STREAM_OF_CONFIG};
 use super::language::{Arg, Kind, Step};
 use super::world::{Held, World};
 use custack::driver::ffi::*;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::fmt::Write;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -95,12 +96,27 @@ pub(super) const IMAGES: [(&str, &CStr); 4] = [
 pub(super) const NAMES: [(&str, &CStr); 4] =
     [("add", c"add"), ("twice", c"twice"), ("cell", c"cell"), ("none", c"none")];
 
+const PATHS: [(&str, &CStr); 2] = [("file", c"/dev/null"), ("nowhere", c"/nowhere/file")];
+
 fn text(from: &[(&str, &'static CStr)], arg: &Arg) -> u64 {
     let Arg::Name(name) = arg else { return 0 };
     from.iter().find(|(known, _)| known == name).map_or(0, |(_, text)| text.as_ptr().addr() as u64)
 }
 
 pub(super) type Place = Box<[u64; 64]>;
+
+/// Where the operations of a batch lie in a place in which the node is described that does them, and words of each.
+const BATCH: usize = 33;
+const OPERATION: usize = 6;
+
+/// Where the log of a compiler, and where the attributes of a launch lie in a place, and the words of an attribute.
+const LOG: usize = 32;
+const ATTRIBUTES: usize = 8;
+const ATTRIBUTE: usize = size_of::<CUlaunchAttribute>() / 8;
+
+/// The words of the parameters of a node, and of what is before them.
+const NODE: usize = 29;
+const TYPE: usize = 2;
 
 /// Where the arguments of kernels and the pointers to them lie in a place.
 const VALUES: usize = 40;
@@ -115,6 +131,54 @@ fn arguments(place: &mut Place, at: usize, pointers: usize, world: &World, list:
         place[pointers + i] = (&raw const place[at + i]).addr() as u64;
     }
     (&raw const place[pointers]).addr() as u64
+}
+
+/// The operations of a batch, each of four words of the list.
+fn operations(world: &World, list: &[Arg], place: &mut [u64]) {
+    const BARRIER: u64 = 6;
+    const FLUSH: u64 = 3;
+    for (operation, to) in list.chunks(4).zip(place.chunks_mut(OPERATION)) {
+        let (kind, flags) = (operation[0].number(), operation[3].number());
+        if matches!(kind, BARRIER | FLUSH) {
+            to[0] = kind | flags << 32;
+        } else {
+            to[..4].copy_from_slice(&[kind, world.raw(&operation[1]), operation[2].number(), flags]);
+        }
+    }
+}
+
+/// The parameters of a node, behind its type.
+fn node(world: &World, list: &[Arg], place: &mut Place) {
+    let (kind, list) = (list[0].number(), &list[1..]);
+    let context = |at: usize| list.get(at).map_or(0, |arg| world.raw(arg));
+    let mut before = 0;
+    match kind {
+        0 => structure(world, Param::KernelParams, list, place),
+        1 => {
+            structure(world, Param::CopyParams, list, place);
+            before = 2;
+        }
+        2 => {
+            structure(world, Param::FillParams, list, place);
+            place[size_of::<CUDA_MEMSET_NODE_PARAMS>() / 8] = context(6);
+        }
+        3 => structure(world, Param::HostParams, list, place),
+        6 | 7 => place[0] = context(0),
+        12 => {
+            operations(world, &list[2..], &mut place[BATCH..]);
+            place[0] = context(0);
+            place[1] = (list.len() as u64 - 2) / 4;
+            place[2] = (&raw const place[BATCH]).addr() as u64;
+            place[3] = list[1].number();
+        }
+        _ => {}
+    }
+    place.copy_within(..NODE - before, TYPE + before);
+    place[..TYPE + before].fill(0);
+    place[0] = kind;
+    if before > 0 {
+        place[TYPE + 1] = context(5);
+    }
 }
 
 /// The words of a step's arguments, and the places that they point to.
@@ -142,12 +206,20 @@ fn word(world: &World, param: Param, arg: &Arg, place: &mut Place) -> u64 {
         | Param::HostTo
         | Param::HostFrom
         | Param::Fill
-        | Param::Add => world.raw(arg),
+        | Param::Add
+        | Param::AnyTo
+        | Param::AnyFrom
+        | Param::Awaited(_) => world.raw(arg),
         Param::New(_)
         | Param::Which(_)
         | Param::NodesAt
         | Param::EdgesAt
         | Param::Out(_)
+        | Param::Needed(_)
+        | Param::Sink
+        | Param::NameOut
+        | Param::Descriptor
+        | Param::AttributeOut
         | Param::Id
         | Param::Time => here,
         Param::KernelParamsOut
@@ -155,7 +227,14 @@ fn word(world: &World, param: Param, arg: &Arg, place: &mut Place) -> u64 {
         | Param::FillParamsOut
         | Param::HostParamsOut
         | Param::AllocParamsOut => here,
-        Param::Pick(_) | Param::Count | Param::Data => arg.number(),
+        Param::Pick(_)
+        | Param::Count
+        | Param::Data
+        | Param::AwaitedValue(_)
+        | Param::Condition
+        | Param::OperationCount
+        | Param::OptionCount
+        | Param::ImageLength => arg.number(),
         Param::Nothing => 0,
         Param::Nodes | Param::Edges => {
             place.fill(0);
@@ -197,6 +276,7 @@ fn word(world: &World, param: Param, arg: &Arg, place: &mut Place) -> u64 {
         Param::Arguments => arguments(place, VALUES, POINTERS, world, list),
         Param::Name => text(&NAMES, arg),
         Param::Image => text(&IMAGES, arg),
+        Param::Path => text(&PATHS, arg),
         _ => {
             if *arg != Arg::Null {
                 structure(world, param, list, place);
@@ -284,7 +364,59 @@ fn structure(world: &World, param: Param, list: &[Arg], place: &mut Place) {
                     result_out: UNTOUCHED as u32,
                 });
             }
-            Param::Location => {
+            Param::Rows => {
+                let mut copy: CUDA_MEMCPY2D = std::mem::zeroed();
+                let on_host = |at: usize| matches!(list[at], Arg::Slot(Kind::Host, ..));
+                copy.srcMemoryType = if on_host(1) { 1 } else { 2 };
+                copy.srcHost = raw(1) as *const c_void;
+                copy.srcDevice = raw(1);
+                copy.dstMemoryType = if on_host(0) { 1 } else { 2 };
+                copy.dstHost = raw(0) as *mut c_void;
+                copy.dstDevice = raw(0);
+                (copy.srcPitch, copy.dstPitch) = (number(4) as usize, number(4) as usize);
+                (copy.WidthInBytes, copy.Height) = (number(2) as usize, number(3) as usize);
+                to.cast::<CUDA_MEMCPY2D>().write(copy);
+            }
+            Param::Operations => operations(world, list, &mut place[..]),
+            Param::OptionNumbers => {
+                list.iter()
+                    .enumerate()
+                    .for_each(|(at, arg)| to.cast::<u32>().add(at).write(arg.number() as u32));
+            }
+            Param::OptionValues => {
+                let log = to.add(LOG).addr() as u64;
+                for (at, arg) in list.iter().enumerate() {
+                    place[at] = if *arg == Arg::Here { log } else { arg.number() };
+                }
+            }
+            Param::LaunchConfig => {
+                let attributes = &list[STREAM_OF_CONFIG + 1..];
+                to.cast::<CUlaunchConfig>().write(CUlaunchConfig {
+                    gridDimX: number(0) as u32,
+                    gridDimY: 1,
+                    gridDimZ: 1,
+                    blockDimX: number(1) as u32,
+                    blockDimY: 1,
+                    blockDimZ: 1,
+                    sharedMemBytes: number(2) as u32,
+                    hStream: raw(STREAM_OF_CONFIG) as CUstream,
+                    attrs: to.add(ATTRIBUTES).cast(),
+                    numAttrs: attributes.len() as u32 / 2,
+                });
+                for (at, pair) in attributes.chunks(2).enumerate() {
+                    let mut value = [0; 16];
+                    value[..3].copy_from_slice(&[pair[1].number() as u32, 1, 1]);
+                    let attribute = CUlaunchAttribute { id: pair[0].number() as u32, pad: [0; 4], value };
+                    to.add(ATTRIBUTES + at * ATTRIBUTE).cast::<CUlaunchAttribute>().write(attribute);
+                }
+            }
+            Param::NodeParams => node(world, list, place),
+            Param::AttributeValue => {
+                list.iter()
+                    .enumerate()
+                    .for_each(|(at, arg)| to.cast::<u32>().add(at).write(arg.number() as u32));
+            }
+            Param::Location | Param::DeviceLocation => {
                 to.cast::<CUmemLocation>()
                     .write(CUmemLocation { kind: number(0) as u32, id: number(1) as i32 });
             }
@@ -332,7 +464,28 @@ pub(super) fn outs(world: &mut World, step: &Step, places: &[Place], status: u32
                 let base = world.base_of_graphs.get(step.args[1].number() as usize);
                 (place[0].wrapping_sub(base.copied().unwrap_or(0)) as i64).to_string()
             }
-            Param::Out(bits) | Param::InOut(bits, _) => plain(*bits, place[0]),
+            Param::Out(bits) | Param::Needed(bits) | Param::InOut(bits, _) => plain(*bits, place[0]),
+            Param::Sink => if place[0] == UNTOUCHED { "-" } else { "some" }.to_owned(),
+            Param::NameOut if place[0] == UNTOUCHED || status != 0 => "-".to_owned(),
+            Param::NameOut => {
+                // SAFETY: the driver has written the address of a name.
+                let name = unsafe { CStr::from_ptr(place[0] as *const c_char) };
+                name.to_string_lossy().into_owned()
+            }
+            Param::Descriptor if status == 0 && place[0] != UNTOUCHED => {
+                // SAFETY: the driver has made the descriptor for this caller.
+                drop(unsafe { OwnedFd::from_raw_fd(place[0] as i32) });
+                "descriptor".to_owned()
+            }
+            Param::Descriptor => if place[0] == UNTOUCHED { "-" } else { "some" }.to_owned(),
+            Param::AttributeOut => {
+                const CLUSTER: u64 = 4;
+                let words = if step.args[1].number() == CLUSTER { 3 } else { 1 };
+                let word = |at: usize| (place[at / 2] >> (at % 2 * 32)) as u32;
+                let told =
+                    |word: u32| if word == UNTOUCHED as u32 { "-".to_owned() } else { word.to_string() };
+                (0..words).map(|at| told(word(at))).collect::<Vec<_>>().join("x")
+            }
             Param::Length => plain(64, place[0]),
             Param::Id if place[0] == UNTOUCHED => "-".to_owned(),
             Param::Id if place[0] == 0 => "0".to_owned(),
@@ -446,7 +599,9 @@ fn found(
         "cuLibraryGetModule" => (held.owner, held.borrowed) = (owner(1), true),
         "cuModuleGetFunction" | "cuLibraryGetKernel" => held.owner = owner(1),
         "cuKernelGetFunction" => held.owner = world.held(&step.args[1]).owner,
-        "cuDeviceGetMemPool" | "cuDeviceGetDefaultMemPool" => held.borrowed = true,
+        "cuDeviceGetMemPool" | "cuDeviceGetDefaultMemPool" | "cuMemGetMemPool" | "cuMemGetDefaultMemPool" => {
+            held.borrowed = true
+        }
         _ if kind == Kind::Node => held.owner = owner(1),
         _ if kind == Kind::Exec => world.see_executable(raw, owner(1)),
         _ => {}

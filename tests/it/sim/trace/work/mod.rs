@@ -20,6 +20,7 @@
 //! * making an executable for launches from the device after a fill of NULL was captured;
 //! * launching what frees memory that another graph has allocated: such a launch did not return;
 //! * releasing a user object more often than it is held;
+//! * an option of the compiler for blocks of no threads, and NULL for the mode of loading or for the available memory;
 //! * lists shorter than the count beside them, kernels without their arguments.
 //!
 //! What leaves the H200 in a state that is not modelled: launching an executable while an event that some graph waits for
@@ -32,7 +33,10 @@
 //! that names it, and for an event that a context records), times, the order of branches that write one place (all fills
 //! write one value, kernels add, copies copy one pattern), attributes of the default streams, memory of a graph outside
 //! it, and what is current when a kernel faults.
-//! Not reached: arrays, peers, IPC handles, linking, DOT files, conditional nodes, green contexts.
+//!
+//! Streams wait for values only where these are already: at what every trace finds and none changes. Not reached: arrays,
+//! other devices, IPC handles, pools of other processes, files of modules, what a DOT file says, conditional nodes, green
+//! contexts.
 
 mod corpus;
 mod functions;

@@ -7,7 +7,7 @@
 // The calls of a trace are C calls; which of them would crash a driver, is left out.
 #![allow(unsafe_code)]
 
-use super::functions::{FUNCTIONS, Param, find};
+use super::functions::{FUNCTIONS, find};
 use super::language::{Kind, Step, Trace};
 use super::marshal::{CALLS, DROPS, UNTOUCHED, outs, words};
 use super::world::{Held, World};
@@ -187,10 +187,7 @@ impl<'a> Player<'a> {
     }
 
     fn step(&self, turn: &mut Turn, step: &Step) -> Outcome {
-        let params = step.function().params;
-        let stream =
-            params.iter().position(|param| matches!(param, Param::In(Kind::Stream) | Param::OwnStream));
-        let stream = stream.map(|at| turn.world.raw(&step.args[at]));
+        let stream = step.stream().map(|arg| turn.world.raw(arg));
         let before = stream.filter(|stream| *stream != 0).map_or((0, 0), |stream| self.capturing(stream));
         let capturing = before == (0, 1);
         let mut current = null_mut();
@@ -514,6 +511,7 @@ impl<'a> Player<'a> {
             Kind::Module,
             Kind::Library,
             Kind::Object,
+            Kind::Link,
         ] {
             objects.extend(
                 world
@@ -534,6 +532,7 @@ impl<'a> Player<'a> {
             Kind::Module,
             Kind::Library,
             Kind::Object,
+            Kind::Link,
         ];
         for now in order {
             for (kind, held) in objects.iter().filter(|(kind, _)| *kind == now) {
@@ -549,6 +548,7 @@ impl<'a> Player<'a> {
                         Kind::Graph => (table.cuGraphDestroy)(without_provenance_mut(raw)),
                         Kind::Exec => (table.cuGraphExecDestroy)(without_provenance_mut(raw)),
                         Kind::Memory => self.free(held.raw),
+                        Kind::Link => (table.cuLinkDestroy)(without_provenance_mut(raw)),
                         Kind::Module => (table.cuModuleUnload)(without_provenance_mut(raw)),
                         Kind::Pool => self.named("cuMemPoolDestroy", &[held.raw]),
                         Kind::Library => self.named("cuLibraryUnload", &[held.raw]),

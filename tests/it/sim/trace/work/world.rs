@@ -8,6 +8,9 @@ use super::functions::Param;
 use super::language::{Arg, KINDS, Kind, Step};
 use std::collections::HashSet;
 
+/// The type of a node that waits for an event.
+const WAIT: u64 = 6;
+
 /// One object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
@@ -247,7 +250,13 @@ impl World {
     /// context.
     pub(super) fn leaves_out(&mut self, step: &Step, nothing_current: bool) -> Option<&'static str> {
         let function = step.function();
-        if nothing_current && function.params.iter().any(|param| matches!(param, Param::KernelParams)) {
+        let kind = |arg: &Arg| arg.list().first().map(Arg::number);
+        let of_kernel = |(param, arg): (&Param, &Arg)| match param {
+            Param::KernelParams => true,
+            Param::NodeParams => kind(arg) == Some(0),
+            _ => false,
+        };
+        if nothing_current && function.params.iter().zip(&step.args).any(of_kernel) {
             return Some("a kernel node crashes while no context is current");
         }
         let held = |at: usize| self.held(&step.args[at]);
@@ -264,6 +273,10 @@ impl World {
                 return Some("graphs use its kernels");
             }
             "cuStreamGetAttribute" if step.args[2] == Arg::Null => return Some("a value of NULL crashes"),
+            "cuMemPrefetchAsync" | "cuMemAdvise" if first.owner != 0 => {
+                return Some("the memory is a graph's");
+            }
+            "cuStreamAttachMemAsync" if held(1).owner != 0 => return Some("the memory is a graph's"),
             "cuStreamSetAttribute" | "cuStreamCopyAttributes" if first.raw == 0 => {
                 return Some("the attributes of default streams would stay for the next trace");
             }
@@ -325,8 +338,14 @@ impl World {
         }
         for (param, arg) in function.params.iter().zip(&step.args) {
             let addresses: &[Arg] = match param {
-                Param::To | Param::From | Param::Fill | Param::Add => std::slice::from_ref(arg),
-                Param::FillParams | Param::CopyParams => arg.list(),
+                Param::To | Param::From | Param::Fill | Param::Add | Param::AnyTo | Param::AnyFrom => {
+                    std::slice::from_ref(arg)
+                }
+                Param::FillParams
+                | Param::CopyParams
+                | Param::Rows
+                | Param::Operations
+                | Param::NodeParams => arg.list(),
                 _ => &[],
             };
             if addresses
@@ -375,8 +394,9 @@ impl World {
                     self.current_pool = 0;
                 }
             }
-            "cuDeviceSetMemPool" => {
-                let pool = self.held(&step.args[1]);
+            "cuLinkDestroy" => self.clear(Kind::Link, first.raw),
+            "cuDeviceSetMemPool" | "cuMemSetMemPool" => {
+                let pool = self.held(step.args.last().unwrap_or(&Arg::Null));
                 self.current_pool = if pool.borrowed { 0 } else { pool.raw };
             }
             "cuModuleUnload" | "cuLibraryUnload" => self.clear_module(first.raw),
@@ -422,6 +442,11 @@ impl World {
             | "cuGraphEventWaitNodeSetEvent"
             | "cuGraphExecEventWaitNodeSetEvent" => {
                 self.waited.insert(last);
+            }
+            "cuGraphAddNode_v2" | "cuGraphNodeSetParams" | "cuGraphExecNodeSetParams" => {
+                if let Some([Arg::Number(WAIT), of]) = step.args.last().map(Arg::list) {
+                    self.waited.insert(event(Some(of)));
+                }
             }
             "cuStreamWaitEvent" if capturing && external => {
                 self.waited.insert(event(step.args.get(1)));
