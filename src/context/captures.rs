@@ -19,6 +19,7 @@ use super::destroy::Pin;
 use super::in_call::{
     is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, let_waiting_calls_pass,
 };
+use crate::driver::{Locked, lock};
 use crate::liveness::wait_for_calls;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, Weak};
 
 /// On cache lines of their own, because every call that a capture might forbid reads them.
 #[repr(align(128))]
@@ -116,12 +117,13 @@ static EVENTS: Mutex<()> = Mutex::new(());
 
 /// While the result exists, no other thread that knows of a capture records an event or waits for one.
 #[cold]
-pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
-    EVENTS.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn one_at_a_time() -> Locked<'static, ()> {
+    lock(&EVENTS)
 }
 
-fn list() -> MutexGuard<'static, Vec<InProgress>> {
-    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+/// The list; in the child of a fork none of the parent's captures is in progress.
+fn list() -> Locked<'static, Vec<InProgress>> {
+    lock(&LIST)
 }
 
 /// Whether any capture that custack knows of is in progress. None begins without the feature `graph`, so nothing that asks

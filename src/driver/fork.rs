@@ -7,13 +7,18 @@
 #![allow(unsafe_code)]
 
 use crate::error::{CudaError, CudaResult};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Why.
 pub(super) const WHY: &str =
     "this process was forked after the driver was started, and no driver works in such a child";
 
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// How many drivers run here or are being started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 /// Refuses what would wait for threads or locks of the parent.
 pub(crate) fn refuse_in_child() -> CudaResult<()> {
@@ -30,9 +35,87 @@ pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Relaxed)
 }
 
+/// A driver is being started, from which on forks are noticed: what one thread has half done is never completed in the
+/// child of another.
+pub(super) struct Starting(());
+
+impl Starting {
+    pub(super) fn begin() -> Starting {
+        notice();
+        STARTED.fetch_add(1, Ordering::SeqCst);
+        Starting(())
+    }
+
+    /// The driver runs.
+    pub(super) fn done(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Starting {
+    /// It does not, and a child may start its own.
+    fn drop(&mut self) {
+        STARTED.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What a lock guards; or, in the child of a fork, where a thread of the parent may hold that lock for ever, something as
+/// empty as at the beginning, which only its user has.
+pub(crate) enum OrOwn<G, T> {
+    Locked(G),
+    Own(T),
+}
+
+impl<T, G: Deref<Target = T>> Deref for OrOwn<G, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            OrOwn::Locked(guard) => guard,
+            OrOwn::Own(own) => own,
+        }
+    }
+}
+
+impl<T, G: DerefMut<Target = T>> DerefMut for OrOwn<G, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match self {
+            OrOwn::Locked(guard) => guard,
+            OrOwn::Own(own) => own,
+        }
+    }
+}
+
+/// A locked mutex, or in a child what it guarded at the beginning.
+pub(crate) type Locked<'a, T> = OrOwn<MutexGuard<'a, T>, T>;
+
+/// Locks a mutex of the process.
+pub(crate) fn lock<T: Default>(mutex: &Mutex<T>) -> Locked<'_, T> {
+    if is_child() {
+        return OrOwn::Own(T::default());
+    }
+    OrOwn::Locked(mutex.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Like [`lock`], to read.
+pub(crate) fn read<T: Default>(lock: &RwLock<T>) -> OrOwn<RwLockReadGuard<'_, T>, T> {
+    if is_child() {
+        return OrOwn::Own(T::default());
+    }
+    OrOwn::Locked(lock.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Like [`lock`], to write.
+pub(crate) fn write<T: Default>(lock: &RwLock<T>) -> OrOwn<RwLockWriteGuard<'_, T>, T> {
+    if is_child() {
+        return OrOwn::Own(T::default());
+    }
+    OrOwn::Locked(lock.write().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Has forks noticed from now on.
 #[cfg(unix)]
-pub(super) fn notice() {
+fn notice() {
     use std::os::raw::c_int;
 
     type Handler = Option<unsafe extern "C" fn()>;
@@ -40,15 +123,18 @@ pub(super) fn notice() {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }
     unsafe extern "C" fn child() {
-        IS_CHILD.store(true, Ordering::Relaxed);
+        // One that was forked before any driver was used may start its own.
+        if STARTED.load(Ordering::SeqCst) > 0 {
+            IS_CHILD.store(true, Ordering::Relaxed);
+        }
     }
     static NOTICED: std::sync::Once = std::sync::Once::new();
     NOTICED.call_once(|| {
-        // SAFETY: the handler only sets a flag, which is allowed after a fork. Without memory for it, forks go unnoticed.
+        // SAFETY: the handler only reads and writes atomic values, which is allowed after a fork. Without memory for it, forks go unnoticed.
         unsafe { pthread_atfork(None, None, Some(child)) };
     });
 }
 
 /// There is no fork.
 #[cfg(not(unix))]
-pub(super) fn notice() {}
+fn notice() {}

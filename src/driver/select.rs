@@ -1,9 +1,10 @@
 //! Selects the driver: by the environment, or by the program.
 
+use super::fork::{self, Starting};
 use super::host_function::{in_host_function, refuse_in_host_function};
 #[cfg(feature = "sim")]
 use super::instrument::{self, watch, watch::Simulator};
-use super::{Driver, fork, native};
+use super::{Driver, native};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
 #[cfg(feature = "sim")]
@@ -93,6 +94,11 @@ pub fn choose(choice: Choice) -> Result<&'static Driver, DriverError> {
 }
 
 fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
+    if fork::is_child() {
+        // A thread of the parent may have been about to start a driver.
+        return RUNNING.get().ok_or(DriverError::Forked);
+    }
+    let starting = Starting::begin();
     let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(driver) = RUNNING.get() {
         return Ok(driver);
@@ -113,9 +119,10 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
     };
     // Early, because registering is slow once the program has many threads.
     fence::register();
-    fork::notice();
     let chosen = instrumented(chosen)?;
-    Ok(RUNNING.get_or_init(|| chosen))
+    let running = RUNNING.get_or_init(|| chosen);
+    starting.done();
+    Ok(running)
 }
 
 /// Adds the instrument layer if it is enabled. Only the driver that is chosen in the end gets it, because the layer
@@ -186,7 +193,7 @@ fn start_or_say_why() -> CudaResult<&'static Driver> {
 /// `CudaError` is `Copy`, so the reason that it points to must live for ever: each distinct reason is leaked once.
 fn kept(reason: DriverError) -> &'static DriverError {
     static REASONS: Mutex<Vec<&'static DriverError>> = Mutex::new(Vec::new());
-    let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reasons = fork::lock(&REASONS);
     if let Some(same) = reasons.iter().find(|same| ***same == reason) {
         return same;
     }

@@ -89,6 +89,9 @@ told! {
              `custack = {{ version = \"0.1\", features = [\"sim\"] }}`"
         )]
         SimulatorNotBuilt,
+        /// This process was forked while its parent started a driver, and none works here.
+        #[error("this process was forked while a driver was being started, and no driver works in such a child")]
+        Forked,
         /// A driver was chosen while another was already in use.
         #[error(
             "the {wanted} driver was chosen after the {running} driver had been used; choose before the first call"

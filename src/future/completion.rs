@@ -4,7 +4,7 @@ use super::inbox::Kept;
 use super::reactor::{self, Work};
 use super::slot::Slot;
 use crate::context::relax;
-use crate::driver::{in_host_function, refuse_in_host_function, running};
+use crate::driver::{in_host_function, is_child, refuse_in_child, refuse_in_host_function, running};
 #[cfg(doc)]
 use crate::error::CudaError;
 use crate::error::CudaResult;
@@ -166,6 +166,10 @@ impl<T> Future for Completion<T> {
     type Output = CudaResult<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CudaResult<T>> {
+        // The threads that look at work are the parent's, and may have held locks.
+        if let Err(error) = refuse_in_child() {
+            return Poll::Ready(Err(error));
+        }
         let spin = std::mem::take(&mut self.spin);
         // In a waker it would keep the thread that it waits for, and the driver refuses questions.
         if self.work.is_kept() && !in_host_function() {
@@ -183,6 +187,9 @@ impl<T> Future for Completion<T> {
 
 impl<T> Drop for Completion<T> {
     fn drop(&mut self) {
+        if is_child() {
+            return;
+        }
         // What wakes a task may keep it, and this future with it.
         drop(self.slot.forget_waker());
         self.have_looked_at();

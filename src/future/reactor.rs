@@ -8,7 +8,7 @@
 //! system call that wakes a task: with 16 streams that is longer than all the rest.
 
 use super::inbox::Inbox;
-use crate::driver::{RELAXED, running};
+use crate::driver::{RELAXED, refuse_in_child, running};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Shared;
 use std::cmp::Reverse;
@@ -88,6 +88,7 @@ static CROWD: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes sure that the first thread runs.
 pub(super) fn start() -> CudaResult<()> {
+    refuse_in_child()?;
     if WATCHES[0].has_thread() {
         return Ok(());
     }

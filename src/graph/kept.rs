@@ -8,18 +8,18 @@
 #![allow(unsafe_code)]
 
 use crate::driver::ffi::{CUDA_HOST_NODE_PARAMS, CUgraph, CUuserObject};
-use crate::driver::{Driver, Held, as_host_function};
+use crate::driver::{Driver, Held, as_host_function, lock};
 use crate::error::CudaResult;
 use crate::report;
 use std::mem;
 use std::os::raw::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The kept value, until it is given up.
 type Shell<T> = Mutex<Option<T>>;
 
 fn take<T>(shell: &Shell<T>) -> Option<T> {
-    shell.lock().unwrap_or_else(PoisonError::into_inner).take()
+    lock(shell).take()
 }
 
 /// A value that a graph keeps.
@@ -136,7 +136,7 @@ unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) {
     let shell = unsafe { &*data.cast::<Shell<F>>() };
     as_host_function(|| {
         // Executables of one graph may run at the same time, but share the function.
-        let mut held = shell.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(shell);
         let Some(function) = held.as_mut() else { return };
         if !report::contained(function) {
             report::warn(format_args!("a host function of a graph panicked"));

@@ -7,11 +7,11 @@ use super::Library;
 use super::loaded::Loaded;
 use crate::context::UnownedContext;
 use crate::driver::ffi::{CUfunction, CUkernel};
-use crate::driver::{Driver, Held, KernelName};
+use crate::driver::{Driver, Held, KernelName, read, write};
 use crate::error::CudaResult;
 use std::ffi::{CStr, CString};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 /// A kernel of a [`Library`], which it keeps loaded. Clones are the same kernel.
 #[derive(Debug, Clone)]
@@ -169,13 +169,13 @@ impl Kernel {
     }
 
     fn kept(&self, context: &UnownedContext) -> Option<CUfunction> {
-        let functions = self.found.functions.read().unwrap_or_else(PoisonError::into_inner);
+        let functions = read(&self.found.functions);
         functions.iter().find(|known| known.context == *context).map(|known| known.function)
     }
 
     /// Also removes the functions of destroyed contexts.
     fn keep(&self, context: &UnownedContext, function: CUfunction) {
-        let mut functions = self.found.functions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut functions = write(&self.found.functions);
         functions.retain(|known| known.context.is_alive() && known.context != *context);
         functions.push(InContext { context: context.clone(), function });
     }

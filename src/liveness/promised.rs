@@ -5,7 +5,8 @@
 //! error; such a function is dropped when the context is destroyed.
 
 use super::record::{Handle, Origin};
-use super::sync::{Mutex, MutexGuard, PoisonError};
+use super::sync::Mutex;
+use crate::driver::{self, Locked};
 use crate::report;
 use std::collections::VecDeque;
 
@@ -17,6 +18,7 @@ struct Promised {
     context: Handle,
 }
 
+#[derive(Default)]
 struct Table {
     last: u64,
     /// In the order of their keys, which is roughly that in which the driver calls them.
@@ -25,8 +27,8 @@ struct Table {
 
 static TABLE: Mutex<Table> = Mutex::new(Table { last: 0, all: VecDeque::new() });
 
-fn lock() -> MutexGuard<'static, Table> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> Locked<'static, Table> {
+    driver::lock(&TABLE)
 }
 
 /// Keeps the function until the context is destroyed; the key is never reused, and never 0.
@@ -40,7 +42,8 @@ pub(crate) fn keep(context: Handle, function: Function) -> u64 {
 
 /// Removes the function, to be called or dropped.
 pub(crate) fn take(key: u64) -> Option<Function> {
-    let all = &mut lock().all;
+    let mut table = lock();
+    let all = &mut table.all;
     let at = all.binary_search_by_key(&key, |promised| promised.key).ok()?;
     all.remove(at).map(|promised| promised.function)
 }

@@ -7,10 +7,12 @@
 
 use super::green::Green;
 use super::life::Phase;
-use super::record::{Handle, Origin, Record, make_record};
+use super::record::{Handle, NUMBERS, Origin, Record, make_record};
 use crate::driver::ffi::{CUcontext, CUdevice};
+use crate::driver::{OrOwn, is_child};
 use lazy_static::lazy_static;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 struct Registration {
@@ -48,15 +50,29 @@ lazy_static! {
     static ref REGISTRY: RwLock<Registry> = RwLock::new(Registry::default());
 }
 
-fn read() -> RwLockReadGuard<'static, Registry> {
-    REGISTRY.read().unwrap_or_else(PoisonError::into_inner)
+fn read() -> OrOwn<RwLockReadGuard<'static, Registry>, Registry> {
+    if is_child() {
+        return OrOwn::Own(Registry::of_child());
+    }
+    OrOwn::Locked(REGISTRY.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn write() -> RwLockWriteGuard<'static, Registry> {
-    REGISTRY.write().unwrap_or_else(PoisonError::into_inner)
+fn write() -> OrOwn<RwLockWriteGuard<'static, Registry>, Registry> {
+    if is_child() {
+        return OrOwn::Own(Registry::of_child());
+    }
+    OrOwn::Locked(REGISTRY.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl Registry {
+    /// For one use in the child of a fork, where no context is made. A handle made in it is none of the parent's, whose ids
+    /// and numbers of records are lower.
+    fn of_child() -> Registry {
+        static IDS: AtomicU64 = AtomicU64::new(1 << 48);
+        let last_id = IDS.fetch_add(1 << 8, Ordering::Relaxed);
+        Registry { last_id, records: NUMBERS.into(), ..Registry::default() }
+    }
+
     /// Ids start at 1 and are never used again.
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;

@@ -3,8 +3,9 @@
 
 use super::allocation::{Allocation, Kind};
 use crate::context::UnownedContext;
+use crate::driver::{read, write};
 use std::mem;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 struct Given {
     address: u64,
@@ -28,7 +29,7 @@ pub(super) fn give(allocation: Allocation, size: usize) -> u64 {
         return address;
     }
     let given = Given { address, size, allocation };
-    let mut all = GIVEN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = write(&GIVEN);
     match find(&all, address) {
         // That was freed by other code: the driver has reused the address.
         Ok(at) => mem::forget(mem::replace(&mut all[at], given)),
@@ -39,7 +40,7 @@ pub(super) fn give(allocation: Allocation, size: usize) -> u64 {
 
 /// Takes the memory back, with its size; `None` if custack did not give it away.
 pub(super) fn take(address: u64) -> Option<(usize, Allocation)> {
-    let mut all = GIVEN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = write(&GIVEN);
     let given = find(&all, address).ok().map(|at| all.remove(at))?;
     Some((given.size, given.allocation))
 }
@@ -51,7 +52,7 @@ pub(super) fn owned(kind: Kind, address: u64) -> Allocation {
 
 /// The context of the memory that was given away and contains this address; a null handle if there is none.
 pub(super) fn context_at(address: u64) -> UnownedContext {
-    let all = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
+    let all = read(&GIVEN);
     let below = find(&all, address).or_else(|at| at.checked_sub(1).ok_or(at));
     let found = below.ok().map(|at| &all[at]).filter(|given| address - given.address < given.size as u64);
     found.map_or_else(UnownedContext::none, |given| given.allocation.context().clone())

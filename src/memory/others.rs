@@ -1,8 +1,9 @@
 //! The streams that use memory whose home is another one.
 
 use crate::context::Pin;
+use crate::driver::lock;
 use crate::stream::Shared;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A stream, whose context is kept at the driver: while that were destroyed, nothing could wait for the stream's work.
 #[derive(Debug)]
@@ -16,10 +17,6 @@ type Streams = Mutex<Vec<Arc<Other>>>;
 /// Streams, each of them once. Most memory has none, so the list is allocated only when needed.
 #[derive(Debug, Default)]
 pub(super) struct Others(OnceLock<Box<Streams>>);
-
-fn lock(streams: &Streams) -> MutexGuard<'_, Vec<Arc<Other>>> {
-    streams.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Others {
     pub(super) fn add(&self, other: Other) {

@@ -9,7 +9,8 @@ use libloading::Library;
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The versions that are tried, newest first.
 #[cfg(windows)]
@@ -69,16 +70,22 @@ functions! {
 /// The functions that get an image of some kind, by its size.
 pub(super) type Getters = [&'static str; 2];
 
-static LOADED: Mutex<Option<&'static Nvrtc>> = Mutex::new(None);
+/// The library, which stays; no lock, because the child of a fork would wait for ever for one that its parent held.
+static LOADED: AtomicPtr<Nvrtc> = AtomicPtr::new(ptr::null_mut());
 
 impl Nvrtc {
     /// The library: the one that was loaded before, or the first that is found.
     pub(super) fn get() -> Result<&'static Nvrtc, NvrtcError> {
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        match *loaded {
-            Some(nvrtc) => Ok(nvrtc),
-            None => Ok(*loaded.insert(Self::first(candidates())?)),
+        // SAFETY: null, or a value that was leaked, and is shared between threads as it is `Sync`.
+        let known = |at: *mut Nvrtc| unsafe { at.as_ref() };
+        if let Some(nvrtc) = known(LOADED.load(Ordering::Acquire)) {
+            return Ok(nvrtc);
         }
+        let found = Self::first(candidates())?;
+        let at = ptr::from_ref(found).cast_mut();
+        // Another thread may have been here first.
+        let before = LOADED.compare_exchange(ptr::null_mut(), at, Ordering::AcqRel, Ordering::Acquire);
+        Ok(before.err().and_then(known).unwrap_or(found))
     }
 
     /// Loads this file, for all later programs.
@@ -88,7 +95,7 @@ impl Nvrtc {
     /// The file is NVRTC.
     pub(super) unsafe fn load(path: &Path) -> Result<(), NvrtcError> {
         let nvrtc = Self::first(vec![path.as_os_str().to_owned()])?;
-        *LOADED.lock().unwrap_or_else(PoisonError::into_inner) = Some(nvrtc);
+        LOADED.store(ptr::from_ref(nvrtc).cast_mut(), Ordering::Release);
         Ok(())
     }
 
@@ -113,14 +120,15 @@ impl Nvrtc {
 
     /// What tells this build of the compiler from others: the comment that it writes above all PTX. Asked for once.
     pub(super) fn build(&'static self) -> &'static str {
-        self.build.get_or_init(|| {
-            let empty = self.create(c"", c"empty.cu", &[]).and_then(|program| {
-                program.compile(&[])?;
-                program.image(["nvrtcGetPTXSize", "nvrtcGetPTX"])
-            });
-            let text = String::from_utf8_lossy(&empty.unwrap_or_default()).into_owned();
-            text.lines().filter(|line| line.starts_with("//")).collect()
-        })
+        if let Some(build) = self.build.get() {
+            return build;
+        }
+        let empty = self.create(c"", c"empty.cu", &[]).and_then(|program| {
+            program.compile(&[])?;
+            program.image(["nvrtcGetPTXSize", "nvrtcGetPTX"])
+        });
+        let text = String::from_utf8_lossy(&empty.unwrap_or_default()).into_owned();
+        self.build.get_or_init(|| text.lines().filter(|line| line.starts_with("//")).collect())
     }
 
     pub(super) fn path(&self) -> &str {

@@ -4,12 +4,12 @@
 #![allow(unsafe_code)]
 
 use super::Stream;
-use crate::driver::as_host_function;
 use crate::driver::ffi::{CUresult, CUstream};
+use crate::driver::{as_host_function, lock};
 use crate::error::{CudaError, CudaResult};
 use crate::report;
 use std::os::raw::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 impl Stream {
     /// Queues a function, which is called once, when all earlier work is done; later work waits for it. Its argument
@@ -50,7 +50,7 @@ impl Stream {
 type Waiting<T> = Mutex<Option<Box<T>>>;
 
 fn take<T>(waiting: &Waiting<T>) -> Option<Box<T>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+    lock(waiting).take()
 }
 
 /// The function that the driver calls.

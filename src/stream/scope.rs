@@ -6,7 +6,7 @@
 use super::{Stream, host_function};
 use crate::context::in_call::wait_for_current;
 use crate::context::{Mode, Pin};
-use crate::driver::{Driver, RELAXED, driver};
+use crate::driver::{Driver, RELAXED, driver, refuse_in_child};
 use crate::error::{CudaResult, keep_note};
 use crate::liveness::promised;
 use crate::report;
@@ -100,6 +100,7 @@ impl<'scope> SyncScope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
+        refuse_in_child()?;
         let scoped = Scoped { function, unfinished: Unfinished::one_more(&self.work.unfinished) };
         let function: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || scoped.call());
         // SAFETY: only the lifetime changes. The scope does not end before `unfinished` is dropped, which happens after
@@ -144,6 +145,8 @@ impl Work<'_> {
     /// Waits until nothing borrowed is used any more; returns the error of the work.
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
+        // In the child of a fork nothing that was borrowed is used: the work is the parent's.
+        refuse_in_child()?;
         // Waiting can be forbidden by a capture of another stream, and break it, so the thread is in the relaxed mode.
         // A driver too old for that mode has no captures either.
         let _relaxed = driver().and_then(|driver| Mode::exchange(driver, RELAXED)).ok();

@@ -9,14 +9,14 @@ use super::spare::Spare;
 use crate::context::in_call::wait_for_legacy_stream;
 use crate::context::{Pin, Resource, captures, relax, unbroken};
 use crate::driver::ffi::{CUevent, CUstream};
-use crate::driver::{Driver, Held, driver};
+use crate::driver::{Driver, Held, Locked, driver, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::{NUMBERS, Uncaptured, wait_for_uncaptured};
 use crate::report;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A stream's handle. Memory whose home the stream is is freed in it, so the stream is destroyed when the program has
 /// dropped it and all such memory is freed.
@@ -102,7 +102,8 @@ impl Shared {
 
     #[cold]
     fn take_number(self: &Arc<Self>) -> CudaResult<u16> {
-        let mut numbered = NUMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+        refuse_in_child()?;
+        let mut numbered = lock(&NUMBERED);
         // Another thread may have been here first.
         if let Some(number) = self.number.get() {
             return Ok(*number);
@@ -158,8 +159,8 @@ impl Shared {
     /// While the result exists, no other thread begins or joins a capture in this stream, or waits for its work to free
     /// memory.
     #[inline]
-    pub(crate) fn beginning(&self) -> MutexGuard<'_, ()> {
-        self.beginning.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn beginning(&self) -> Locked<'_, ()> {
+        lock(&self.beginning)
     }
 
     /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
@@ -167,7 +168,7 @@ impl Shared {
     /// in the legacy stream, which would break the capture. Records what memory in its order that is dropped meanwhile has
     /// to wait for.
     #[inline]
-    pub(crate) fn will_capture(&self, _beginning: &MutexGuard<'_, ()>, blocking: bool) -> CudaResult<()> {
+    pub(crate) fn will_capture(&self, _beginning: &Locked<'_, ()>, blocking: bool) -> CudaResult<()> {
         if blocking {
             wait_for_legacy_stream(self.stream.context());
         }
@@ -310,7 +311,7 @@ impl Drop for Shared {
         if let Some(number) = self.number.get() {
             let number = number - NUMBERS;
             BY_NUMBER[usize::from(number)].store(ptr::null_mut(), Ordering::Release);
-            NUMBERED.lock().unwrap_or_else(PoisonError::into_inner).0.push(number);
+            lock(&NUMBERED).0.push(number);
         }
     }
 }

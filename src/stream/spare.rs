@@ -2,7 +2,8 @@
 
 use crate::context::Resource;
 use crate::driver::ffi::CUevent;
-use std::sync::{Mutex, PoisonError};
+use crate::driver::lock;
+use std::sync::Mutex;
 
 /// Events that nothing uses now. They are of the stream's context, and marked the end of its work.
 #[derive(Debug, Default)]
@@ -13,12 +14,12 @@ const MOST: usize = 32;
 
 impl Spare {
     pub(crate) fn take(&self) -> Option<Resource<CUevent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        lock(&self.0).pop()
     }
 
     /// Keeps the event, or gives it back.
     pub(crate) fn keep(&self, event: Resource<CUevent>) -> Option<Resource<CUevent>> {
-        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.0);
         if events.len() == MOST {
             return Some(event);
         }

@@ -3,17 +3,17 @@
 use super::within::active;
 use super::{Dependencies, EdgeData, Node, Nodes};
 use crate::context::captures;
-use crate::driver::Driver;
+use crate::driver::{Driver, Locked, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Stream;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// The nodes of captures in progress that have keys, by the number of the capture.
 static NODES: Mutex<BTreeMap<u64, Box<Nodes>>> = Mutex::new(BTreeMap::new());
 
-fn all() -> MutexGuard<'static, BTreeMap<u64, Box<Nodes>>> {
-    NODES.lock().unwrap_or_else(PoisonError::into_inner)
+fn all() -> Locked<'static, BTreeMap<u64, Box<Nodes>>> {
+    lock(&NODES)
 }
 
 /// The nodes of the capture that ends.
@@ -95,6 +95,7 @@ impl Stream {
 
     /// The number of the stream's capture, which was begun by hand.
     fn by_hand(&self, what: &'static str) -> CudaResult<u64> {
+        refuse_in_child()?;
         captures::by_hand(self.key()).ok_or_else(|| {
             CudaError::IllegalState
                 .note(format_args!("to {what} in a capture by hand; no such capture has this stream"))

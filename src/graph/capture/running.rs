@@ -3,7 +3,7 @@
 use crate::context::Pin;
 use crate::context::captures::{self, ByHand, Forbids};
 use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
-use crate::driver::{Driver, Held, driver, take_what_broke};
+use crate::driver::{Driver, Held, driver, refuse_in_child, take_what_broke};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::graph::Graph;
 use crate::graph::node::Nodes;
@@ -84,6 +84,7 @@ impl<'a> Running<'a> {
     /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile.
     pub(super) fn end(&mut self) -> CudaResult<Ended> {
         self.ended = true;
+        refuse_in_child()?;
         let Some(ending) = captures::end(self.number) else {
             return Err(CudaError::StreamCaptureUnmatched
                 .note(format_args!("to end a capture that other code has ended")));

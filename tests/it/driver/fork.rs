@@ -15,9 +15,23 @@ use std::time::{Duration, Instant};
 
 #[cfg(unix)]
 unsafe extern "C" {
-    fn fork() -> i32;
+    pub(crate) fn fork() -> i32;
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
     fn kill(process: i32, signal: i32) -> i32;
+}
+
+/// Waits until the child has ended as it should.
+#[cfg(unix)]
+pub(crate) fn wait_for(process: i32) {
+    let (begun, mut status) = (Instant::now(), 0);
+    while unsafe { waitpid(process, &mut status, 1) } == 0 {
+        if begun.elapsed() > Duration::from_secs(20) {
+            unsafe { kill(process, 9) };
+            panic!("the child hangs");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(status, 40 << 8);
 }
 
 /// What the child does with what its parent has made; it ends as any program does.
@@ -82,15 +96,7 @@ pub(crate) fn scenario() {
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| in_the_child(ctx, stream, buffer)));
             std::process::exit(if done.is_ok() { 40 } else { 41 });
         }
-        let (begun, mut status) = (Instant::now(), 0);
-        while unsafe { waitpid(process, &mut status, 1) } == 0 {
-            if begun.elapsed() > Duration::from_secs(20) {
-                unsafe { kill(process, 9) };
-                panic!("the child hangs");
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        assert_eq!(status, 40 << 8);
+        wait_for(process);
     }
     GOES_ON.store(false, Ordering::Relaxed);
     busy.into_iter().for_each(|thread| thread.join().unwrap());

@@ -3,5 +3,6 @@
 mod abi;
 mod choice;
 mod fork;
+mod fork_busy;
 pub(crate) mod process;
 pub(crate) mod strange_driver;

@@ -92,6 +92,8 @@ fn in_a_process_of_its_own() {
         Ok("visible") => crate::device::identity::print_devices(),
         Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),
+        Ok("fork while threads are busy") => crate::driver::fork_busy::scenario(),
+        Ok("fork within") => crate::driver::fork_busy::within(),
         Ok("fork before the first use") => crate::driver::fork::before_the_first_use(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("printf") => crate::kernels::printf::in_a_process_of_its_own(),

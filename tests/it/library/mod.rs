@@ -25,7 +25,7 @@ assert_impl_all!(Function<'static>: Send, Sync);
 assert_impl_all!(ManagedVariable<u32>: Send, Sync, Clone);
 
 /// A variable of each kind, and kernels that use them.
-pub(super) const CODE: &str = "
+pub(crate) const CODE: &str = "
 .version 7.0
 .target sm_70
 .address_size 64
