@@ -51,9 +51,16 @@ impl<H: Copy + 'static> Owned<H> {
 
     /// Gives the handle away.
     pub(super) fn into_raw(self) -> H {
+        let raw = self.raw;
+        drop(self.give_up());
+        raw
+    }
+
+    /// Gives the handle to whoever has it, too, and returns what keeps the contexts of its nodes.
+    pub(super) fn give_up(self) -> Vec<Pin> {
         let mut given = ManuallyDrop::new(self);
-        drop((mem::take(&mut given.pins), given.launched_in.take()));
-        given.raw
+        drop(given.launched_in.take());
+        mem::take(&mut given.pins)
     }
 
     pub(super) fn context(&self) -> &UnownedContext {

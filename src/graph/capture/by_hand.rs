@@ -1,33 +1,59 @@
 //! Captures that were begun by hand: their nodes, which have keys before there is a graph.
 
-use super::within::active;
-use super::{Dependencies, EdgeData, Node, Nodes};
-use crate::context::captures;
+use super::within::{active, with_graph};
+use super::{Dependencies, EdgeData, Graph, Node, Nodes};
+use crate::context::{UnownedContext, captures};
 use crate::driver::{Driver, Locked, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
+use crate::graph::kept::Kept;
 use crate::stream::Stream;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The nodes of captures in progress that have keys, by the number of the capture.
-static NODES: Mutex<BTreeMap<u64, Box<Nodes>>> = Mutex::new(BTreeMap::new());
-
-fn all() -> Locked<'static, BTreeMap<u64, Box<Nodes>>> {
-    lock(&NODES)
+/// What is known of the graph that a capture makes.
+pub(super) struct Known {
+    /// The nodes that have keys.
+    pub(super) nodes: Box<Nodes>,
+    /// The context of its copies, fills and allocations, if the program has made it.
+    pub(super) context: Option<UnownedContext>,
 }
 
-/// The nodes of the capture that ends.
-pub(super) fn take(capture: u64) -> Box<Nodes> {
-    all().remove(&capture).unwrap_or_else(Nodes::new)
+impl Known {
+    fn new() -> Known {
+        Known { nodes: Nodes::new(), context: None }
+    }
 }
 
-/// Those of the capture; those of captures that were lost are forgotten.
+/// By the number of the capture in progress.
+static KNOWN: Mutex<BTreeMap<u64, Known>> = Mutex::new(BTreeMap::new());
+
+fn all() -> Locked<'static, BTreeMap<u64, Known>> {
+    lock(&KNOWN)
+}
+
+/// Of the capture that ends.
+pub(super) fn take(capture: u64) -> Known {
+    all().remove(&capture).unwrap_or_else(Known::new)
+}
+
+/// The nodes of the capture; those of captures that were lost are forgotten.
 fn with<R>(capture: u64, f: impl FnOnce(&mut Nodes) -> R) -> R {
     let mut all = all();
     if !all.contains_key(&capture) {
         all.retain(|other, _| captures::is_listed(*other));
     }
-    f(all.entry(capture).or_insert_with(Nodes::new))
+    f(&mut all.entry(capture).or_insert_with(Known::new).nodes)
+}
+
+/// The graph is the capture's from here on, which keeps its contexts, and whose end gives it back.
+pub(super) fn give(stream: &Stream, graph: Graph) {
+    let Graph { owned, nodes } = graph;
+    let context = Some(owned.context().clone());
+    if let Some(capture) = captures::by_hand(stream.key()) {
+        all().insert(capture, Known { nodes, context });
+    }
+    // If the capture was lost meanwhile, its graph is destroyed, and these are dropped.
+    owned.give_up().into_iter().for_each(|pin| captures::also_in(stream.key(), pin));
 }
 
 impl Stream {
@@ -91,6 +117,38 @@ impl Stream {
             active(driver.stream_is_capturing(stream)?)?;
             driver.stream_update_capture_dependencies(stream, &after, how as u32)
         })
+    }
+
+    /// Of a capture that was [begun by hand](Self::begin_capture), in this stream or in one that this has joined: makes the
+    /// graph, and all that is made from it, keep the value, as [`Capture::keep`](super::Capture::keep) in a closure.
+    ///
+    /// # Errors
+    ///
+    /// Like [`capture_dependencies`](Self::capture_dependencies); any error of the driver. The value is then dropped.
+    ///
+    /// ```
+    /// use custack::graph::InstantiateFlags;
+    /// use custack::memory::{AsyncCopyDestination, DeviceBuffer};
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let mut buffer = DeviceBuffer::from_slice(&[0u32; 4])?;
+    /// // SAFETY: all users of the stream and of the buffer are in this example; the graph keeps the buffer.
+    /// let mut graph = unsafe {
+    ///     stream.begin_capture(CaptureMode::ThreadLocal)?;
+    ///     buffer.async_fill(7, &stream)?;
+    ///     stream.keep_in_capture(buffer)?;
+    ///     stream.end_capture()?
+    /// };
+    /// graph.instantiate(InstantiateFlags::empty())?.launch(&stream)?;
+    /// stream.synchronize()?;
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuGraphRetainUserObject")]
+    pub fn keep_in_capture(&self, value: impl Send + 'static) -> CudaResult<()> {
+        self.by_hand("keep a value")?;
+        with_graph(self, |driver, _, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
 
     /// The number of the stream's capture, which was begun by hand.

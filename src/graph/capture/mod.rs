@@ -12,11 +12,11 @@ use super::node::Nodes;
 use super::{EdgeData, Graph, GraphExec, InstantiateFlags, Node};
 use crate::context::captures;
 use crate::driver::Driver;
-use crate::error::{CudaError, CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::stream::{CaptureMode, Stream};
 pub use memory::CapturedMemory;
 use running::{Begun, Ended, Lent, Running, discard, end};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
@@ -209,10 +209,10 @@ impl Stream {
     ///
     /// What a [`Capture`] offers beyond a stream is here: [`capture_status`](Self::capture_status),
     /// [`capture_id`](Self::capture_id), [`capture_dependencies`](Self::capture_dependencies) and
-    /// [`update_capture_dependencies`](Self::update_capture_dependencies); [`fork`](Self::fork) and [`join`](Self::join); and
-    /// [`Graph::keep`], for the graph that the capture gives. Functions to call at every launch, events for what is outside,
-    /// memory that the graph allocates, and captures into an existing graph have only the closure's form, because that
-    /// borrows what they use until the capture has ended.
+    /// [`update_capture_dependencies`](Self::update_capture_dependencies); [`keep_in_capture`](Self::keep_in_capture);
+    /// [`fork`](Self::fork) and [`join`](Self::join); and [`begin_capture_into`](Self::begin_capture_into) for an existing
+    /// graph. Functions to call at every launch, events for what is outside, and memory that the graph allocates have only
+    /// the closure's form, because that borrows what they use until the capture has ended.
     ///
     /// It ends with this value at the latest: if the stream, or the owner of its context, is dropped first, the capture is
     /// lost, which is reported. A [`BorrowedStream`](crate::stream::BorrowedStream) or a
@@ -230,7 +230,69 @@ impl Stream {
     #[doc(alias("cuStreamBeginCapture", "cuStreamBeginCapture_v2"))]
     #[track_caller]
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
-        Running::begin(self, mode, Location::caller(), Begun::ByHand).map(std::mem::forget)
+        let lost = Cell::new(false);
+        Running::begin(self, mode, Location::caller(), Begun::ByHand(None, &lost)).map(std::mem::forget)
+    }
+
+    /// Like [`begin_capture`](Self::begin_capture), but adds to an existing graph: what is submitted comes after these nodes
+    /// (CUDA 12.3 and later). The graph is the capture's, until [`end_capture`](Self::end_capture) returns it, with the keys
+    /// that its nodes have; if the capture is broken or lost, the driver destroys it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`begin_capture`](Self::begin_capture), with the graph as it was; [`InvalidHandle`](CudaError::InvalidHandle)
+    /// for a node of another graph.
+    ///
+    /// # Safety
+    ///
+    /// That of [`begin_capture`](Self::begin_capture).
+    ///
+    /// ```
+    /// use custack::graph::{EdgeData, Graph};
+    /// use custack::memory::{AsyncCopyDestination, DeviceBuffer};
+    /// use custack::stream::{CaptureMode, Stream, StreamFlags};
+    ///
+    /// let context = custack::quick_init()?;
+    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    /// let mut buffer = DeviceBuffer::from_slice(&[0u32; 4])?;
+    /// let mut graph = Graph::new(&context)?;
+    /// let first = graph.add_host_func(&[], || println!("first"))?;
+    /// // SAFETY: all users of the stream and of the buffer are in this example, and the graph is not launched.
+    /// let mut graph = unsafe {
+    ///     let after = [(first, EdgeData::default())];
+    ///     stream.begin_capture_into(graph, &after, CaptureMode::ThreadLocal).map_err(|(error, _)| error)?;
+    ///     buffer.async_fill(7, &stream)?;
+    ///     stream.end_capture()?
+    /// };
+    /// assert_eq!((graph.nodes()?.len(), graph.root_nodes()?), (2, vec![first]));
+    /// # Ok::<(), custack::error::CudaError>(())
+    /// ```
+    #[doc(alias = "cuStreamBeginCaptureToGraph")]
+    #[track_caller]
+    pub unsafe fn begin_capture_into(
+        &self,
+        mut graph: Graph,
+        after: &[(Node, EdgeData)],
+        mode: CaptureMode,
+    ) -> DropResult<Graph> {
+        let (since, lost) = (Location::caller(), Cell::new(false));
+        let begun = graph.nodes.find_after(after).and_then(|after| {
+            graph.owned.pin(self.context())?;
+            let how = Begun::ByHand(Some((&graph, &after)), &lost);
+            Running::begin(self, mode, since, how).map(std::mem::forget)
+        });
+        match begun {
+            Ok(()) => {
+                by_hand::give(self, graph);
+                Ok(())
+            }
+            Err(error) => {
+                if lost.get() {
+                    graph.owned.spend();
+                }
+                Err((error, graph))
+            }
+        }
     }
 
     /// Ends the capture that began in this stream, and returns the graph. A capture that is not relaxed must be ended
@@ -251,10 +313,10 @@ impl Stream {
     #[doc(alias = "cuStreamEndCapture")]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
         let at = self.key();
-        let mut nodes = None;
-        let ended = match captures::end_in(at) {
+        let mut known = None;
+        let mut ended = match captures::end_in(at) {
             Some(ending) => {
-                nodes = Some(by_hand::take(ending.number));
+                known = Some(by_hand::take(ending.number));
                 end(self, ending, false)?
             }
             None => {
@@ -270,7 +332,12 @@ impl Stream {
                 Ended { graph, pins: vec![pin] }
             }
         };
-        let graph = Graph::of(ended.graph, nodes.unwrap_or_else(Nodes::new), ended.pins);
+        let (nodes, context) = known.map_or_else(|| (Nodes::new(), None), |it| (it.nodes, it.context));
+        // The context of a graph comes first: the program's own has kept its.
+        if let Some(at) = ended.pins.iter().position(|pin| Some(pin.context()) == context.as_ref()) {
+            ended.pins.swap(0, at);
+        }
+        let graph = Graph::of(ended.graph, nodes, ended.pins);
         graph.owned.usable().map(|()| graph)
     }
 }

@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::graph::node::Nodes;
 use crate::report;
 use crate::stream::{CaptureMode, Shared, Stream};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
 use std::sync::{Arc, Weak};
@@ -34,9 +34,13 @@ pub(super) struct Ended {
 #[derive(Clone, Copy)]
 pub(super) enum Begun<'a> {
     /// It ends with a closure; into a graph of the program, behind these nodes.
-    InClosure(Option<(&'a Graph, &'a [(CUgraphNode, CUgraphEdgeData)])>),
-    ByHand,
+    InClosure(Option<Into<'a>>),
+    /// As above; and whether the capture is lost before it has begun, so that its graph is destroyed, is written there.
+    ByHand(Option<Into<'a>>, &'a Cell<bool>),
 }
+
+/// A graph, and the nodes behind which a capture goes on.
+pub(super) type Into<'a> = (&'a Graph, &'a [(CUgraphNode, CUgraphEdgeData)]);
 
 impl<'a> Running<'a> {
     pub(super) fn begin(
@@ -45,8 +49,11 @@ impl<'a> Running<'a> {
         since: &'static Location<'static>,
         how: Begun<'_>,
     ) -> CudaResult<Running<'a>> {
-        let into = if let Begun::InClosure(into) = how { into } else { None };
-        let by_hand = matches!(how, Begun::ByHand).then(|| -> Weak<dyn ByHand> {
+        let (into, lost) = match how {
+            Begun::InClosure(into) => (into, None),
+            Begun::ByHand(into, lost) => (into, Some(lost)),
+        };
+        let by_hand = lost.map(|_| -> Weak<dyn ByHand> {
             let stream: Weak<Shared> = Arc::downgrade(stream.inner());
             stream
         });
@@ -71,7 +78,8 @@ impl<'a> Running<'a> {
             drop(captures::remove(number));
             return Err(error);
         }
-        if matches!(how, Begun::ByHand) && !captures::is_listed(number) {
+        if let Some(lost) = lost.filter(|_| !captures::is_listed(number)) {
+            lost.set(true);
             // The owner of the context was dropped meanwhile, which has lost the capture, perhaps before it began.
             let ended = stream.inner().with(Driver::end_capture);
             let _ = ended.and_then(|graph| driver()?.discard_graph(graph));

@@ -184,13 +184,21 @@ impl Capture<'_> {
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUstream>, Held<'_, CUgraph>) -> CudaResult<R>,
     ) -> CudaResult<R> {
-        self.inner().with(|driver, stream| {
-            let info = driver.stream_get_capture_info(stream)?;
-            active(info.status)?;
-            // SAFETY: the graph exists as long as the capture is in progress, and so as long as this value.
-            f(driver, stream, unsafe { Held::new(info.graph) })
-        })
+        with_graph(self.stream, f)
     }
+}
+
+/// Calls `f` with the graph that the stream, whose capture is known, captures into.
+pub(super) fn with_graph<R>(
+    stream: &Stream,
+    f: impl FnOnce(&Driver, Held<'_, CUstream>, Held<'_, CUgraph>) -> CudaResult<R>,
+) -> CudaResult<R> {
+    stream.inner().with(|driver, stream| {
+        let info = driver.stream_get_capture_info(stream)?;
+        active(info.status)?;
+        // SAFETY: the graph exists as long as the capture is in progress, which is not ended during the call.
+        f(driver, stream, unsafe { Held::new(info.graph) })
+    })
 }
 
 pub(super) fn active(status: u32) -> CudaResult<()> {

@@ -171,7 +171,10 @@ fn captures_do_what_those_of_other_crates_do_under_the_names_of_the_table() {
         assert_eq!(legacy.capture_status(), Err(CudaError::StreamCaptureImplicit));
         assert_eq!(legacy.capture_id(), Err(CudaError::StreamCaptureImplicit));
         assert_eq!(stream.capture_status(), Ok(CaptureStatus::Active));
-        assert_eq!(unsafe { call!(seen, Stream::end_capture(&stream)) }.unwrap().nodes(), Ok(vec![]));
+        let mut empty = unsafe { call!(seen, Stream::end_capture(&stream)) }.unwrap();
+        assert_eq!(empty.nodes(), Ok(vec![]));
+        unsafe { call!(seen, Stream::begin_capture_into(&stream, empty, &[], local)) }.unwrap();
+        assert_eq!(unsafe { stream.end_capture() }.unwrap().nodes(), Ok(vec![]));
 
         let capturing = |capture: &Capture<'_>| {
             call!(seen, Capture::record(capture, Counts(Arc::clone(&count))))?;

@@ -3,6 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{Operation, SMALL, stream};
+use custack::context::CurrentContext;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::graph::{Capture, Dependencies, EdgeData, Graph, InstantiateFlags};
@@ -89,6 +90,15 @@ pub(super) const OPERATIONS: &[(&str, Operation)] = &[
         let graph = unsafe { stream.end_capture() };
         assert!(done.is_ok() || graph.is_ok(), "{done:?} has broken the capture: {graph:?}");
         done.and(graph.map(drop))
+    }),
+    ("a graph that a capture by hand adds to, and that keeps a value", || {
+        let stream = stream()?;
+        let mut graph = Graph::new(&CurrentContext::get_current()?)?;
+        let after = [(graph.add_empty(&[])?, EdgeData::default())];
+        unsafe { stream.begin_capture_into(graph, &after, CaptureMode::Global) }
+            .map_err(|(error, _)| error)?;
+        let kept = stream.keep_in_capture(vec![1]);
+        unsafe { stream.end_capture() }.and_then(|mut graph| graph.nodes()).and(kept)
     }),
     ("memory that a capture allocates", || {
         captured(|capture| {

@@ -6,9 +6,10 @@ use super::{counter, is_free, something, stream};
 use crate::harness::{pushed, run, table};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
-use custack::graph::{Dependencies, EdgeData, InstantiateFlags};
+use custack::graph::{Dependencies, EdgeData, Graph, InstantiateFlags};
 use custack::memory::DeviceBuffer;
 use custack::stream::{CaptureMode, CaptureStatus, StreamWaitEventFlags};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -79,6 +80,86 @@ fn a_capture_by_hand_says_and_changes_what_comes_next_by_keys_of_its_graph() {
             .unwrap();
         is_free(&mut stream);
     });
+}
+
+#[test]
+fn a_capture_by_hand_adds_to_a_graph_and_gives_it_back_with_its_keys_and_its_context() {
+    run(|| {
+        let ctx = pushed();
+        let mut stream = stream();
+        // The graph is of another context than the stream, whose work is captured.
+        let other = crate::harness::parked();
+        let mut graph = Graph::new(&other).unwrap();
+        let (a, b) = (graph.add_empty(&[]).unwrap(), graph.add_empty(&[]).unwrap());
+        let dropped = Arc::new(());
+        graph.keep(Arc::clone(&dropped)).unwrap();
+        let mut strange = Graph::new(&ctx).unwrap();
+        let foreign = (strange.add_empty(&[]).unwrap(), EdgeData::default());
+        let (error, graph) =
+            unsafe { stream.begin_capture_into(graph, &[foreign], CaptureMode::ThreadLocal) }.unwrap_err();
+        assert_eq!(error, CudaError::InvalidHandle);
+        is_free(&mut stream);
+        let after = [(a, EdgeData::default())];
+        let mut buffer = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+        unsafe { stream.begin_capture_into(graph, &after, CaptureMode::ThreadLocal) }.unwrap();
+        assert_eq!(stream.capture_dependencies().unwrap(), after);
+        let (refused, strange) =
+            unsafe { stream.begin_capture_into(strange, &[], CaptureMode::ThreadLocal) }.unwrap_err();
+        assert_eq!(refused, CudaError::IllegalState);
+        drop(strange);
+        unsafe { buffer.async_fill(5, &stream) }.unwrap();
+        let fill = stream.capture_dependencies().unwrap()[0].0;
+        stream.keep_in_capture(Arc::clone(&dropped)).unwrap();
+        let mut graph = unsafe { stream.end_capture() }.unwrap();
+        assert_eq!(graph.nodes().unwrap(), [a, b, fill]);
+        assert_eq!(graph.dependencies(fill).unwrap(), after);
+        assert_eq!(graph.context(), &other.get_unowned());
+        let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+        drop(graph);
+        exec.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(crate::function::read(&buffer), [5; 4]);
+        assert_eq!(Arc::strong_count(&dropped), 3, "the executable keeps both");
+        drop(exec);
+        wait_for_drops(&dropped);
+        is_free(&mut stream);
+        drop(buffer);
+    });
+}
+
+#[test]
+fn a_capture_by_hand_into_a_graph_that_is_broken_or_lost_takes_the_graph_with_it() {
+    run(|| {
+        let ctx = pushed();
+        let kept = Arc::new(());
+        let graph = || {
+            let mut graph = Graph::new(&ctx).unwrap();
+            graph.keep(Arc::clone(&kept)).unwrap();
+            graph
+        };
+        let mut broken = stream();
+        unsafe { broken.begin_capture_into(graph(), &[], CaptureMode::ThreadLocal) }.unwrap();
+        assert_eq!(unsafe { (table().cuStreamSynchronize)(broken.as_raw()) }, 900);
+        assert_eq!(broken.keep_in_capture(Arc::clone(&kept)), Err(CudaError::StreamCaptureInvalidated));
+        assert_eq!(unsafe { broken.end_capture() }.unwrap_err(), CudaError::StreamCaptureInvalidated);
+        wait_for_drops(&kept);
+        is_free(&mut broken);
+        assert_eq!(broken.keep_in_capture(Arc::clone(&kept)), Err(CudaError::IllegalState));
+        let lost = stream();
+        unsafe { lost.begin_capture_into(graph(), &[], CaptureMode::Relaxed) }.unwrap();
+        lost.keep_in_capture(Arc::clone(&kept)).unwrap();
+        drop(lost);
+        wait_for_drops(&kept);
+    });
+}
+
+/// Waits until nothing else has the value: the driver drops what graphs keep at its leisure.
+fn wait_for_drops(kept: &Arc<()>) {
+    let begun = std::time::Instant::now();
+    while Arc::strong_count(kept) > 1 {
+        assert!(begun.elapsed().as_secs() < 10, "{} are left", Arc::strong_count(kept));
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 #[test]
