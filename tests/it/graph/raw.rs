@@ -9,7 +9,7 @@ use custack::device::DeviceAttribute;
 use custack::driver::ffi::*;
 use custack::error::CudaError;
 use custack::function::LaunchConfig;
-use custack::graph::{Graph, InstantiateFlags};
+use custack::graph::{Graph, InstantiateFlags, NodeKind};
 use custack::memory::DeviceBuffer;
 use std::ptr::{null, null_mut};
 
@@ -249,6 +249,37 @@ fn attribute(node: CUgraphNode, id: u32) -> [u32; 3] {
     let get = table().cuGraphKernelNodeGetAttribute;
     assert_eq!(unsafe { get(node, id, value.as_mut_ptr().cast()) }, 0, "attribute {id}");
     [value[0], value[1], value[2]]
+}
+
+#[test]
+fn nodes_of_other_code_without_a_name_here_are_told_by_number_and_refuse_what_is_not_theirs() {
+    const CONDITIONAL: u32 = 13;
+    run(|| {
+        let ctx = pushed();
+        let there = DeviceBuffer::from_slice(&[0u32; 2]).unwrap();
+        let mut graph = Graph::new(&ctx).unwrap();
+        let mut write = [[2u64, there.as_ptr().addr() as u64, 9, 0, 0, 0]];
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Batch(CUcontext, u64, *mut [u64; 6], u64);
+        let batch = Batch(current(), 1, write.as_mut_ptr(), 0);
+        assert_eq!(add(graph.as_raw(), &[], &mut params(BATCH, batch)).0, 0);
+        if crate::harness::is_simulated() {
+            assert_eq!(add(graph.as_raw(), &[], &mut params(CONDITIONAL, [0u64; 8])).0, 801);
+        }
+        let nodes = graph.nodes().unwrap();
+        assert_eq!((nodes.len(), graph.kind(nodes[0])), (1, Ok(NodeKind::Other(BATCH))));
+        assert_eq!(graph.kernel(nodes[0]).unwrap_err(), CudaError::InvalidValue);
+        assert_eq!(graph.copy(nodes[0]).unwrap_err(), CudaError::InvalidValue);
+        assert_eq!(graph.fill(nodes[0]).unwrap_err(), CudaError::InvalidValue);
+        let mut clone = graph.try_clone().unwrap();
+        let copied = graph.node_in_clone(nodes[0], &mut clone).unwrap();
+        assert_eq!(clone.kind(copied), Ok(NodeKind::Other(BATCH)));
+        let stream = stream();
+        clone.instantiate(InstantiateFlags::empty()).unwrap().launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(read(&there), [9, 0]);
+    });
 }
 
 #[test]
