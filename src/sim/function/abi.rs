@@ -60,9 +60,11 @@ c_abi! {
     }
     fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
         call(|m| {
+            let stream = if config.is_null() { 0 } else { (*config).hStream.addr() };
+            let function = if config.is_null() { function } else { m.function_to_launch(function.addr(), stream)? as CUfunction };
+            not_broken(m, config)?;
             let mut asked = asked(m, function, config)?;
-            let stream = (*config).hStream.addr();
-            asked.function = m.function_to_launch(asked.function, stream)?;
+            asked.function = function.addr();
             let parameters = gather(m, asked.function, parameters, extra)?;
             m.launch(&asked, stream, parameters)
         })
@@ -90,11 +92,15 @@ c_abi! {
         })
     }
     fn cuFuncIsLoaded(state: *mut c_uint, function: CUfunction) {
-        give(state, |m| m.is_loaded(function.addr()).map(c_uint::from))
+        give_first(state, |m| m.is_loaded(function.addr()).map(c_uint::from))
     }
     fn cuFuncLoad(function: CUfunction) { call(|m| m.load_function(function.addr())) }
     fn cuOccupancyAvailableDynamicSMemPerBlock(bytes: *mut usize, function: CUfunction, blocks: c_int, block_size: c_int) {
         give(bytes, |m| {
+            m.healthy_current()?;
+            if blocks <= 0 || block_size <= 0 {
+                return m.refuse(INVALID_VALUE, "no blocks, or blocks of no threads");
+            }
             let function = m.of_kernel(function.addr())?;
             let answer = m.available_shared(function, blocks, block_size)?;
             if bytes.is_null() {
@@ -108,6 +114,7 @@ c_abi! {
             if function.is_null() {
                 return m.refuse(INVALID_VALUE, "the function is NULL");
             }
+            not_broken(m, config)?;
             let mut asked = asked(m, function, config)?;
             asked.function = m.of_kernel(asked.function)?;
             m.max_active_clusters(&asked)
@@ -115,10 +122,27 @@ c_abi! {
     }
     fn cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
         give_first(size, |m| {
+            if function.is_null() {
+                return m.refuse(INVALID_VALUE, "the function is NULL");
+            }
+            not_broken(m, config)?;
             let mut asked = asked(m, function, config)?;
             asked.function = m.of_kernel(asked.function)?;
             m.max_potential_cluster_size(&asked)
         })
+    }
+}
+
+/// Refuses a configuration whose stream is in a broken capture.
+///
+/// # Safety
+///
+/// `config` is NULL or may be read.
+unsafe fn not_broken(machine: &mut Machine, config: *const CUlaunchConfig) -> Answer<()> {
+    // SAFETY: as the caller guarantees.
+    match unsafe { config.as_ref() } {
+        Some(config) => machine.capturing(config.hStream.addr()).map(|_| ()),
+        None => Ok(()),
     }
 }
 

@@ -29,20 +29,33 @@ pub(super) fn most_blocks(settings: &Settings) -> u32 {
 impl Machine {
     /// How many clusters of a launch run at once.
     pub(super) fn max_active_clusters(&mut self, asked: &Asked) -> Answer<i32> {
-        let Some(cluster) = asked.cluster else { return Ok(0) };
+        let Some(cluster) = asked.cluster else { return self.not_empty(asked).map(|()| 0) };
         let settings = self.function(asked.function)?.settings;
-        if blocks(cluster) == 0 || blocks(cluster) > most_blocks(&settings) {
+        let whole = asked.grid.iter().zip(cluster).all(|(grid, size)| size > 0 && grid % size == 0);
+        if !whole || blocks(cluster) > most_blocks(&settings) {
             return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {cluster:?}"));
         }
+        self.not_empty(asked)?;
         self.active_clusters(asked, blocks(cluster))
+    }
+
+    fn not_empty(&mut self, asked: &Asked) -> Answer<()> {
+        if asked.grid.contains(&0) || asked.block.contains(&0) {
+            return self.refuse(INVALID_VALUE, "a grid or a block of nothing");
+        }
+        Ok(())
     }
 
     /// How many blocks the largest cluster has that such a launch can have.
     pub(super) fn max_potential_cluster_size(&mut self, asked: &Asked) -> Answer<i32> {
         let mut size = most_blocks(&self.function(asked.function)?.settings);
-        if asked.cluster.is_some_and(|cluster| !(1..=size).contains(&blocks(cluster))) {
+        let whole = |cluster: [u32; 3]| {
+            asked.grid.iter().zip(cluster).all(|(grid, size)| size > 0 && grid % size == 0)
+        };
+        if asked.cluster.is_some_and(|cluster| !whole(cluster) || !(1..=size).contains(&blocks(cluster))) {
             return self.refuse(INVALID_CLUSTER_SIZE, "the clusters of the configuration cannot be");
         }
+        self.not_empty(asked)?;
         while size > 0 && self.active_clusters(asked, size)? == 0 {
             size -= 1;
         }

@@ -206,6 +206,7 @@ pub(super) fn copy_peer(
 ) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;
+        stream.map_or(Ok(()), |stream| m.no_node(stream))?;
         for context in [to_context, from_context] {
             // As addresses are unified the driver needs no context, and takes NULL.
             if context != 0 {

@@ -129,7 +129,6 @@ impl Machine {
         stream: usize,
     ) -> Answer<()> {
         let found = self.stream_of(stream)?;
-        self.capturing(stream)?;
         self.no_node(stream)?;
         if flags != 0 {
             return self.refuse(INVALID_VALUE, format_args!("{flags:#x} are no flags of a prefetch"));
@@ -147,6 +146,7 @@ impl Machine {
         location: Location,
     ) -> Answer<()> {
         self.healthy_current()?;
+        self.may_wait()?;
         if !(1..=6).contains(&what) {
             return self.refuse(INVALID_VALUE, format_args!("{what} is no advice"));
         }
@@ -217,8 +217,8 @@ impl Machine {
         flags: u32,
     ) -> Answer<()> {
         let found = self.stream_of(stream)?;
-        self.capturing(stream)?;
         self.no_node(stream)?;
+        self.may_wait()?;
         let (known, alone) = ([1, 2, 4].contains(&flags), flags == 4 && stream == 0);
         let memory = lock().pointed(address).filter(|it| it.is_managed() && it.kind != Kind::Pool);
         let whole = memory.is_some_and(|it| address == it.start && (size == 0 || size == it.size));

@@ -71,6 +71,7 @@ impl Memory {
 
 impl Machine {
     pub(super) fn export_pool(&mut self, has_out: bool, pool: usize, kind: u32, flags: u64) -> Answer<i32> {
+        self.may_wait()?;
         self.check_pool(pool)?;
         let asked = has_out && kind == DESCRIPTOR && flags == 0;
         let found = asked.then(|| lock().pool_descriptor(pool)).flatten();
@@ -115,6 +116,7 @@ impl Machine {
 
     pub(super) fn export_piece(&mut self, has_out: bool, address: u64) -> Answer<Bytes> {
         self.ready()?;
+        self.may_wait()?;
         let found = has_out.then(|| lock().shared_piece(address)).flatten();
         match found {
             Some(part) => Ok(part.to_bytes(KIND)),

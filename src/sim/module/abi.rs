@@ -216,6 +216,7 @@ c_abi! {
             if image.is_null() {
                 return m.refuse(INVALID_VALUE, "the image is NULL");
             }
+            m.healthy_current()?;
             let image = image_at(image);
             let options = Options::new(count, options, values);
             with_options(m, options, |m| m.load_module(image)).map(|handle| handle as CUmodule)
@@ -274,14 +275,14 @@ c_abi! {
         })
     }
     fn cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) {
-        give(count, |m| m.kernels_of_module(module.addr()).map(|found| found.len() as c_uint))
+        give_first(count, |m| m.kernels_of_module(module.addr()).map(|found| found.len() as c_uint))
     }
     fn cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule) {
         call(|m| {
-            let found = m.kernels_of_module(module.addr())?;
             if functions.is_null() {
                 return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
             }
+            let found = m.kernels_of_module(module.addr())?;
             for (at, name) in found.iter().take(count as usize).enumerate() {
                 let function = m.function_named(module.addr(), name)?;
                 functions.add(at).write(function as CUfunction);

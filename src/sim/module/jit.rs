@@ -61,7 +61,7 @@ impl Machine {
                 THREADS_PER_BLOCK if value == 0 => {
                     return self.misuse(INVALID_VALUE, "the compiler divides by a block of no threads");
                 }
-                OPTIMIZATION_LEVEL => value <= 4,
+                OPTIMIZATION_LEVEL => value <= 5,
                 TARGET => (50..=121).contains(&(value & 0xffff)),
                 option => option <= LAST,
             };

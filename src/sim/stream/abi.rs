@@ -70,6 +70,7 @@ c_abi! {
             if context.is_null() && green.is_null() {
                 return m.refuse(INVALID_VALUE, "the pointers for the context and for the green context are NULL");
             }
+            m.capturing(stream.addr())?;
             let (base, own) = m.contexts_of_stream(stream.addr())?;
             put(context, base as CUcontext);
             put(green, own as CUgreenCtx);
@@ -77,7 +78,10 @@ c_abi! {
         })
     }
     fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUgreenCtx) {
-        give_first(green, |m| m.contexts_of_stream(stream.addr()).map(|(_, green)| green as CUgreenCtx))
+        give_first(green, |m| {
+            m.capturing(stream.addr())?;
+            m.contexts_of_stream(stream.addr()).map(|(_, green)| green as CUgreenCtx)
+        })
     }
     // A driver of CUDA 13.0, which is what is simulated, lacks this.
     fn cuStreamGetDevResource(_stream: CUstream, _resource: *mut CUdevResource, _kind: c_uint) {
@@ -147,6 +151,7 @@ c_abi! {
     fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
         begin_to_end(stream.addr());
         call(|m| {
+            m.is_ended_or_goes_on(stream.addr());
             let ended = m.end_capture(stream.addr());
             put(graph, ended.unwrap_or(0) as CUgraph);
             ended.map(|_| ())

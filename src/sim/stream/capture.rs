@@ -199,7 +199,6 @@ impl Machine {
 
     /// Ends a capture, even an invalid one, unless the stream is one that it only spread to.
     pub(in crate::sim) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
-        self.is_ended_or_goes_on(stream);
         self.not_lost(stream)?;
         self.stream_of(stream)?;
         let Some(Member { key, id, .. }) = self.member(stream) else {

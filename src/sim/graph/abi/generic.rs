@@ -213,7 +213,7 @@ c_abi! {
     fn cuGraphKernelNodeSetAttribute(node: CUgraphNode, attribute: c_uint, value: *const c_void) {
         call(|m| {
             if value.is_null() {
-                return m.refuse(INVALID_VALUE, "the attribute needs a value, and got NULL");
+                return m.misuse(INVALID_VALUE, "the attribute needs a value, and got NULL");
             }
             let read = |at: usize| value.cast::<u32>().add(at).read();
             m.set_kernel_node_attribute(node.addr(), attribute, read)

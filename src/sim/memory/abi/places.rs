@@ -27,6 +27,8 @@ c_abi! {
     }
     fn cuMemSetMemPool(location: *mut CUmemLocation, kind: c_uint, pool: CUmemoryPool) {
         call(|m| {
+            m.ready()?;
+            m.may_wait()?;
             let asked = m.place_asked(location.as_ref().copied(), kind)?;
             m.set_pool_of(asked, pool.addr())
         })

@@ -48,8 +48,9 @@ c_abi! {
     fn cuStreamBatchMemOp_v2(stream: CUstream, count: c_uint, operations: *mut c_void, flags: c_uint) {
         call(|m| {
             m.stream_of(stream.addr())?;
-            if operations.is_null() {
-                return m.refuse(INVALID_VALUE, "operations of a stream are needed, and got NULL");
+            m.capturing(stream.addr())?;
+            if operations.is_null() && count > 0 {
+                return m.misuse(INVALID_VALUE, "operations of a stream are needed, and got NULL");
             }
             m.batch(stream.addr(), steps_at(operations, count), flags)
         })

@@ -602,7 +602,7 @@ fn operations(random: &mut Random, belief: &mut Belief, count: u64, rash: usize)
 
 /// The type of a node and what it is to do.
 fn node_params(random: &mut Random, belief: &mut Belief, rash: usize) -> Vec<Arg> {
-    let kind = *usual(random, &[0, 0, 1, 2, 3, 5, 6, 7, 12, 12, 0, 1, 2, 3, 5, 6, 7, 12, 8, 14], rash);
+    let kind = *usual(random, &[0, 0, 1, 2, 3, 5, 6, 7, 12, 12, 0, 1, 2, 3, 5, 6, 7, 12, 77, 14], rash);
     let mut list = vec![Arg::Number(kind)];
     let described = match kind {
         0 => Some(Param::KernelParams),

@@ -20,6 +20,7 @@
 //! * making an executable for launches from the device after a fill of NULL was captured;
 //! * launching what frees memory that another graph has allocated: such a launch did not return;
 //! * releasing a user object more often than it is held;
+//! * operations of a batch and the attribute of a kernel node of NULL, nodes for external semaphores;
 //! * an option of the compiler for blocks of no threads, and NULL for the mode of loading or for the available memory;
 //! * lists shorter than the count beside them, kernels without their arguments.
 //!

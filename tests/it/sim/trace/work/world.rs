@@ -276,6 +276,12 @@ impl World {
             "cuMemPrefetchAsync" | "cuMemAdvise" if first.owner != 0 => {
                 return Some("the memory is a graph's");
             }
+            "cuStreamBatchMemOp_v2" if step.args[1].number() > 0 && step.args[2] == Arg::Null => {
+                return Some("operations of NULL crash");
+            }
+            "cuGraphKernelNodeSetAttribute" if step.args[2] == Arg::Null => {
+                return Some("an attribute of NULL crashes");
+            }
             "cuStreamAttachMemAsync" if held(1).owner != 0 => return Some("the memory is a graph's"),
             "cuStreamSetAttribute" | "cuStreamCopyAttributes" if first.raw == 0 => {
                 return Some("the attributes of default streams would stay for the next trace");
