@@ -63,6 +63,9 @@ c_abi! {
             let stream = if config.is_null() { 0 } else { (*config).hStream.addr() };
             let function = if config.is_null() { function } else { m.function_to_launch(function.addr(), stream)? as CUfunction };
             not_broken(m, config)?;
+            if function.is_null() && !config.is_null() {
+                return m.refuse(INVALID_HANDLE, "the function is NULL");
+            }
             let mut asked = asked(m, function, config)?;
             asked.function = function.addr();
             let parameters = gather(m, asked.function, parameters, extra)?;

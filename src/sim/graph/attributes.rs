@@ -2,6 +2,7 @@
 //! change nothing else here.
 
 use super::Operation;
+use crate::sim::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster};
 use crate::sim::machine::*;
 use std::collections::BTreeMap;
 
@@ -54,6 +55,9 @@ impl Machine {
         let words = self.words_of_attribute(attribute)?;
         let mut value = [0; 3];
         (0..words).for_each(|at| value[at] = read(at));
+        if attribute == CLUSTER && !(1..=MOST_BLOCKS_OF_CLUSTER).contains(&blocks_of_cluster(value)) {
+            return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {value:?}"));
+        }
         let fits = match attribute {
             COOPERATIVE | DOMAIN => value[0] <= 1,
             SCHEDULING => value[0] <= 2,

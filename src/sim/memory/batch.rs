@@ -1,5 +1,6 @@
 //! Streams that write a value of memory, or wait for one.
 
+use super::allocation::Kind;
 use super::lock;
 use crate::sim::graph::Operation;
 use crate::sim::machine::*;
@@ -141,15 +142,25 @@ impl Machine {
     /// Refuses operations at addresses where no memory is.
     pub(in crate::sim) fn check_addresses(&mut self, batch: &Batch) -> Answer<()> {
         let mut with_address = batch.steps.iter().filter(|step| step.kind != BARRIER);
-        with_address.try_for_each(|step| self.check_span(step.address, Some(step.size())))
+        with_address.try_for_each(|step| {
+            self.check_span(step.address, Some(step.size()))?;
+            if lock().pointed(step.address).is_some_and(|it| it.kind == Kind::Pool) {
+                let why = format_args!("{:#x} is memory of a pool, and not for values", step.address);
+                return self.refuse(INVALID_VALUE, why);
+            }
+            Ok(())
+        })
     }
 
     /// In the order of a stream, or as a node of the graph that it is captured into.
     pub(in crate::sim) fn batch(&mut self, stream: usize, steps: Vec<Step>, flags: u32) -> Answer<()> {
         let found = self.stream_of(stream)?;
-        self.capturing(stream)?;
+        let is_captured = self.capturing(stream)?;
         let batch = self.checked_batch(found.context, steps, flags)?;
-        self.check_addresses(&batch)?;
+        // Of a node they are looked at when its graph is launched.
+        if !is_captured {
+            self.check_addresses(&batch)?;
+        }
         self.record_or_enqueue(stream, &found, Operation::Batch(batch))
     }
 

@@ -162,6 +162,10 @@ c_abi! {
         let mut kind = 0;
         let status = call(|m| {
             kind = kind_of(m, params)?;
+            let of_kernel = params_at::<CUDA_KERNEL_NODE_PARAMS>(params);
+            if kind == KERNEL && (*of_kernel).func.is_null() && (*of_kernel).kern.is_null() {
+                return m.refuse(INVALID_HANDLE, "the function is NULL");
+            }
             if matches!(kind, ALLOCATE | FREE | CHILD) { are_plain(m, edges, count) } else { Ok(()) }
         });
         if status != CUDA_SUCCESS {

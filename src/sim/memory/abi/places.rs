@@ -5,7 +5,7 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give};
+use crate::sim::abi::{c_abi, call, give_first};
 use crate::sim::machine::*;
 use crate::sim::memory::lock;
 use crate::sim::memory::managed::Location;
@@ -14,13 +14,13 @@ use std::os::raw::{c_int, c_uint, c_void};
 
 c_abi! {
     fn cuMemGetDefaultMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: c_uint) {
-        give(pool, |m| {
+        give_first(pool, |m| {
             let (place, managed) = m.place_asked(location.as_ref().copied(), kind)?;
             Ok(default_at(place, managed) as CUmemoryPool)
         })
     }
     fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, kind: c_uint) {
-        give(pool, |m| {
+        give_first(pool, |m| {
             let (place, managed) = m.place_asked(location.as_ref().copied(), kind)?;
             Ok(lock().current_at(place, managed) as CUmemoryPool)
         })
@@ -29,6 +29,9 @@ c_abi! {
         call(|m| {
             m.ready()?;
             m.may_wait()?;
+            if pool.is_null() {
+                return m.refuse(INVALID_VALUE, "the pool is NULL");
+            }
             let asked = m.place_asked(location.as_ref().copied(), kind)?;
             m.set_pool_of(asked, pool.addr())
         })
