@@ -126,7 +126,11 @@ impl Stream {
     ) -> CudaResult<()> {
         let mut is_known = false;
         let recorded = self.unless_captures(event, &record, &mut is_known);
-        if is_known { self.recording_in_captures(event, &record) } else { recorded }
+        if cfg!(feature = "graph") && is_known {
+            self.recording_in_captures(event, &record)
+        } else {
+            recorded
+        }
     }
 
     /// Waits for an event by `wait`, and notes whether the stream joins the event's capture. `recorded` is whether the event
@@ -140,7 +144,11 @@ impl Stream {
     ) -> CudaResult<()> {
         let mut is_known = false;
         let waited = self.unless_captures(event, &wait, &mut is_known);
-        if is_known { self.waiting_in_captures(event, recorded, &wait) } else { waited }
+        if cfg!(feature = "graph") && is_known {
+            self.waiting_in_captures(event, recorded, &wait)
+        } else {
+            waited
+        }
     }
 
     /// Makes this stream, which nothing else uses, wait for an event that must not be of a capture; `what` is what was
