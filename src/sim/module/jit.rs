@@ -46,6 +46,12 @@ const TARGET: u32 = 9;
 const LAST: u32 = 34;
 
 impl Machine {
+    /// What is compiled next on this thread has at most as many registers as the options say.
+    pub(in crate::sim) fn bound_registers(&mut self, options: &[(u32, usize)]) {
+        let most = options.iter().find(|(option, _)| *option == MAX_REGISTERS);
+        self.thread().most_registers = most.map(|(_, value)| *value as u32);
+    }
+
     pub(in crate::sim) fn check_options(&mut self, options: &[(u32, usize)]) -> Answer<()> {
         let find = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|it| it.1);
         for (buffer, size) in LOGS {

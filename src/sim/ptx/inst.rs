@@ -31,7 +31,18 @@ pub(super) enum Kind {
     Exchange(Reg, Exchange),
     /// Waits for so many nanoseconds, as long as others go on.
     Sleep(Reg),
+    /// Takes memory from the stack of each lane, or frees it.
+    Stack(Stack),
     Nothing,
+}
+
+pub(super) enum Stack {
+    /// Says how far it is in use.
+    Save(Reg),
+    /// It is in use as far as the register says.
+    Restore(Reg),
+    /// So many bytes, whose address is a multiple.
+    Allocate { to: Reg, size: Reg, align: u32 },
 }
 
 /// What each lane gives, and what each makes of what those gave that are here.

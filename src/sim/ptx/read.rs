@@ -36,6 +36,8 @@ pub(in crate::sim) struct Program {
     aliases: Vec<(String, String)>,
     /// It is a part of what is linked: functions may be defined elsewhere.
     pub(super) is_open: bool,
+    /// How many registers its threads have at most, where a kernel does not say so itself.
+    pub(in crate::sim) most_registers: Option<u32>,
 }
 
 #[derive(Debug, Clone)]

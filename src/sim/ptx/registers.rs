@@ -9,6 +9,8 @@ const PER_PROCESSOR: u32 = 65_536;
 const PARTS: u32 = 4;
 /// The most that a thread has.
 const MOST: u32 = 255;
+/// No option of the compiler leaves fewer.
+const LEAST: u32 = 16;
 /// They are given to the threads of a warp in eights.
 const STEP: u32 = 8;
 const WARP: u32 = 32;
@@ -17,7 +19,9 @@ const OTHERS: u32 = 6;
 const FEW: u32 = 32;
 
 /// The registers of a thread, of which the text has so many in use at once at most.
-fn estimate(live: u32, directives: &Directives) -> u32 {
+///
+/// An option of the compiler bounds them in kernels that say nothing of them and of their blocks.
+fn estimate(live: u32, directives: &Directives, option: Option<u32>) -> u32 {
     let wanted = if live + OTHERS <= FEW { live + OTHERS } else { live.max(FEW) };
     // Blocks of the size that the kernel allows fit, so many at once as it says.
     let threads = match (directives.most_threads, directives.block) {
@@ -28,7 +32,8 @@ fn estimate(live: u32, directives: &Directives) -> u32 {
     let blocks = directives.blocks_at_once.unwrap_or(1).max(1);
     let warps = threads.div_ceil(WARP).saturating_mul(blocks).div_ceil(PARTS).max(1);
     let fitting = PER_PROCESSOR / PARTS / (warps.saturating_mul(WARP)) / STEP * STEP;
-    let most = directives.most_registers.unwrap_or(MOST).min(fitting.max(STEP)).clamp(STEP, MOST);
+    let option = option.filter(|_| threads == 0).map_or(MOST, |most| most.max(LEAST));
+    let most = directives.most_registers.unwrap_or(option).min(fitting.max(STEP)).clamp(STEP, MOST);
     wanted.next_multiple_of(STEP).min(most)
 }
 
@@ -45,7 +50,7 @@ impl Program {
         *registers.get_or_init(|| {
             let number = self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel).nth(entry);
             let live = number.map_or(0, |(number, _)| most_live(self, number));
-            estimate(live, directives)
+            estimate(live, directives, self.most_registers)
         })
     }
 }

@@ -19,6 +19,7 @@ mod printf;
 mod registers;
 mod shared;
 mod split;
+mod stack;
 mod texture;
 mod unended;
 mod warp;

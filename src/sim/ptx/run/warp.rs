@@ -69,6 +69,7 @@ impl Warp {
         self.splits[0].mask = self.live;
         self.splits[0].at = body.entry;
         self.local.grow(body.local);
+        self.local.restore_tops(None, u32::MAX);
     }
 
     /// How long it sleeps from now on, if it does.
@@ -249,6 +250,11 @@ impl Warp {
             Kind::Barrier(barrier) => return self.barrier(which, active, barrier, floor),
             Kind::Converge(_) | Kind::Joint(..) | Kind::Exchange(..) => {
                 return self.joint(which, active, env, floor);
+            }
+            Kind::Stack(what) => {
+                let frame = self.splits[which].frame;
+                self.change_stack(frame, active, what, (env, floor))?;
+                self.splits[which].at += 1;
             }
             Kind::Sleep(nanoseconds) => {
                 let all = self.registers.get::<u32>(*nanoseconds);
