@@ -89,7 +89,7 @@ pub(super) struct Thread {
     refusal: Option<(CUresult, String)>,
     pub(super) compiler_log: CompilerLog,
     /// How many registers the threads of what is compiled now have at most.
-    pub(super) most_registers: Option<u32>,
+    pub(super) most_registers: Option<super::ptx::MostRegisters>,
 }
 
 lazy_static! {

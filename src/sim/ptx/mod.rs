@@ -27,7 +27,7 @@ mod unreached;
 
 pub(super) use link::{INVALID_SOURCE, Links};
 pub(super) use read::{Entry, Program, read};
-pub(super) use registers::threads_with;
+pub(super) use registers::{MostRegisters, threads_with};
 pub(super) use run::{Launch, limit_steps};
 
 use super::machine::NOT_SUPPORTED;

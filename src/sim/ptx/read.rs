@@ -37,7 +37,7 @@ pub(in crate::sim) struct Program {
     /// It is a part of what is linked: functions may be defined elsewhere.
     pub(super) is_open: bool,
     /// How many registers its threads have at most, where a kernel does not say so itself.
-    pub(in crate::sim) most_registers: Option<u32>,
+    pub(in crate::sim) most_registers: Option<super::MostRegisters>,
 }
 
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ const PARTS: u32 = 4;
 /// The most that a thread has.
 const MOST: u32 = 255;
 /// No option of the compiler leaves fewer.
-const LEAST: u32 = 16;
+const LEAST: u32 = 24;
 /// They are given to the threads of a warp in eights.
 const STEP: u32 = 8;
 const WARP: u32 = 32;
@@ -18,10 +18,18 @@ const WARP: u32 = 32;
 const OTHERS: u32 = 6;
 const FEW: u32 = 32;
 
+/// How many registers the compiler is told to use at most.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct MostRegisters {
+    pub(in crate::sim) most: u32,
+    /// Whatever a kernel says itself.
+    pub(in crate::sim) overrides: bool,
+}
+
 /// The registers of a thread, of which the text has so many in use at once at most.
 ///
 /// An option of the compiler bounds them in kernels that say nothing of them and of their blocks.
-fn estimate(live: u32, directives: &Directives, option: Option<u32>) -> u32 {
+fn estimate(live: u32, directives: &Directives, option: Option<MostRegisters>) -> u32 {
     let wanted = if live + OTHERS <= FEW { live + OTHERS } else { live.max(FEW) };
     // Blocks of the size that the kernel allows fit, so many at once as it says.
     let threads = match (directives.most_threads, directives.block) {
@@ -32,8 +40,14 @@ fn estimate(live: u32, directives: &Directives, option: Option<u32>) -> u32 {
     let blocks = directives.blocks_at_once.unwrap_or(1).max(1);
     let warps = threads.div_ceil(WARP).saturating_mul(blocks).div_ceil(PARTS).max(1);
     let fitting = PER_PROCESSOR / PARTS / (warps.saturating_mul(WARP)) / STEP * STEP;
-    let option = option.filter(|_| threads == 0).map_or(MOST, |most| most.max(LEAST));
-    let most = directives.most_registers.unwrap_or(option).min(fitting.max(STEP)).clamp(STEP, MOST);
+    let wins =
+        |option: &MostRegisters| option.overrides || threads == 0 && directives.most_registers.is_none();
+    let own = directives.most_registers.unwrap_or(MOST);
+    let most = option
+        .filter(wins)
+        .map_or(own, |option| option.most.max(LEAST))
+        .min(fitting.max(STEP))
+        .clamp(STEP, MOST);
     wanted.next_multiple_of(STEP).min(most)
 }
 

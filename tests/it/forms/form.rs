@@ -118,6 +118,19 @@ impl List {
         form
     }
 
+    /// The same with answers that have a bound.
+    pub(super) fn near_on_memory(
+        &mut self,
+        name: &str,
+        operands: &[Kind],
+        code: String,
+        near: impl Fn(&[u64], Option<u64>, u64) -> Result<(), String> + Send + Sync + 'static,
+    ) -> &mut Form {
+        let form = self.add(name, operands, 8, code, Truth::Near(Box::new(near)));
+        form.on_memory = true;
+        form
+    }
+
     /// Lines of PTX that the lanes of a warp execute together, each with an answer of 64 bits.
     pub(super) fn of_warps(
         &mut self,

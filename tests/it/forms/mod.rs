@@ -92,6 +92,7 @@ fn agrees(family: &'static str) {
             let forms: Vec<&Form> = forms.iter().collect();
             let mut failures = Vec::new();
             Device::new().apply(&forms, is_full(), &mut |form, applied| match applied {
+                _ if !crate::harness::is_simulated() && list::is_only_simulated(&form.name) => {}
                 _ if list::differs(&form.name) => failures.extend(unless_refused(form, applied.err())),
                 Err(error) => failures.push(format!("{}: {error}", form.name)),
                 Ok(applied) => {

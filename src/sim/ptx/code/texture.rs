@@ -265,16 +265,18 @@ fn each_lane(
 
 type Question = fn(&Bound) -> u32;
 
-/// An H200's compiler has no other question for what is in registers. A line has one row, and layers are the dimension
-/// behind the others.
+/// An H200's compiler has no other question for what is in registers. A line of a texture has one row, and others have
+/// none; layers are the dimension behind the others, and for a surface faces are layers.
 const QUESTIONS: &[(&str, Question)] = &[
     ("width", |it| it.grid.size[0] as u32),
     ("height", |it| match (it.grid.dimensions, it.grid.is_layered) {
         (1, true) => it.grid.layers() as u32,
+        (1, false) if it.grid.is_linear || it.sampler.is_none() => 0,
         _ => it.grid.size[1] as u32,
     }),
     ("depth", |it| match (it.grid.dimensions, it.grid.is_layered) {
         (3, _) => it.grid.size[2] as u32,
+        (2, _) if it.grid.is_cube && it.sampler.is_none() => it.grid.size[2] as u32,
         (2, true) => it.grid.layers() as u32,
         _ => 0,
     }),

@@ -3,7 +3,7 @@
 use super::super::inst::Stack;
 use super::super::types::Class;
 use super::block::Env;
-use super::fault::{Fault, LAUNCH_FAILED};
+use super::fault::{Fault, ILLEGAL_ADDRESS, LAUNCH_FAILED};
 use super::lanes::lanes_of;
 use super::local::STACK;
 use super::registers::{Reg, WARP};
@@ -47,7 +47,7 @@ impl Warp {
                     let end = at.saturating_add(sizes[lane]);
                     if end > most as u64 {
                         let why = format!("{} bytes of a stack, which has {most}", sizes[lane]);
-                        return Err(Fault::new(LAUNCH_FAILED, why));
+                        return Err(Fault::new(ILLEGAL_ADDRESS, why));
                     }
                     found[lane] = STACK as u64 + at;
                     tops[lane] = end as u32;

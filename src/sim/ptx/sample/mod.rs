@@ -64,12 +64,14 @@ struct Step {
     next: u32,
 }
 
+/// Normalised coordinates have 21 bits behind the point, as observed on an H200; the others are cut off.
+const NORMALIZED: f64 = (1 << 21) as f64;
 /// Weights have 8 bits behind the point.
 const WHOLE: u32 = 256;
 
 /// Which elements a coordinate stands for. What is repeated is so by what is behind the point.
 fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), filters: bool) -> Step {
-    let mut at = f64::from(coordinate);
+    let mut at = if coordinate.is_subnormal() { 0.0 } else { f64::from(coordinate) };
     let period = match outside {
         Outside::Wrap => 1.0,
         Outside::Mirror => 2.0,
@@ -79,7 +81,7 @@ fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), f
         at = if at.is_finite() { at - period * (at / period).floor() } else { 0.0 };
     }
     if sampler.is_normalized {
-        at *= size as f64;
+        at = (at * NORMALIZED).floor() / NORMALIZED * size as f64;
     }
     if !filters {
         return Step { first: at.floor() as i64, next: 0 };
@@ -123,6 +125,7 @@ fn footprint(
     filters: bool,
 ) -> Footprint {
     let grid = &bound.grid;
+    let is_beyond = layer as usize >= grid.layers();
     let layer = (layer as usize).min(grid.layers() - 1);
     let mut found = Footprint {
         steps: [Step::default(); 3],
@@ -139,6 +142,9 @@ fn footprint(
             // Modes are of coordinates that are floats.
             (found.outside, found.beyond) = ([Outside::Border; 3], Found::Nothing);
             found.steps = at.map(|at| Step { first: at.into(), next: 0 });
+            if is_beyond && geometry.is_layered() {
+                found.steps[0].first = i64::MAX;
+            }
             return found;
         }
         At::Floats(at) if geometry.is_cube() => {
@@ -237,7 +243,7 @@ pub(super) fn gather<E>(
     let print = footprint(bound, sampler, geometry, at, true);
     let mut found = [0; 4];
     for (to, corner) in found.iter_mut().zip([0b10, 0b11, 0b01, 0b00]) {
-        *to = texels.read(print.corner(&bound.grid, corner))?[channel];
+        *to = texels.gathered(print.corner(&bound.grid, corner))?[channel];
     }
     Ok(found)
 }

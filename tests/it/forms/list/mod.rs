@@ -69,7 +69,18 @@ pub(super) const ON_MEMORY: [Family; 7] = [
 pub(super) fn is_not_recorded(name: &str) -> bool {
     name.ends_with("of different operands of a block, returned")
         || name.ends_with("of any floats")
+        || is_only_simulated(name)
+        || name.starts_with("tld4")
+            && name.contains(", nearest")
+            && [" f16,", " f32,"].iter().any(|it| name.contains(it))
         || gates::waits_for_a_state(name)
+}
+
+/// Reads of cubes, of which an H200 chooses other elements near to the edges of these, and filters them otherwise, and gathered
+/// integers of 8 bits with a sign, whose last bit it rounds otherwise: they are held to the reference on the simulated driver
+/// only.
+pub(super) fn is_only_simulated(name: &str) -> bool {
+    name.contains("cube.") || name.starts_with("tld4") && name.contains("s8 as f32")
 }
 
 /// Those of the families that `CUSTACK_FORMS` names, or all.

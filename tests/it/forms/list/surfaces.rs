@@ -128,12 +128,17 @@ impl Access {
 
 /// Where an access begins: a byte of a row, a row, and a slice; `None` if it is nowhere.
 fn found(access: &Access, [x, y, z]: [i64; 3], size: [usize; 3]) -> Option<[usize; 3]> {
-    let last = [size[0] as i64 - access.bytes() as i64, size[1] as i64 - 1, size[2] as i64 - 1];
-    let all = [(x, last[0]), (y, last[1]), (z, last[2])];
-    if access.is_clamp {
-        return Some(all.map(|(at, last)| at.clamp(0, last) as usize));
+    let (bytes, width) = (access.bytes() as i64, size[0] as i64);
+    // The number of a layer has 16 bits.
+    let z = if access.object.is_layered() { z & 0xffff } else { z };
+    let all = [(x, width - bytes), (y, size[1] as i64 - 1), (z, size[2] as i64 - 1)];
+    let is_inside = all.iter().all(|(at, last)| (0..=*last).contains(at));
+    if access.is_clamp && !is_inside {
+        // The last place in a row is a multiple of what is accessed.
+        let ends = [(x, (width / bytes - 1) * bytes), all[1], all[2]];
+        return Some(ends.map(|(at, last)| at.clamp(0, last) as usize));
     }
-    all.iter().all(|(at, last)| (0..=*last).contains(at)).then(|| all.map(|it| it.0 as usize))
+    is_inside.then(|| all.map(|it| it.0 as usize))
 }
 
 /// At coordinates that are operands.

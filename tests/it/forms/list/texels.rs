@@ -28,7 +28,18 @@ pub(super) fn read(object: &Object, layer: u32, place: Place, gathered: Option<u
         all
     };
     if let Some(channel) = gathered {
-        return [2, 3, 1, 0].map(|corner| shown(found.texel(corner))[channel]);
+        // Of 8 bits with a sign it is as exact as a filtered one.
+        let is_filtered = object.format == ArrayFormat::SignedInt8 && texture.read != ReadMode::Element;
+        let is_float_format = matches!(object.format, ArrayFormat::Float | ArrayFormat::Half);
+        let one = |corner| match found.texel(corner).get(channel) {
+            Some(bits) if is_filtered => mean(object.format, 256 * scaled(object.format, *bits)),
+            _ => match shown(found.texel(corner))[channel] {
+                // A NaN is the one that the device makes.
+                bits if is_float_format && F32.is_nan(bits.into()) => 0x7fff_ffff,
+                bits => bits,
+            },
+        };
+        return [2, 3, 1, 0].map(one);
     }
     if !linear {
         return shown(found.texel(0));
@@ -62,6 +73,7 @@ impl<'a> Around<'a> {
         is_between: bool,
     ) -> Around<'a> {
         let per = if object.shape == Shape::CubeLayered { 6 } else { 1 };
+        let is_beyond = object.is_layered() && layer as usize >= object.size[2] / per;
         let layer = if object.is_layered() { (layer as usize).min(object.size[2] / per - 1) } else { 0 };
         let dimensions = match object.shape {
             Shape::One | Shape::OneLayered | Shape::Buffer => 1,
@@ -70,6 +82,8 @@ impl<'a> Around<'a> {
         };
         let (mut slice, mut modes) = (layer * per, texture.address_modes);
         let axes = match place {
+            // A layer that there is not is beyond the texture, too.
+            Place::Integers(_) if is_beyond => vec![(-1, 0, None)],
             Place::Integers(at) => at[..dimensions].iter().map(|at| (i64::from(*at), 0, None)).collect(),
             Place::Floats(mut at) => {
                 if matches!(object.shape, Shape::Cube | Shape::CubeLayered) {
@@ -128,7 +142,7 @@ impl<'a> Around<'a> {
                 }
                 SignedInt8 | SignedInt16 if !is_integer => {
                     let most = ((1u32 << (size - 1)) - 1) as f32;
-                    (unit(-1.0) as f32 * most) as i64 as u64 & (u64::MAX >> (64 - size))
+                    (unit(-1.0) as f32 * most).round() as i64 as u64 & (u64::MAX >> (64 - size))
                 }
                 _ => u64::from(color.to_bits()) & (u64::MAX >> (64 - size)),
             }
@@ -154,7 +168,7 @@ impl<'a> Around<'a> {
 
 /// The first element, and the part of the next one in 256ths.
 fn step(at: f32, size: usize, mode: AddressMode, normalized: bool, is_between: bool) -> (i64, u32) {
-    let mut at = f64::from(at);
+    let mut at = if at.is_subnormal() { 0.0 } else { f64::from(at) };
     let repeats = match mode {
         AddressMode::Wrap => 1.0,
         AddressMode::Mirror => 2.0,
@@ -164,7 +178,8 @@ fn step(at: f32, size: usize, mode: AddressMode, normalized: bool, is_between: b
         at = if at.is_finite() { at - repeats * (at / repeats).floor() } else { 0.0 };
     }
     if normalized {
-        at *= size as f64;
+        // It has 21 bits behind the point.
+        at = (at * 2_097_152.0).floor() * size as f64 / 2_097_152.0;
     }
     if !is_between {
         return (at.floor() as i64, 0);
@@ -209,7 +224,7 @@ fn number(format: ArrayFormat, texture: &TextureDescriptor, bits: u64) -> u32 {
 
 fn widened(bits: u64) -> u32 {
     match F16.decode(bits) {
-        Number::Nan => 0x7fff_ffff,
+        Number::Nan => ((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13) as u32,
         number => F32.round(number, Mode::Nearest) as u32,
     }
 }
@@ -252,13 +267,34 @@ fn mean(format: ArrayFormat, sum: i128) -> u32 {
     }
 }
 
+/// How far a filtered channel may be from the reference, where no exact rule is known: floats lose what is behind the last
+/// bit of the greatest element, and integers of 8 bits with a sign are one of two neighbours.
+pub(super) fn bound(object: &Object, layer: u32, at: [f32; 3], channel: usize) -> f64 {
+    use ArrayFormat::*;
+    let found = Around::new(object, object.texture.as_ref().unwrap(), layer, Place::Floats(at), true);
+    let size = |corner: usize| scaled(object.format, found.texel(corner)[channel]).unsigned_abs() as f64;
+    let greatest = (0..8).map(size).fold(0.0, f64::max) / (1u64 << 40) as f64;
+    if object.shape == Shape::Three {
+        // Weights of a device differ by one of 256, in each corner.
+        return match object.format {
+            Float | Half => 8.0 * greatest / 256.0,
+            _ => 8.0 / 256.0,
+        };
+    }
+    match object.format {
+        Float => greatest / f64::from(1 << 23),
+        Half => greatest / f64::from(1 << 10) + 1.0 / f64::from(1 << 24),
+        _ => 1.01 / 32767.0,
+    }
+}
+
 /// What a formatted store writes for a register.
 pub(super) fn stored(format: ArrayFormat, word: u32) -> u64 {
     use ArrayFormat::*;
     let clamped = |least: i32, most: i32| (word as i32).clamp(least, most) as u64;
     match format {
         Half => match F32.decode(word.into()) {
-            Number::Nan => 0x7fff,
+            Number::Nan => 0x7fff | u64::from(word >> 16 & 0x8000),
             Number::Infinite(negative) => 0x7bff | u64::from(negative) << 15,
             number => {
                 let bits = F16.round(number, Mode::Nearest);

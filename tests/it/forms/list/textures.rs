@@ -4,7 +4,7 @@ use super::super::form::List;
 use super::super::object::{Object, Shape};
 use super::super::operands::Kind;
 use super::fold::{Folding, folded};
-use super::texels::{Place, read, shortened};
+use super::texels::{Place, bound, read, shortened};
 use custack::memory::array::ArrayFormat;
 use custack::texture::{AddressMode, FilterMode, ReadMode, TextureDescriptor};
 
@@ -137,12 +137,52 @@ impl Sampled {
             || texture.read != ReadMode::Element
     }
 
+    /// Whether a device's filter is only known within a bound.
+    fn is_bounded(&self) -> bool {
+        let texture = self.object.texture.unwrap();
+        let format = self.object.format;
+        texture.filter == FilterMode::Linear
+            && (self.object.shape == Shape::Three
+                || matches!(format, ArrayFormat::Float | ArrayFormat::Half | ArrayFormat::SignedInt8))
+    }
+
+    /// One channel of a filtered read.
+    fn near(&self, list: &mut List, ty: &'static str) {
+        let opcode = format!("tex.{}.v4.{ty}.f32", self.geometry);
+        let mut folding = Folding::new();
+        folding.line(&format!("{opcode} {{%u0, %u1, %u2, %u3}}, [%object, {}];", self.place()));
+        let channel = self.seed % self.object.channels;
+        folding.add(&format!("%u{channel}"), 4);
+        let sampled = self.clone();
+        let near = move |of: &[u64], _: Option<u64>, answer: u64| {
+            let wanted = f64::from(f32::from_bits(sampled.found(of, "f32", None)[channel]));
+            let (found, bound) = (f64::from(f32::from_bits(answer as u32)), sampled.bound(of, channel));
+            let is_near = (found - wanted).abs() <= bound;
+            if is_near {
+                Ok(())
+            } else {
+                Err(format!("{found:e} instead of {wanted:e}, further than {bound:e}"))
+            }
+        };
+        let name = format!("{opcode} {}", self.name);
+        list.near_on_memory(&name, &self.kinds("f32"), folding.end(), near).object = Some(self.object);
+    }
+
+    fn bound(&self, of: &[u64], channel: usize) -> f64 {
+        let mut at = [0.0; 3];
+        at.iter_mut().zip(&of[..self.coordinates]).for_each(|(to, from)| *to = f32::from_bits(*from as u32));
+        let layer = if self.object.is_layered() { of[self.coordinates] as u32 } else { 0 };
+        bound(&self.object, layer, at, channel)
+    }
+
     /// The forms of this texture: by floats, by integers, with levels, and gathered.
     fn each(&self, list: &mut List) {
         let plain = if self.is_of_floats() { "f32" } else { ["u32", "s32"][self.seed % 2] };
         let is_line = self.object.shape == Shape::Buffer;
         let is_cube = self.geometry.ends_with("cube");
-        if !is_line {
+        if self.is_bounded() {
+            self.near(list, plain);
+        } else if !is_line {
             self.read(list, "", ("v4", plain), "f32", "");
         }
         let texture = self.object.texture.unwrap();
@@ -150,12 +190,12 @@ impl Sampled {
         if !is_cube && (is_line || self.seed % 7 < 2 || is_linear && self.seed % 7 == 3) {
             self.read(list, "", ("v4", plain), "s32", "");
         }
-        if self.is_of_floats() && self.seed % 5 == 0 {
+        if self.is_of_floats() && self.seed % 5 == 0 && !self.is_bounded() {
             let by = if is_line { "s32" } else { "f32" };
             self.read(list, "", ("v2", "f16x2"), by, "");
             self.read(list, "", ("v4", "f16"), by, "");
         }
-        if self.seed % 4 == 1 && !is_line && self.object.shape != Shape::Rows {
+        if self.seed % 4 == 1 && !is_line && !self.is_bounded() && self.object.shape != Shape::Rows {
             let count = match self.geometry {
                 "1d" | "a1d" => 1,
                 "2d" | "a2d" => 2,
@@ -233,14 +273,16 @@ impl Sampled {
         let mut folding = Folding::new();
         folding.line(&format!("{opcode} {{%u0, %u1, %u2, %u3}}, [%object, {}];", self.place()));
         (0..4).for_each(|at| folding.add(&format!("%u{at}"), 4));
-        let sampled = self.clone();
+        // Which NaNs a device passes on is not known.
+        let gathered = Object { is_gathered: true, is_tame: true, ..self.object };
+        let sampled = Sampled { object: gathered, ..self.clone() };
         let form = list.on_memory(
             &format!("{opcode} {}", self.name),
             &self.kinds("f32"),
             folding.end(),
             move |of| folded(&sampled.found(of, "f32", Some(channel)).map(u64::from)),
         );
-        form.object = Some(Object { is_gathered: true, ..self.object });
+        form.object = Some(gathered);
     }
 }
 
@@ -258,6 +300,10 @@ fn questions(list: &mut List) {
             let answer = match (question, shape) {
                 ("width", _) => size[0],
                 ("height", Shape::OneLayered) => size[2],
+                ("height", Shape::Buffer) => 0,
+                ("height", Shape::One) if is_surface => 0,
+                // For a surface faces are layers.
+                ("depth", Shape::Cube | Shape::CubeLayered) if is_surface => size[2],
                 ("height", _) => size[1],
                 (_, Shape::Three | Shape::TwoLayered) => size[2],
                 (_, Shape::CubeLayered) => size[2] / 6,
