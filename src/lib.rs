@@ -45,8 +45,12 @@
 //! |---|---|---|
 //! | `future` | yes | [futures](future) that are ready when work is done, and that run in a context |
 //! | `graph` | yes | captures of streams, and [graphs](graph) |
+//! | `green` | yes | green contexts: parts of a device |
+//! | `library` | yes | [libraries](library) and kernels that belong to no context, and linking |
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
+//! | `processes` | yes | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, and handles of the types of `cuda-driver-sys` |
+//! | `texture` | yes | [arrays](memory::array), memory in rows, [textures and surfaces](texture) |
 //! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
@@ -65,8 +69,15 @@
 
 // In the other build the compiler reports what nothing uses.
 #![cfg_attr(
-    not(all(feature = "future", feature = "graph")),
-    allow(dead_code, reason = "captures, graphs and futures alone use it")
+    not(all(
+        feature = "future",
+        feature = "graph",
+        feature = "green",
+        feature = "library",
+        feature = "processes",
+        feature = "texture"
+    )),
+    allow(dead_code, reason = "some of what the features bring is all that uses it")
 )]
 
 pub mod error;
@@ -91,6 +102,7 @@ mod shadow_stack;
 pub mod context;
 
 pub mod stream;
+#[cfg(feature = "texture")]
 pub mod texture;
 
 pub mod event;
@@ -99,6 +111,7 @@ pub mod memory;
 
 pub mod module;
 
+#[cfg(feature = "library")]
 pub mod library;
 
 pub mod function;

@@ -1,4 +1,4 @@
-//! A folder that the processes of one job on one machine have in common, and nobody else. Through its files they hand
+//! A folder that the processes of one job on one machine share, and no one else. Through its files they hand
 //! things to each other: all launchers have those, so that no port has to be agreed on, and no library linked.
 //!
 //! The temporary folder is open to every user, and outlives jobs that crash. So the first process makes the folder, for
@@ -42,7 +42,7 @@ impl Job {
     /// What another process hands over under this name, once it is there.
     pub(crate) fn take(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = self.folder.join(name);
-        wait_for(&file, "nobody has written")?;
+        wait_for(&file, "no process has written")?;
         fs::read(file)
     }
 }
@@ -100,7 +100,7 @@ fn wait_for(path: &Path, missing: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// An error unless the folder is this user's, and nobody else may write in it.
+/// An error unless the folder is this user's, and no one else may write in it.
 #[cfg(unix)]
 fn refuse_a_strangers(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;

@@ -148,7 +148,7 @@ pub extern "C" fn cuParamSetf(function: CUfunction, offset: c_int, value: f32) -
 ///
 /// # Safety
 ///
-/// The pointer is null, or so many bytes may be read behind it.
+/// The pointer is null, or that many bytes may be read from it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuParamSetv(
     function: CUfunction,

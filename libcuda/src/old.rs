@@ -103,7 +103,7 @@ pub unsafe extern "C" fn cuGraphExecUpdate(
 /// `params` is not NULL, and may be read.
 unsafe fn any(params: *const c_void) -> CUgraphNodeParams {
     let mut data = [0; 29];
-    // SAFETY: the caller guarantees the parameters, which are so many words; the last of them has only 4 bytes.
+    // SAFETY: the caller guarantees the parameters, which are `WORDS` words; the last of them has only 4 bytes.
     unsafe { std::ptr::copy_nonoverlapping(params.cast::<u8>(), data.as_mut_ptr().cast(), WORDS * 8 - 4) };
     CUgraphNodeParams { kind: BATCH, reserved0: [0 as c_int; 3], data, reserved2: 0 }
 }

@@ -74,7 +74,7 @@ int main(void) {
     NO_FUNCTION(cuFuncSetBlockShape(0, 0, 1, 1));
     NO_FUNCTION(cuParamSetSize(0, 0));
     REFUSED(cuFuncSetSharedSize(add, 49153));
-    /* Nobody looks at these before the launch does. */
+    /* These are checked only by the launch. */
     CHECK(cuParamSetSize(add, 100000));
     CHECK(cuParamSetv(add, 5000, &a, sizeof a));
     expect(cuLaunch(add), 701, "a launch with more arguments than there are");

@@ -124,16 +124,17 @@ fn list() -> MutexGuard<'static, Vec<InProgress>> {
     LIST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether any capture that custack knows of is in progress.
+/// Whether any capture that custack knows of is in progress. None begins without the feature `graph`, so nothing that asks
+/// this is compiled then.
 #[inline]
 pub(crate) fn any() -> bool {
-    NUMBERS.in_progress.load(Ordering::Relaxed) != 0
+    cfg!(feature = "graph") && NUMBERS.in_progress.load(Ordering::Relaxed) != 0
 }
 
 /// Whether any capture is being ended.
 #[inline]
 pub(crate) fn ending() -> bool {
-    NUMBERS.ending.load(Ordering::Relaxed) != 0
+    cfg!(feature = "graph") && NUMBERS.ending.load(Ordering::Relaxed) != 0
 }
 
 /// The numbers of the captures with one of these streams and events that other threads are ending.

@@ -67,8 +67,10 @@ mod peer;
 mod access;
 pub(crate) mod captures;
 mod destroy;
+#[cfg(feature = "green")]
 mod green;
 pub(crate) mod in_call;
+#[cfg(feature = "green")]
 mod in_green;
 mod owned;
 mod primary;
@@ -83,8 +85,10 @@ pub use current::CurrentContext;
 pub(crate) use destroy::Pin;
 pub use destroy::wait_until_retired;
 pub use flags::ContextFlags;
+#[cfg(feature = "green")]
 pub use green::GreenContext;
 pub use handle::{ContextHandle, UnownedContext};
+#[cfg(feature = "green")]
 pub use in_green::CurrentGreenContext;
 pub use limits::{ResourceLimit, StreamPriorityRange};
 pub use owned::{Context, quick_init};

@@ -247,13 +247,22 @@ impl<H: Capturable> Resource<H> {
     /// other code has destroyed the context, or if the resource is spent.
     pub(crate) fn with_pinned<R>(
         &self,
-        _pin: &Pin,
+        pin: &Pin,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
+        let (mut f, mut result) = (Some(f), None);
+        let mut call = |driver: &Driver, handle: Held<'_, H>| result = f.take().map(|f| f(driver, handle));
+        let called = self.call_pinned(pin, &mut call)?;
+        called.map_or_else(|error| Some(Err(error)), |()| result)
+    }
+
+    // One function for all calls, which makes the crate build faster.
+    fn call_pinned(&self, _pin: &Pin, f: &mut dyn FnMut(&Driver, Held<'_, H>)) -> Option<CudaResult<()>> {
         let call = |driver: &Driver| {
             let _call = self.enter()?;
             // SAFETY: as in `with`; the pin keeps the context at the driver.
-            f(driver, unsafe { Held::new(self.raw) })
+            f(driver, unsafe { Held::new(self.raw) });
+            Ok(())
         };
         match self.state {
             State::Spent => None,

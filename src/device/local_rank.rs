@@ -62,7 +62,7 @@ pub struct LocalRank {
 enum Source {
     Variable(Launcher, &'static str),
     Program,
-    Nobody,
+    NoLauncher,
 }
 
 /// A variable of a launcher that is not what the launcher would write.
@@ -145,7 +145,7 @@ impl LocalRank {
                 Some(_) => {}
             }
         }
-        let alone = LocalRank { rank: 0, size: Some(1), source: Source::Nobody, others: Vec::new() };
+        let alone = LocalRank { rank: 0, size: Some(1), source: Source::NoLauncher, others: Vec::new() };
         Ok(LocalRank { others, ..found.unwrap_or(alone) })
     }
 
@@ -181,7 +181,7 @@ impl LocalRank {
     pub fn launcher(&self) -> Option<Launcher> {
         match self.source {
             Source::Variable(launcher, _) => Some(launcher),
-            Source::Program | Source::Nobody => None,
+            Source::Program | Source::NoLauncher => None,
         }
     }
 
@@ -189,7 +189,7 @@ impl LocalRank {
     pub fn variable(&self) -> Option<&'static str> {
         match self.source {
             Source::Variable(_, variable) => Some(variable),
-            Source::Program | Source::Nobody => None,
+            Source::Program | Source::NoLauncher => None,
         }
     }
 }
@@ -292,7 +292,7 @@ impl fmt::Display for LocalRank {
             Source::Variable(Launcher::Explicit, variable) => write!(f, ", as {variable} says")?,
             Source::Variable(launcher, variable) => write!(f, ", as {variable} of {launcher} says")?,
             Source::Program => f.write_str(", as the program says")?,
-            Source::Nobody => f.write_str(", as no launcher's variable is set")?,
+            Source::NoLauncher => f.write_str(", as no launcher's variable is set")?,
         }
         for (at, (variable, value)) in self.others.iter().enumerate() {
             let before = if at == 0 { ", and not " } else { " or " };

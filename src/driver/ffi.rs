@@ -50,7 +50,7 @@ pub type CUstreamCallback =
 /// The function that the driver calls when a stream gets to it, unless the context is in error.
 pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
-/// The function that says how much dynamic shared memory a block of so many threads needs.
+/// A function that returns how much dynamic shared memory a block of this size needs, in bytes.
 pub type CUoccupancyB2DSize = Option<unsafe extern "C" fn(block_size: c_int) -> usize>;
 
 /// The stream that stands for the legacy default stream of the current context.

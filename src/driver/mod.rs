@@ -16,7 +16,7 @@
 //! * `CUSTACK_REPORT=FILE` writes at the end of the program which functions were called how often, which calls were refused
 //!   and why, and what was left behind and where it was made.
 //! * `CUSTACK_FAIL=cuMemAlloc_v2:3:2` makes the third call of that function fail with the error 2, without reaching the
-//!   driver.
+//!   driver. A value that names no driver function is an error of the first call.
 //!
 //! ```
 //! let driver = custack::driver::current()?;

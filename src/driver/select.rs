@@ -114,25 +114,26 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
     // Early, because registering is slow once the program has many threads.
     fence::register();
     fork::notice();
-    Ok(RUNNING.get_or_init(|| instrumented(chosen)))
+    let chosen = instrumented(chosen)?;
+    Ok(RUNNING.get_or_init(|| chosen))
 }
 
 /// Adds the instrument layer if it is enabled. Only the driver that is chosen in the end gets it, because the layer
 /// always calls the first table that it was given.
 #[cfg(feature = "sim")]
-fn instrumented(chosen: Driver) -> Driver {
+fn instrumented(chosen: Driver) -> Result<Driver, DriverError> {
     let simulator = Simulator { why: sim::last_refusal, misuses: sim::misuses, stacks: sim::stacks_left };
-    let is_watched = watch::from_environment(chosen.simulated.then_some(simulator));
+    let is_watched = watch::from_environment(chosen.simulated.then_some(simulator))?;
     if is_watched {
         sim::timeline::tell(sim::timeline::Timeline { name: watch::name_of_work, done: watch::work_done });
     }
     let wanted = chosen.simulated || is_watched || instrument::is_enabled();
-    Driver { table: instrument::layered(chosen.table, wanted), ..chosen }
+    Ok(Driver { table: instrument::layered(chosen.table, wanted), ..chosen })
 }
 
 #[cfg(not(feature = "sim"))]
-fn instrumented(chosen: Driver) -> Driver {
-    chosen
+fn instrumented(chosen: Driver) -> Result<Driver, DriverError> {
+    Ok(chosen)
 }
 
 fn native_driver() -> Result<Driver, DriverError> {

@@ -74,6 +74,15 @@ told! {
             /// Its value.
             value: String,
         },
+        /// The environment variable `CUSTACK_FAIL` asks for a fault that cannot be injected, for example in a function that
+        /// the driver does not have.
+        #[error("CUSTACK_FAIL={value}: {why}")]
+        UnknownFault {
+            /// Its value.
+            value: String,
+            /// What is wrong with it.
+            why: String,
+        },
         /// The simulated driver was chosen, but this build does not include it.
         #[error(
             "the simulated driver was chosen, but custack was built without its feature `sim`; Cargo.toml takes it as \

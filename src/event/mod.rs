@@ -22,10 +22,14 @@
 
 #[cfg(feature = "future")]
 mod awaited;
+#[cfg(feature = "green")]
+mod green;
+#[cfg(feature = "processes")]
 mod interprocess;
 mod wait;
 mod whole;
 
+#[cfg(feature = "processes")]
 pub use interprocess::IpcEventHandle;
 
 use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};

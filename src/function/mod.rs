@@ -35,6 +35,7 @@
 mod argument;
 mod attribute;
 mod config;
+#[cfg(feature = "library")]
 mod kernel;
 mod launch;
 mod occupancy;
@@ -55,6 +56,7 @@ use crate::context::{CacheConfig, SharedMemoryConfig, UnownedContext};
 use crate::driver::ffi::{CUfunction, CUmodule};
 use crate::driver::{Driver, Held, KernelName, Numbered};
 use crate::error::CudaResult;
+#[cfg(feature = "library")]
 use crate::library::Kernel;
 use crate::module::{Known, Module};
 use std::ffi::{CStr, CString};
@@ -83,6 +85,7 @@ enum Source<'a> {
     /// A module, and what is known of the kernel.
     Module { module: &'a Module, known: &'a Known },
     /// A kernel of a library, in this context.
+    #[cfg(feature = "library")]
     Kernel { kernel: Kernel, context: UnownedContext },
 }
 
@@ -157,6 +160,7 @@ impl Function<'_> {
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>) -> CudaResult<R> {
         let access = match &self.source {
             Source::Module { module, .. } => module.inner().access(),
+            #[cfg(feature = "library")]
             Source::Kernel { context, .. } => context.access(),
         }?;
         // SAFETY: a function lives as long as its module, or as its library and its context, which are kept or
@@ -169,11 +173,13 @@ impl Function<'_> {
     pub fn context(&self) -> &UnownedContext {
         match &self.source {
             Source::Module { module, .. } => module.context(),
+            #[cfg(feature = "library")]
             Source::Kernel { context, .. } => context,
         }
     }
 
     /// The kernel of a library that it belongs to; `None` for a function of a module.
+    #[cfg(feature = "library")]
     #[inline]
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.source {
@@ -187,6 +193,7 @@ impl Function<'_> {
     fn parameter_sizes(&self) -> Option<&[usize]> {
         match &self.source {
             Source::Module { known, .. } => known.known_parameters(),
+            #[cfg(feature = "library")]
             Source::Kernel { kernel, .. } => kernel.parameter_sizes(),
         }
     }
@@ -195,6 +202,7 @@ impl Function<'_> {
     fn label(&self) -> KernelName {
         match &self.source {
             Source::Module { known, .. } => known.name,
+            #[cfg(feature = "library")]
             Source::Kernel { kernel, .. } => kernel.label(),
         }
     }

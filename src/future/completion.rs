@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// So often the first poll looks at the work. Each question takes 0.3 us where the driver's lock is free.
+/// The number of queries in the first poll. Each query takes 0.3 us where the driver's lock is free.
 const LOOKS: u32 = 4;
 
 /// A future that is ready when work on the device is done, with the work's error or a value; see the [module](super).
@@ -34,7 +34,7 @@ pub struct Completion<T = ()> {
 }
 
 impl<T> Completion<T> {
-    /// Nobody looks at the work yet.
+    /// No thread polls the work yet.
     pub(super) fn new(slot: Arc<Slot<CudaResult<T>>>, work: Box<dyn Work>) -> Completion<T> {
         Completion { slot, spin: Duration::ZERO, work: Kept::new(Some(work)) }
     }
@@ -42,7 +42,7 @@ impl<T> Completion<T> {
     /// Of work that is over.
     pub(super) fn ready(outcome: CudaResult<T>) -> Completion<T> {
         let slot = Arc::new(Slot::new());
-        // Nobody waits yet.
+        // No thread waits yet.
         drop(slot.complete(outcome));
         Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }
     }
@@ -155,7 +155,7 @@ impl Wake for Woken {
             state.is_woken = true;
             state.sleeps
         };
-        // Telling costs a system call even if nobody listens.
+        // A notification costs a system call even if no thread waits for it.
         if sleeps {
             self.changed.notify_one();
         }

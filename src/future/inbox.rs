@@ -6,7 +6,7 @@ use super::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError
 use std::mem;
 use std::time::Instant;
 
-/// Work that nobody looks at yet; it is handed over once, by whichever thread comes first.
+/// Work that no thread polls yet; it is handed over once, by whichever thread comes first.
 pub(super) struct Kept<W>(Mutex<Option<W>>);
 
 impl<W> Kept<W> {
@@ -23,12 +23,12 @@ impl<W> Kept<W> {
         }
     }
 
-    /// Whether nobody has it yet.
+    /// Whether no thread has taken it yet.
     pub(super) fn is_kept(&mut self) -> bool {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Looks at it here, if nobody has it; true if it is over and gone.
+    /// Polls it here, if no thread has taken it; true if it is done and gone.
     pub(super) fn look(&mut self, is_over: impl FnOnce(&mut W) -> bool) -> bool {
         let work = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let is_over = work.as_mut().is_some_and(is_over);
@@ -66,7 +66,7 @@ impl<W> Inbox<W> {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Wakes the thread if it sleeps; telling costs a system call even if nobody listens.
+    /// Wakes the thread if it sleeps; a notification costs a system call even if no thread waits for it.
     pub(super) fn add(&self, work: W) {
         let is_asleep = {
             let mut state = self.lock();

@@ -24,14 +24,20 @@ impl Eagerness {
     const LEAST: Duration = Duration::from_micros(10);
     const MOST: Duration = Duration::from_micros(200);
 
-    /// Some work was seen to be done so long after it was first looked at.
+    /// Adapts to the time from the first look at some work to the one that found it done.
     fn learn(&mut self, waited: Duration) {
         self.0 = if waited <= Self::MOST { self.0 * 2 } else { self.0 / 2 }.clamp(Self::LEAST, Self::MOST);
     }
+
+    /// The shortest pause. Work that comes after work that took long is expected to take long as well, so it is asked about
+    /// half as often at first.
+    fn shortest_pause(&self) -> Duration {
+        if self.0 == Self::LEAST { 2 * SHORTEST_PAUSE } else { SHORTEST_PAUSE }
+    }
 }
 
-/// For so long at the most it stays awake with nothing to look at: who was woken often submits more.
-const LONGEST_VIGIL: Duration = Duration::from_micros(50);
+/// The longest time that the thread stays awake without work: a task that was just woken often submits more.
+const LONGEST_AWAKE: Duration = Duration::from_micros(50);
 
 /// It pauses for this part of the time it has waited so far.
 const PART: u32 = 8;
@@ -42,13 +48,13 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 /// The longest pause with few streams. An error of the context, which ends all waiting, is noticed within it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Each time that there are so many streams more, the longest pause becomes longer by itself.
+/// For each group of this many streams the longest pause becomes longer by its base value.
 const FEW_STREAMS: u32 = 32;
 
-/// For so long many streams are remembered: tasks that were woken together submit together.
+/// How long a large number of streams is remembered: tasks that were woken together submit together.
 const CROWDED: Duration = Duration::from_millis(1);
 
-/// It gives way to other threads after it has looked so often.
+/// After this many rounds without a pause the thread yields to others.
 const LOOKS_AT_A_STRETCH: u32 = 16;
 
 /// Work whose end is awaited.
@@ -72,7 +78,7 @@ struct Watch {
     streams: AtomicUsize,
 }
 
-/// With so many streams a thread is busy enough for the next one to help.
+/// A thread with this number of streams is busy enough for the next one to help.
 const STREAMS_OF_A_THREAD: usize = 3;
 
 static WATCHES: LazyLock<[Watch; 4]> = LazyLock::new(|| std::array::from_fn(|_| Watch::new()));
@@ -195,7 +201,7 @@ impl Queue {
         if self.work.get_mut(self.other).is_some_and(|one| one.is_over()) {
             self.work.remove(self.other);
         }
-        (waited / PART).max(SHORTEST_PAUSE)
+        (waited / PART).max(eagerness.shortest_pause())
     }
 }
 
@@ -241,7 +247,7 @@ impl Queues {
         self.looks.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Looks at each queue once for which it is time; all threads have so many.
+    /// Looks once at each queue that is due. `streams` is the number of streams of all threads.
     fn look(&mut self, streams: usize) {
         let (begun, longest) = (Instant::now(), LONGEST_PAUSE * (1 + streams as u32 / FEW_STREAMS));
         let mut later = Vec::new();
@@ -252,7 +258,7 @@ impl Queues {
             let now = Instant::now();
             if queue.work.is_empty() {
                 self.by_stream.remove(&stream);
-                self.awake_until = now + self.eagerness.0.min(LONGEST_VIGIL);
+                self.awake_until = now + self.eagerness.0.min(LONGEST_AWAKE);
             } else {
                 later.push(Reverse((now + pause, stream)));
             }

@@ -191,7 +191,7 @@ fn over<T: Send + 'static>(open: Open<T>, result: CudaResult<()>) {
     }
 }
 
-/// Sets the outcome and wakes who waits. If nobody awaits it any more, it is disposed of.
+/// Sets the outcome and wakes whoever waits for it. If no one does any more, the value is disposed of.
 fn give<T: Send + 'static>(slot: Arc<Slot<CudaResult<T>>>, outcome: CudaResult<T>) {
     as_host_function(|| {
         if let Some(waker) = slot.complete(outcome) {

@@ -177,7 +177,7 @@ impl Nodes {
 }
 
 /// The nodes as the driver takes them; `raw` is the result of [`Nodes::find_all`].
-#[allow(unsafe_code, reason = "they were looked up a moment ago, and nobody else can reach the graph")]
+#[allow(unsafe_code, reason = "they were looked up a moment ago, and no one else can reach the graph")]
 pub(super) fn after(raw: &[CUgraphNode]) -> After<'_> {
     // SAFETY: `raw` is of the graph that it is used for: the callers look it up in the same method, with the graph
     // borrowed.

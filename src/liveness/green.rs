@@ -36,7 +36,7 @@ pub(crate) fn created(
 impl Handle {
     #[inline]
     pub(crate) fn is_green(&self) -> bool {
-        self.origin() == Origin::Green
+        cfg!(feature = "green") && self.origin() == Origin::Green
     }
 
     /// The context that has the memory of this one: of a green context the primary one.

@@ -22,11 +22,15 @@ static QUEUE: Queue<Job> = Queue::of(Mutex::new(State::new()), Condvar::new());
 /// Queues the job; it runs soon after, on an ordinary thread.
 #[cold]
 pub(crate) fn retire(job: impl FnOnce() + Send + 'static) {
+    queue(Box::new(job));
+}
+
+fn queue(job: Box<dyn FnOnce() + Send>) {
     if driver::is_child() {
         // No driver would take it, and the queue may be locked for ever.
         return std::mem::forget(job);
     }
-    QUEUE.push(Box::new(job));
+    QUEUE.push(job);
     if !start() {
         report::warn(format_args!(
             "no thread could be started to destroy what was retired; the next retirement will try again"

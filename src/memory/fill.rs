@@ -3,7 +3,9 @@
 // Fills memory that it has a reference to.
 #![allow(unsafe_code)]
 
-use super::{DeviceBox, DeviceCopy, DeviceSlice, PitchedBuffer};
+#[cfg(feature = "texture")]
+use super::PitchedBuffer;
+use super::{DeviceBox, DeviceCopy, DeviceSlice};
 use crate::driver::Fill;
 use crate::error::CudaResult;
 use crate::sealed::Sealed;
@@ -105,6 +107,7 @@ impl<T: FillValue> DeviceBox<T> {
     }
 }
 
+#[cfg(feature = "texture")]
 impl<T: FillValue> PitchedBuffer<T> {
     /// Sets all values to this one, like [`DeviceSlice::fill`].
     ///

@@ -194,7 +194,7 @@ impl<T> Deref for IpcBuffer<T> {
     type Target = DeviceSlice<T>;
 
     fn deref(&self) -> &DeviceSlice<T> {
-        // SAFETY: the memory that is open, which has so many values, as the caller of `open` guarantees.
+        // SAFETY: the memory is open, and has `len` values, as the caller of `open` guarantees.
         unsafe { DeviceSlice::of(self.memory.address(), self.memory.number(), self.len) }
     }
 }

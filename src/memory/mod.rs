@@ -37,6 +37,7 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
+#[cfg(feature = "texture")]
 pub mod array;
 
 mod allocation;
@@ -47,19 +48,22 @@ mod device_chunks;
 mod device_slice;
 mod fill;
 mod given_away;
+#[cfg(feature = "processes")]
 mod interprocess;
 mod locked;
 mod malloc;
 mod of_context;
 mod ordered;
 mod others;
+#[cfg(feature = "texture")]
 mod pitched;
 mod pool;
 mod pool_properties;
 mod registered;
+#[cfg(feature = "texture")]
 mod rows;
 mod scope;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "processes"))]
 mod shared_pool;
 mod unified;
 mod unified_buffer;
@@ -71,6 +75,7 @@ pub use device_buffer::DeviceBuffer;
 pub use device_chunks::{DeviceChunks, DeviceChunksMut};
 pub use device_slice::DeviceSlice;
 pub use fill::FillValue;
+#[cfg(feature = "processes")]
 pub use interprocess::{IpcBuffer, IpcMemHandle};
 pub use locked::{LockedBuffer, LockedFlags};
 pub use malloc::{
@@ -78,6 +83,7 @@ pub use malloc::{
     info,
 };
 pub use ordered::StreamOrder;
+#[cfg(feature = "texture")]
 pub use pitched::PitchedBuffer;
 pub use pool::MemoryPool;
 pub use pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};

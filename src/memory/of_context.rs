@@ -3,10 +3,13 @@
 // Passes on the caller's guarantees.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "texture")]
+use super::PitchedBuffer;
+#[cfg(feature = "texture")]
 use super::array::{ArrayDescriptor, ArrayObject};
 use super::{
-    DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, PitchedBuffer, RegisterFlags, RegisteredSlice,
-    UnifiedBox, UnifiedBuffer,
+    DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, RegisterFlags, RegisteredSlice, UnifiedBox,
+    UnifiedBuffer,
 };
 use crate::context::UnownedContext;
 use crate::error::CudaResult;
@@ -106,6 +109,7 @@ impl UnownedContext {
     /// # Errors
     ///
     /// See above.
+    #[cfg(feature = "texture")]
     #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
     pub fn pitched_buffer<T: DeviceCopy>(&self, values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
         self.scoped(|_| PitchedBuffer::from_slice(values, width))
@@ -116,6 +120,7 @@ impl UnownedContext {
     /// # Errors
     ///
     /// See above.
+    #[cfg(feature = "texture")]
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         self.scoped(|_| ArrayObject::from_descriptor(descriptor))

@@ -19,13 +19,16 @@
 mod image;
 mod jit;
 mod kernels;
+#[cfg(feature = "library")]
 mod linker;
 mod load;
 mod patterns;
 
+#[cfg(feature = "library")]
 pub(crate) use image::checked;
 pub use jit::{CacheMode, Fallback, JitError, JitLog, JitOptions};
 pub(crate) use kernels::Known;
+#[cfg(feature = "library")]
 pub use linker::{LinkInput, Linker};
 pub use load::LoadingMode;
 

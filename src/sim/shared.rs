@@ -132,8 +132,8 @@ impl Record {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the memory has so many words, begins a page, and is there as long as `self`; processes use it in this way
-        // only.
+        // SAFETY: the callers pass an index within the memory, which begins at a page and is mapped as long as `self`
+        // exists; all processes access its words by atomic operations only.
         unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut::<u64>(self.0.start()).add(at)) }
     }
 

@@ -3,24 +3,13 @@
 // Takes over the handle that the driver has just given.
 #![allow(unsafe_code)]
 
+use super::Stream;
 use super::capture::destroy;
-use super::lost::EndsCapture;
-use super::{Shared, Stream};
-use crate::context::{GreenContext, Pin, Resource};
+use crate::context::{GreenContext, Resource};
 use crate::device::SmResource;
 use crate::driver::Driver;
-use crate::driver::ffi::CUstream;
 use crate::error::CudaResult;
 use std::ptr;
-use std::sync::Arc;
-
-impl From<(Resource<CUstream>, Option<Pin>)> for Stream {
-    /// The pin is of the green context that the stream is of.
-    fn from((stream, green): (Resource<CUstream>, Option<Pin>)) -> Stream {
-        let (raw, inner) = (stream.raw(), Shared::new(stream, green));
-        Stream { raw, ends_capture: EndsCapture::of(&inner), inner: Arc::new(inner) }
-    }
-}
 
 impl GreenContext {
     /// Makes a stream whose kernels run on this green context's multiprocessors, whatever is current. It is

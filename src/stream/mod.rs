@@ -33,6 +33,7 @@ mod borrowed;
 mod callback;
 mod capture;
 mod default;
+#[cfg(feature = "green")]
 mod green;
 mod host_function;
 mod lost;
@@ -55,7 +56,7 @@ pub(crate) use shared::Shared;
 pub(crate) use spare::Spare;
 
 use crate::context::in_call::key_of_stream;
-use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
+use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
@@ -111,6 +112,14 @@ unsafe impl Sync for Stream {}
 impl From<Resource<CUstream>> for Stream {
     fn from(stream: Resource<CUstream>) -> Stream {
         Stream::from((stream, None))
+    }
+}
+
+impl From<(Resource<CUstream>, Option<Pin>)> for Stream {
+    /// The pin is of the green context that the stream is of.
+    fn from((stream, green): (Resource<CUstream>, Option<Pin>)) -> Stream {
+        let (raw, inner) = (stream.raw(), Shared::new(stream, green));
+        Stream { raw, ends_capture: EndsCapture::of(&inner), inner: Arc::new(inner) }
     }
 }
 

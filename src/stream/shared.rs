@@ -305,7 +305,7 @@ impl Drop for Shared {
             self.stream.give_up();
         } else if !self.stream.is_owned() {
             // The owner of the stream may destroy it now.
-            captures::lose_of_value(ptr::from_ref(self).addr(), |pin| self.end_lost(pin));
+            captures::lose_of_value(ptr::from_ref(self).addr(), &|pin| self.end_lost(pin));
         }
         if let Some(number) = self.number.get() {
             let number = number - NUMBERS;

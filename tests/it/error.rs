@@ -287,7 +287,7 @@ fn destructors_leave_the_note_as_it_is() {
             ("cuGraphDestroy", Box::new(graph)),
             ("cuLibraryUnload", Box::new(library)),
         ] {
-            assert!(fail(Some(function), 1, 719, When::Before));
+            fail(Some(function), 1, 719, When::Before);
             drop(thing);
             assert_eq!(error.to_string(), noted, "{function}");
         }

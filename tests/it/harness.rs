@@ -34,7 +34,7 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     settle();
     let before = (instrument::contexts_alive(), instrument::primary_retains());
     on_fresh_thread(test);
-    // Fewer are left if what a launch of an earlier test used has gone only now. What is awaited by nobody keeps its
+    // Fewer are left if what a launch of an earlier test used has been released only now. Work that no one awaits keeps its
     // context until custack has seen that it is done.
     let begun = Instant::now();
     loop {
@@ -232,7 +232,8 @@ pub(crate) mod other {
     }
 }
 
-/// Waits until so many have the value: a driver may let go of what a launch used some time after the launch is over.
+/// Waits until the value has this number of owners: a driver may release what a launch used some time after the
+/// launch.
 #[track_caller]
 pub(crate) fn owned_by<T: ?Sized>(value: &std::sync::Arc<T>, owners: usize) {
     let begun = std::time::Instant::now();

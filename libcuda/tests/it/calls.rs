@@ -105,7 +105,7 @@ impl Caller {
 /// Copies from and to whatever address, for which the host's memory must be there: of these, none has a byte.
 const ANY_ADDRESS: &[&str] = &["cuMemcpy", "cuMemcpyAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync"];
 
-/// What waits until a value is in memory, if there is memory, and which nobody writes: of these, none finds memory.
+/// Functions that wait until a value is in memory. Nothing writes the value, so none of these calls gets an address.
 const WAITS: &[&str] = &["cuStreamWaitValue32_v2", "cuStreamWaitValue64_v2"];
 
 /// The arguments of functions that are not in custack's list: names that tell of pointers' lengths, and types.

@@ -63,7 +63,7 @@ fn part<'a>(report: &'a str, heading: &str) -> &'a str {
     rest.split("\n\n").next().unwrap().trim_end()
 }
 
-/// Runs a command that may take so many seconds, and returns what it said if it failed.
+/// Runs a command that may take this number of seconds, and returns what it said if it failed.
 fn within(seconds: u32, command: &mut Command) -> Result<(), String> {
     let mut bounded = Command::new("timeout");
     bounded.arg("--kill-after=5").arg(seconds.to_string()).arg(command.get_program());

@@ -1,6 +1,6 @@
 //! Captures that were begun by hand and are lost: the stream is dropped, or the owner of its context.
 //!
-//! Nobody can end such a capture any more, and a `Global` one would forbid calls to all threads for ever. So it is ended
+//! Such a capture can no longer be ended by the program, and a `Global` one would forbid calls to all threads for ever. So it is ended
 //! here, its graph is destroyed, and that is reported.
 
 use super::{Ending, InProgress, any, end, list, remove};
@@ -18,6 +18,9 @@ pub(crate) trait ByHand: Send + Sync {
     /// Has the driver end the capture and destroy its graph; the pin is of the stream's context.
     fn end_capture(&self, pin: &Pin) -> CudaResult<()>;
 }
+
+/// Has the driver end a capture and destroy its graph; the pin is of the context of its stream.
+type EndCapture<'a> = &'a dyn Fn(&Pin) -> CudaResult<()>;
 
 /// Whether a capture of this process is in progress: in the child of a fork they are the parent's.
 #[inline]
@@ -49,7 +52,7 @@ fn lose(why: &'static str, is_it: impl Fn(&InProgress) -> bool + Send + 'static)
 fn lose_now(why: &str, is_it: impl Fn(&InProgress) -> bool) {
     while let Some((number, by)) = next(&is_it) {
         if let Some(ending) = end(number) {
-            lost(why, ending, |pin| by.end_capture(pin));
+            lost(why, ending, &|pin| by.end_capture(pin));
         }
     }
 }
@@ -65,24 +68,22 @@ fn next(is_it: impl Fn(&InProgress) -> bool) -> Option<(u64, Arc<dyn ByHand>)> {
 /// The value of a stream of another owner, in which a capture may have been begun by hand, is dropped: nothing can vouch for
 /// the stream from here on. `by` is the address of the value.
 #[inline]
-pub(crate) fn lose_of_value(by: usize, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
+pub(crate) fn lose_of_value(by: usize, end_capture: EndCapture<'_>) {
     if is_any_here() {
         lose_of_known_value(by, end_capture);
     }
 }
 
 #[cold]
-fn lose_of_known_value(by: usize, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
+fn lose_of_known_value(by: usize, end_capture: EndCapture<'_>) {
     let began = |capture: &&InProgress| {
         capture.by_hand.is_some() && capture.streams.first().is_some_and(|member| member.by == by)
     };
     let number = list().iter().find(began).map(|capture| capture.number);
     if let Some(ending) = number.and_then(end) {
         // The driver cannot be called here, nor on another thread later.
-        let is_impossible = must_retire();
         let refused = |_: &Pin| Err(CudaError::NotPermitted);
-        let why = "a stream is dropped";
-        if is_impossible { lost(why, ending, refused) } else { lost(why, ending, end_capture) }
+        lost("a stream is dropped", ending, if must_retire() { &refused } else { end_capture });
     }
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn give_away(stream: usize) {
     drop(number.map(remove));
 }
 
-fn lost(why: &str, ending: Ending, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) {
+fn lost(why: &str, ending: Ending, end_capture: EndCapture<'_>) {
     let _note = keep_note();
     let (which, ended) = (ending.which, ended(&ending, end_capture));
     // Before the report, in which a subscriber may wait for what uses the capture's streams.
@@ -105,7 +106,7 @@ fn lost(why: &str, ending: Ending, end_capture: impl FnOnce(&Pin) -> CudaResult<
     report::warn(format_args!("{why}, and its capture lost: {which}: {ended:?}"));
 }
 
-fn ended(ending: &Ending, end_capture: impl FnOnce(&Pin) -> CudaResult<()>) -> CudaResult<()> {
+fn ended(ending: &Ending, end_capture: EndCapture<'_>) -> CudaResult<()> {
     let pin = ending.pins.first().ok_or(CudaError::ContextIsDestroyed)?;
     let _relaxed = relax(driver()?);
     end_capture(pin)

@@ -3,15 +3,14 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-use super::library::{parameters, text_at};
 use super::{ask, ask_briefly};
 use crate::driver::ffi::*;
 use crate::driver::last_kernel::{self, KernelName};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::ops::Range;
-use std::os::raw::c_void;
+use std::os::raw::{c_char, c_void};
 use std::ptr;
 
 /// The launch parameters of a kernel.
@@ -267,4 +266,34 @@ impl Driver {
         last_kernel::launched(name);
         Ok(())
     }
+}
+
+/// Asks for one parameter after the other; `None` if the driver is too old to say.
+pub(super) fn parameters(
+    ask: impl Fn(usize, *mut usize, *mut usize) -> CudaResult<()>,
+) -> CudaResult<Option<Vec<Range<usize>>>> {
+    let mut found = Vec::new();
+    loop {
+        let (mut offset, mut size) = (0, 0);
+        match ask(found.len(), &mut offset, &mut size) {
+            Ok(()) => found.push(offset..offset + size),
+            // The driver has no other way to say how many there are.
+            Err(CudaError::InvalidValue) => return Ok(Some(found)),
+            Err(CudaError::CallRequiresNewerDriver) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A copy of a text of the driver's; an empty one for null.
+///
+/// # Safety
+///
+/// The pointer is null, or leads to a text with a final NUL.
+pub(super) unsafe fn text_at(text: *const c_char) -> CString {
+    if text.is_null() {
+        return CString::default();
+    }
+    // SAFETY: not null, and the caller vouches for the rest.
+    unsafe { CStr::from_ptr(text) }.to_owned()
 }

@@ -9,10 +9,12 @@ mod function;
 #[cfg(feature = "graph")]
 mod graph;
 mod init;
+#[cfg(feature = "library")]
 mod library;
 mod memory;
 mod module;
 mod stream;
+#[cfg(feature = "texture")]
 mod texture;
 
 pub(crate) use function::{More, Shape};

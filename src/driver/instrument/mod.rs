@@ -233,21 +233,39 @@ struct Fault {
 }
 
 /// Makes this thread's `nth` call (from 1) of the function fail with `status`; `None` counts calls of any function.
+/// It replaces a fault that is still armed.
 ///
-/// Returns false, and arms nothing, if there is no driver function of that name.
-pub fn fail(function: Option<&str>, nth: u64, status: CUresult, when: When) -> bool {
-    fail_times(function, nth, 1, status, when)
+/// ```
+/// use custack::driver::instrument::{self, When};
+/// use custack::driver::{self, Choice};
+/// use custack::error::CudaError;
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// let ctx = custack::quick_init()?;
+/// instrument::fail(Some("cuCtxSynchronize"), 2, CudaError::LaunchFailed.code(), When::Before);
+/// assert_eq!(ctx.synchronize(), Ok(()));
+/// assert_eq!(ctx.synchronize(), Err(CudaError::LaunchFailed));
+/// assert_eq!(ctx.synchronize(), Ok(()));
+/// # Ok::<(), CudaError>(())
+/// ```
+///
+/// # Panics
+///
+/// If there is no driver function of that name: a test that injects a fault by a misspelt name would otherwise always pass.
+#[track_caller]
+pub fn fail(function: Option<&str>, nth: u64, status: CUresult, when: When) {
+    fail_times(function, nth, 1, status, when);
 }
 
 /// Like [`fail`], for that call and the following ones, `times` in all.
-pub fn fail_times(function: Option<&str>, nth: u64, times: u64, status: CUresult, when: When) -> bool {
-    let at = function.map(|function| FUNCTIONS.iter().position(|name| *name == function));
-    if at == Some(None) {
-        return false;
-    }
-    let fault = Fault { function: at.flatten(), calls_left: nth.max(1), times, status, when };
+///
+/// # Panics
+///
+/// If there is no driver function of that name.
+#[track_caller]
+pub fn fail_times(function: Option<&str>, nth: u64, times: u64, status: CUresult, when: When) {
+    let fault = Fault { function: function.map(index), calls_left: nth.max(1), times, status, when };
     FAULT.set((times > 0).then_some(fault));
-    true
 }
 
 /// Disarms a fault; returns true if it was still armed, false if it has happened.

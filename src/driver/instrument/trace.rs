@@ -30,7 +30,7 @@ thread_local! {
     static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The name of this thread. Nobody can ask for it any more while the thread's local values are destroyed.
+/// The name of this thread. It can no longer be asked for while the thread's local values are destroyed.
 fn name_of_thread() -> Option<String> {
     struct Witness;
     impl Drop for Witness {

@@ -7,6 +7,7 @@ use super::report::Report;
 use super::trace::Trace;
 use super::{FUNCTIONS, INNER, Index};
 use crate::driver::ffi::{CUfunction, CUkernel, CUresult};
+use crate::error::DriverError;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
@@ -52,30 +53,32 @@ thread_local! {
 
 /// Reads `CUSTACK_TRACE`, `CUSTACK_REPORT` and `CUSTACK_FAIL`; returns whether any of them asks for something.
 ///
-/// What cannot be done is said on standard error, and the program goes on.
-pub(in crate::driver) fn from_environment(simulator: Option<Simulator>) -> bool {
+/// A file that cannot be written is reported on standard error, and the program goes on. A fault that cannot be injected
+/// is an error: a test that asks for it would otherwise always pass.
+pub(in crate::driver) fn from_environment(simulator: Option<Simulator>) -> Result<bool, DriverError> {
     let file = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let fault = match file("CUSTACK_FAIL").map(|value| value.to_string_lossy().into_owned()) {
+        Some(value) => Some(fault(&value).map_err(|why| DriverError::UnknownFault { value, why })?),
+        None => None,
+    };
     let said = |name: &str, why: &dyn std::fmt::Display| eprintln!("custack: {name}: {why}");
     let trace = file("CUSTACK_TRACE").and_then(|path| {
         Trace::create(Path::new(&path)).inspect_err(|error| said("CUSTACK_TRACE", error)).ok()
     });
     let report = file("CUSTACK_REPORT").map(|path| Report::new(Path::new(&path), simulator));
-    let fault = file("CUSTACK_FAIL").and_then(|value| {
-        fault(&value.to_string_lossy()).inspect_err(|error| said("CUSTACK_FAIL", error)).ok()
-    });
     if trace.is_none() && report.is_none() && fault.is_none() {
-        return false;
+        return Ok(false);
     }
     if WATCH.set(Watch { trace, report, fault }).is_ok() {
         at_exit();
     }
-    true
+    Ok(true)
 }
 
 /// `FUNCTION:N:CODE`
 fn fault(text: &str) -> Result<Fault, String> {
     let [function, nth, status] = text.split(':').collect::<Vec<_>>()[..] else {
-        return Err(format!("{text:?} is not FUNCTION:N:CODE, such as cuMemAlloc_v2:3:2"));
+        return Err("expected FUNCTION:N:CODE, such as cuMemAlloc_v2:3:2".to_owned());
     };
     // By the name in the manual too, without the version: the newest one is meant.
     let is_it = |name: &str| name == function || name.rsplit_once("_v").is_some_and(|(it, _)| it == function);

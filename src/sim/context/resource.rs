@@ -33,7 +33,7 @@ impl Multiprocessors {
         self.numbers().nth(at as usize).unwrap_or(0)
     }
 
-    /// As many as both have together, as far as there are so many: an H200 counts twice what is in both.
+    /// The multiprocessors of both. An H200 counts those that are in both twice, up to the number that the device has.
     fn united(self, other: Multiprocessors) -> Multiprocessors {
         let mut union = Multiprocessors([0, 1, 2].map(|at| self.0[at] | other.0[at]));
         let missing = (self.count() + other.count()).min(SM_COUNT) - union.count();
@@ -90,7 +90,7 @@ const DESCRIPTION_STEP: usize = 0x40;
 const FINE_PARTITION: [u32; 2] = [2, 2];
 const IGNORE_COSCHEDULING: u32 = 1;
 const MAX_CLUSTER_SIZE: u32 = 2;
-/// An H200 makes so many groups of its smallest partition, although there is room for one more.
+/// The number of groups of its smallest partition that an H200 makes, although there is room for one more.
 const SMALLEST_GROUPS: u32 = 15;
 
 /// What marks the bytes that are the driver's own.

@@ -12,7 +12,7 @@ pub(in crate::sim) const MOST: u32 = 16;
 /// The numbers of multiprocessors in the parts of the device; a cluster is in one part. They reproduce an H200's
 /// results.
 const PARTS: [u32; 12] = [16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2];
-/// So many blocks of clusters run at once on a multiprocessor.
+/// The maximum number of blocks of clusters that run at once on a multiprocessor.
 const MOST_OF_PROCESSOR: u32 = 8;
 
 /// How many blocks a cluster has.

@@ -146,7 +146,7 @@ impl Machine {
 
     /// A block whose threads have more registers than a multiprocessor is not launched.
     fn check_registers(&mut self, asked: &Asked, program: &Program, entry: usize) -> Answer<()> {
-        // Whatever each thread has, so few of them fit.
+        // A block of this size fits, however many registers each thread has.
         if count(asked.block) <= ALWAYS_FIT {
             return Ok(());
         }

@@ -22,7 +22,7 @@ pub(super) const MOST_SHARED: usize = 232_448;
 const SHARED_PER_PROCESSOR: usize = 233_472;
 /// Bytes of each block's shared memory that are the system's.
 const SYSTEM_SHARED: usize = 1024;
-/// Shared memory is given out in so many bytes.
+/// Shared memory is allocated in multiples of this size.
 const SHARED_UNIT: usize = 128;
 const THREADS_PER_PROCESSOR: usize = 2048;
 const MOST_BLOCKS: usize = 32;
@@ -112,8 +112,8 @@ impl Machine {
         }
     }
 
-    /// How many blocks of so many threads run at once on a multiprocessor, by threads, their registers, shared memory and
-    /// the number of blocks that one can have.
+    /// The number of blocks of this size that run at once on a multiprocessor: its threads, their registers, its
+    /// shared memory and the number of blocks limit it.
     pub(super) fn blocks_at_once(&mut self, function: usize, block_size: i32, shared: usize) -> Answer<i32> {
         let (program, _, entry) = self.program_of(function)?;
         let fixed = program.entries[entry].body.shared;
@@ -186,7 +186,7 @@ impl Machine {
         self.function(function).map(|found| found.module)
     }
 
-    /// How much dynamic shared memory a block may have so that so many run at once on a multiprocessor.
+    /// How much dynamic shared memory a block may have if this number of blocks is to run at once on a multiprocessor.
     pub(super) fn available_shared(
         &mut self,
         function: usize,

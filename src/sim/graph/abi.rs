@@ -6,10 +6,12 @@
 mod executable;
 mod generic;
 mod nodes;
+mod params;
 
 pub(in crate::sim) use executable::*;
 pub(in crate::sim) use generic::*;
 pub(in crate::sim) use nodes::*;
+pub(in crate::sim) use params::copy_of;
 
 use super::edges::Data;
 use super::{Edge, Host};

@@ -89,8 +89,10 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("{count} references to {handle:#x}"));
         }
         if self.graphs.users.get(&handle).is_none_or(|user| user.all.strong_count() == 0) {
-            return self
-                .misuse(INVALID_VALUE, format_args!("{handle:#x} is no user object, or nobody keeps it"));
+            return self.misuse(
+                INVALID_VALUE,
+                format_args!("{handle:#x} is not a user object, or was released by all its owners"),
+            );
         }
         self.graphs.users.get_mut(&handle).ok_or(INVALID_VALUE)
     }

@@ -22,7 +22,7 @@ const NO_BIT: u32 = 3;
 const THEN_FLUSH: u32 = 1 << 30;
 /// A batch is shorter.
 const TOO_MANY: usize = 256;
-/// A stream that waits looks so often.
+/// The interval in which a stream polls that waits for a value in memory.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// One operation, as the program describes it.

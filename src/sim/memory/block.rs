@@ -15,15 +15,15 @@ pub(in crate::sim) struct NoRoom;
 /// Less than this is not asked about before.
 pub(super) const LITTLE: usize = 1 << 24;
 
-/// Whether the host has room for so many bytes in small pieces, with some left for all else. It is asked before much is
-/// written, because a process that has used up all it may have ends at the next small thing for which there is no room.
+/// Whether the host has room for `size` bytes in small pieces, with some left for all else. It is asked before much is
+/// written, because a process that has used up its memory is aborted at its next small allocation.
 pub(super) fn check_room(size: usize) -> Result<(), NoRoom> {
     // Each piece needs a little more than its size.
     let enough = || Block::new(size.checked_add(size / 64)?.checked_add(LITTLE)?);
     if size <= LITTLE || enough().is_some() { Ok(()) } else { Err(NoRoom) }
 }
 
-/// What makes so many elements, for a count that the program gives.
+/// Collects `count` elements, where the program chose the number; an error if the host has no room for them.
 pub(in crate::sim) fn collected<T>(
     count: usize,
     elements: impl Iterator<Item = T>,

@@ -88,7 +88,7 @@ pub(in crate::sim) fn transfer(to: End, from: End, size: usize) -> Done {
     Ok(())
 }
 
-/// Fills so many bytes of the device's with a pattern.
+/// Fills `size` bytes of device memory with a pattern.
 pub(in crate::sim) fn fill_bytes(to: u64, pattern: &[u8], size: usize) -> Done {
     let (storage, at) = storage_of(to, size)?;
     Ok(storage.fill(at, pattern, size)?)
@@ -217,7 +217,7 @@ pub(super) fn copy_peer(
     })
 }
 
-/// Fills so many elements with this pattern each; with no stream, before it returns.
+/// Fills `count` elements with the pattern, in the order of the stream; without a stream, before it returns.
 pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>) -> CUresult {
     let size = count.saturating_mul(pattern.len());
     waiting(|m| {

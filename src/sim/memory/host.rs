@@ -60,7 +60,7 @@ impl HostMemory {
         self.address
     }
 
-    /// So many of these bytes; none past their end.
+    /// The `size` bytes from `at` on; bytes past the end are left out.
     pub(in crate::sim) fn part(self, at: usize, size: usize) -> HostMemory {
         let at = at.min(self.size);
         HostMemory { address: self.address + at, size: size.min(self.size - at) }

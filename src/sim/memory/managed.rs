@@ -173,7 +173,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The numbers of an attribute of these bytes, of which there is room for so many.
+    /// The values of an attribute of these bytes, as many as fit into `room` bytes.
     pub(super) fn range_attribute(
         &mut self,
         (address, size): (u64, usize),

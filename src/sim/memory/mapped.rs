@@ -147,7 +147,7 @@ impl Mapped {
 }
 
 impl Memory {
-    /// `None` if there are not so many addresses left.
+    /// Reserves addresses; `None` if not enough of them are left.
     pub(super) fn reserve(&mut self, size: usize, alignment: usize) -> Option<u64> {
         let length = size + alignment;
         let taken = self.addresses.allocate(length)?;
@@ -225,7 +225,7 @@ impl Memory {
         }
     }
 
-    /// Nobody may use it before access is granted.
+    /// It must not be accessed before access is granted.
     pub(super) fn map(&mut self, address: u64, size: usize, handle: u64) {
         self.mapped.mappings.insert(address, Mapping { size, handle, access: BTreeSet::new() });
     }

@@ -9,7 +9,7 @@ use super::words::{self, Word};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
-/// So many words are read or written at once by the threads of a warp.
+/// The number of words that the threads of a warp read or write at once.
 pub(in crate::sim) const ROW: usize = 32;
 
 const PAGE: usize = 1 << 16;
@@ -53,7 +53,7 @@ fn part_of(parts: &[Part], at: usize) -> &Part {
 
 type Group = Box<[OnceLock<Block>]>;
 
-/// So many of what is not made yet.
+/// A number of cells that are still empty.
 fn unmade<T>(count: usize) -> Result<Box<[OnceLock<T>]>, NoRoom> {
     collected(count, (0..count).map(|_| OnceLock::new())).map(Vec::into_boxed_slice)
 }
@@ -297,7 +297,7 @@ impl Storage {
             let count = self.contiguous(at + done).min(into.len() - done);
             let piece = &mut into[done..done + count];
             match self.find(at + done) {
-                // SAFETY: so many bytes are beside each other there, and `self` keeps them allocated.
+                // SAFETY: `count` bytes are contiguous from there on, and `self` keeps them allocated.
                 Some(place) => unsafe { words::read(place, piece.as_mut_ptr().cast(), count) },
                 None => piece.fill(MaybeUninit::new(0)),
             }

@@ -17,8 +17,8 @@ pub(in crate::sim) trait Word: Copy + Default + Send + Sync + 'static {
 
     /// # Safety
     ///
-    /// `at` is a multiple of `SIZE`, and the address of so many bytes that stay allocated meanwhile. What uses them
-    /// meanwhile does so by atomics of this width, or only reads.
+    /// `at` is a multiple of `SIZE`, and the address of `SIZE` bytes that stay allocated during the call. Other
+    /// threads access them by atomics of this width during the call, or only read them.
     unsafe fn load(at: usize) -> Self;
 
     /// # Safety
@@ -112,12 +112,12 @@ fn width(at: usize, left: usize) -> usize {
     [8, 4, 2].into_iter().find(|width| at % width == 0 && left >= *width).unwrap_or(1)
 }
 
-/// Reads bytes, few of them in words: a kernel may write the flag that it is asked for. It may not use the memory of a
-/// longer copy, as CUDA demands, so that is no race.
+/// Reads bytes. A short copy is read by words, as a kernel may be writing a flag there that the program polls. CUDA forbids
+/// kernels to use the memory of a longer copy meanwhile, so that there is no race.
 ///
 /// # Safety
 ///
-/// `at` is the address of so many bytes that stay allocated meanwhile, and so is `into`, of other bytes.
+/// `at` and `into` are the addresses of `count` bytes each, which do not overlap, and stay allocated during the call.
 pub(super) unsafe fn read(at: usize, into: *mut u8, count: usize) {
     if count > SHORT {
         // SAFETY: as the caller guarantees.
@@ -140,11 +140,11 @@ pub(super) unsafe fn read(at: usize, into: *mut u8, count: usize) {
     }
 }
 
-/// Copies bytes, few of them in words.
+/// Copies bytes; a short copy goes by words, as in [`read`].
 ///
 /// # Safety
 ///
-/// So many bytes at each address stay allocated meanwhile.
+/// There are `count` bytes at each address, which stay allocated during the call.
 pub(super) unsafe fn copy(from: usize, to: usize, count: usize) {
     if count > SHORT {
         // SAFETY: as the caller guarantees, and as for `read`. These may overlap.

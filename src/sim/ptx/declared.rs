@@ -1,11 +1,11 @@
-//! Declarations of variables and parameters, and what variables begin with.
+//! Declarations of variables and parameters, and the initial values of variables.
 
 use super::reader::Reader;
 use super::tokens::{Token, Written};
 use super::types::Type;
 use super::{Refusal, unknown, wrong};
 
-/// More than any device has, and small enough that sums cannot overflow.
+/// The maximum size of a variable, in bytes: more than any device has, and small enough that sums cannot overflow.
 const MOST_BYTES: usize = 1 << 32;
 
 /// A declared variable or parameter.
@@ -13,22 +13,22 @@ const MOST_BYTES: usize = 1 << 32;
 pub(super) struct Declared {
     pub(super) name: String,
     pub(super) align: usize,
-    /// In bytes; 0 if it is an array whose size is not said.
+    /// In bytes; 0 for an array whose declaration does not give its size.
     pub(super) size: usize,
     /// Its initial bytes; zeros follow.
     pub(super) contents: Vec<u8>,
-    /// Addresses among them.
+    /// The addresses among the initial bytes, which are known only when the module is loaded.
     pub(super) addresses: Vec<Address>,
     pub(super) managed: bool,
-    /// The type of its elements, and how many of them are a vector.
+    /// The type of an element, and the number of elements in a vector such as `.v4`.
     pub(super) ty: Type,
     pub(super) elements: usize,
-    /// A parameter of a function that is a register there.
+    /// A parameter of a function that the function declares as a register (`.reg`).
     pub(super) in_register: bool,
 }
 
 impl Declared {
-    /// Refuses an array whose size is not said, unless it is declared elsewhere too.
+    /// Refuses an array whose size is not given, unless it is declared elsewhere too.
     pub(super) fn check_complete(&self, external: bool) -> Result<(), Refusal> {
         if self.size == 0 && !external {
             return Err(wrong(format!("Non-external variable '{}' has incomplete type", self.name)));
@@ -37,20 +37,21 @@ impl Declared {
     }
 }
 
-/// An address in what a variable begins with.
+/// An address in the initial value of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::sim) struct Address {
-    /// Where it is among the initial bytes, and how many bytes of it are there.
+    /// Its position among the initial bytes, and how many bytes of the address are stored there.
     pub(in crate::sim) at: usize,
     pub(in crate::sim) size: usize,
     /// The variable or function whose address it is.
     pub(in crate::sim) of: String,
     pub(in crate::sim) offset: i64,
-    /// So many of its lowest bits are left out.
+    /// The number of low bits of the address that are left out.
     pub(in crate::sim) shift: u32,
 }
 
-/// `[.align N] .type name[N] = {...}` after the word for its state space, up to what follows.
+/// Reads `[.align N] .type name[N] = {...}`, which follows the word for the state space, and stops before what follows
+/// it.
 pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
     let (mut align, mut ty, mut managed, mut elements, mut pointer) = (None, None, false, 1, false);
     let name = loop {
@@ -74,25 +75,13 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
         }
     };
     let ty = ty.ok_or_else(|| wrong(format!("the variable {name} has no type")))?;
-    let mut count = 1usize;
-    let (mut is_open, mut is_array) = (false, false);
-    while reader.takes('[') {
-        is_array = true;
-        if reader.takes(']') {
-            is_open = true;
-            continue;
-        }
-        let length = usize::try_from(reader.int()?).map_err(|_| wrong("a negative number of elements"))?;
-        count =
-            count.checked_mul(length).ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
-        reader.expect(']')?;
-    }
+    let Dimensions { count, is_array, is_open } = dimensions(reader, &name)?;
     let element = ty.size() * elements;
-    let mut begins = Begins { ty, contents: Vec::new(), addresses: Vec::new() };
+    let mut initial = InitialValue { ty, contents: Vec::new(), addresses: Vec::new() };
     if reader.takes('=') {
-        begins.read(reader, &name)?;
+        initial.read(reader, &name)?;
     }
-    let Begins { contents, addresses, .. } = begins;
+    let InitialValue { contents, addresses, .. } = initial;
     let size = count.checked_mul(element).filter(|size| *size <= MOST_BYTES);
     let size = size.ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
     if is_array && !is_open && count == 0 {
@@ -102,7 +91,7 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
     if contents.len() > size {
         return Err(wrong(format!("the variable {name} begins with more than it has room for")));
     }
-    // The alignment of a pointer's target is not that of the pointer.
+    // `.align` after `.ptr` is the alignment of what the pointer points to, not of the pointer.
     let align = align.filter(|_| !pointer).unwrap_or(1);
     if !align.is_power_of_two() || align > 4096 {
         return Err(wrong(format!("the variable {name} is aligned to {align}")));
@@ -120,15 +109,41 @@ pub(super) fn declared(reader: &mut Reader<'_>) -> Result<Declared, Refusal> {
     })
 }
 
-/// What a variable begins with.
-struct Begins {
+/// The dimensions of an array.
+struct Dimensions {
+    /// The product of those that are given.
+    count: usize,
+    is_array: bool,
+    /// One is not given: then the initial value has the size of the array.
+    is_open: bool,
+}
+
+/// Reads `[N]`, `[]` and several of them; nothing for what is not an array.
+fn dimensions(reader: &mut Reader<'_>, name: &str) -> Result<Dimensions, Refusal> {
+    let mut found = Dimensions { count: 1, is_array: false, is_open: false };
+    while reader.takes('[') {
+        found.is_array = true;
+        if reader.takes(']') {
+            found.is_open = true;
+            continue;
+        }
+        let length = usize::try_from(reader.int()?).map_err(|_| wrong("a negative number of elements"))?;
+        let count = found.count.checked_mul(length);
+        found.count = count.ok_or_else(|| wrong(format!("the variable {name} is too large")))?;
+        reader.expect(']')?;
+    }
+    Ok(found)
+}
+
+/// The initial value of a variable, while it is read.
+struct InitialValue {
     ty: Type,
     contents: Vec<u8>,
     addresses: Vec<Address>,
 }
 
-impl Begins {
-    /// A value, or several in braces, which may be in each other.
+impl InitialValue {
+    /// Reads a value, or several in braces, which may be nested.
     fn read(&mut self, reader: &mut Reader<'_>, name: &str) -> Result<(), Refusal> {
         let mut depth = 0;
         loop {
@@ -155,7 +170,7 @@ impl Begins {
         let negative = reader.takes('-');
         let size = self.ty.size();
         let value = match reader.next()? {
-            // Some bytes of an address, as a mask says.
+            // A part of an address: a mask chooses which of its bytes.
             Token::Int(mask) if reader.takes('(') => {
                 let word = reader.word()?;
                 self.address(word, reader, size)?;
@@ -186,7 +201,8 @@ impl Begins {
         Ok(())
     }
 
-    /// `name`, `generic(name)`, `0xFF00(name)` is a mask, with an offset behind.
+    /// Reads `name` or `generic(name)`, or the name in `0xFF00(name)`, where the number is a mask; an offset may
+    /// follow.
     fn address(&mut self, word: &str, reader: &mut Reader<'_>, size: usize) -> Result<(), Refusal> {
         let of = if word == "generic" && reader.takes('(') {
             let of = reader.until(')')?;

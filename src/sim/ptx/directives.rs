@@ -1,14 +1,14 @@
-//! What stands between a kernel's parameters and its body, and how it may be launched by that.
+//! The directives between a kernel's parameters and its body: they limit how it may be launched.
 
 use super::Refusal;
 use super::reader::Reader;
 use super::tokens::Token;
 use super::unknown;
 
-/// The sizes that a kernel says it has, or at most has.
+/// The sizes of a block and of a cluster that a kernel requires or allows, and limits on its resources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::sim) struct Directives {
-    /// `.maxntid`, of which the product counts.
+    /// `.maxntid`: the product of its sizes.
     pub(in crate::sim) most_threads: Option<u64>,
     /// `.reqntid`.
     pub(in crate::sim) block: Option<[u32; 3]>,
@@ -22,17 +22,17 @@ pub(in crate::sim) struct Directives {
     pub(super) blocks_are_clusters: bool,
     /// `.maxnreg`.
     pub(super) most_registers: Option<u32>,
-    /// `.minnctapersm`: so many blocks are to run at once on a multiprocessor.
+    /// `.minnctapersm`: the number of blocks that are to run at once on a multiprocessor.
     pub(super) blocks_at_once: Option<u32>,
 }
 
-/// What begins another declaration: the one before it needs no semicolon.
+/// The words that begin another declaration: a prototype before one of them needs no semicolon.
 const OUTSIDE: &[&str] = &[
     ".alias", ".common", ".const", ".entry", ".extern", ".file", ".func", ".global", ".section", ".shared",
     ".visible", ".weak",
 ];
 
-/// Reads up to the body, whose brace is taken too. What is only declared ends with a semicolon, and has none: false.
+/// Reads up to the body and takes its opening brace. A prototype ends with a semicolon and has no body: then false.
 pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), Refusal> {
     let mut found = Directives::default();
     loop {
@@ -58,7 +58,7 @@ pub(super) fn directives(reader: &mut Reader<'_>) -> Result<(Directives, bool), 
             Some(".minnctapersm" | ".maxnctapersm") => {
                 found.blocks_at_once = u32::try_from(reader.int()?).ok();
             }
-            // They help a compiler.
+            // Hints for a compiler.
             Some(".abi_preserve" | ".abi_preserve_control") => {
                 reader.int()?;
             }

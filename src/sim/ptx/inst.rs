@@ -1,11 +1,11 @@
-//! Instructions, as they are executed.
+//! Instructions in the form in which they are executed.
 
 use super::run::{Fault, Lanes, Reg, WARP};
 use std::fmt;
 
 /// Computes in the lanes that execute it.
 pub(super) type Compute = Box<dyn Fn(&mut Lanes<'_>) + Send + Sync>;
-/// The same, where it may fail.
+/// The same for an instruction that may fault.
 pub(super) type Attempt = Box<dyn Fn(&mut Lanes<'_>) -> Result<(), Fault> + Send + Sync>;
 
 pub(super) enum Kind {
@@ -14,22 +14,22 @@ pub(super) enum Kind {
     /// An access by which threads may wait for each other: volatile, ordered or atomic.
     Volatile(Attempt),
     Branch(u32),
-    /// To one of these, by the number in the register.
+    /// A jump to one of these instructions, chosen by the number in the register.
     BranchTo(Reg, Vec<u32>),
     Call(Call),
     Return,
     Exit,
     Trap,
-    /// Stops until a debugger goes on, which there is none of.
+    /// Stops until a debugger continues the kernel. There is no debugger, so it is a fault.
     Breakpoint,
     Barrier(Barrier),
-    /// Waits for the lanes that the register names, whatever instruction of this kind they wait at.
+    /// Waits for the lanes that the register names; those may wait at any other instruction of this kind.
     Converge(Reg),
-    /// Computes with the values of other lanes, when those that the register names are there.
+    /// Computes with the values of other lanes as soon as all lanes that the register names have arrived here.
     Joint(Reg, Attempt),
-    /// The same, where lanes may be at several instructions that are written with the same opcode.
+    /// The same, where the lanes may be at different instructions with the same opcode and modifiers.
     Exchange(Reg, Exchange),
-    /// Waits for so many nanoseconds, as long as others go on.
+    /// Sleeps for the number of nanoseconds in the register, while other warps go on.
     Sleep(Reg),
     /// Takes memory from the stack of each lane, or frees it.
     Stack(Stack),
@@ -45,22 +45,24 @@ pub(super) enum Stack {
     Allocate { to: Reg, size: Reg, align: u32 },
 }
 
-/// What each lane gives, and what each makes of what those gave that are here.
+/// An instruction in two steps: each lane gives a value, and then each lane computes a result from the values of the
+/// lanes that take part.
 pub(super) struct Exchange {
     pub(super) give: Box<dyn Fn(&Lanes<'_>) -> Given + Send + Sync>,
     pub(super) take: Take,
 }
 
-/// What a lane makes of what was given, and of which lanes are here.
+/// Computes a lane's result from the given values; the mask says which lanes gave one.
 pub(super) type Take = Box<dyn Fn(&mut Lanes<'_>, &Given, u32) + Send + Sync>;
 
 pub(super) type Given = [u64; WARP];
 
-/// A barrier of the block, with its number and how many threads it is for (or all).
+/// A barrier of the block: its number, and for how many threads it is (all of the block if `None`).
 pub(super) struct Barrier {
     pub(super) number: Reg,
     pub(super) count: Option<Reg>,
-    /// Only of a cluster: one that waits where others have arrived.
+    /// Whether it counts as an arrival. Only `barrier.cluster.wait` does not: its arrival was an instruction of its
+    /// own.
     pub(super) arrives: bool,
     pub(super) waits: bool,
     /// It is for all threads of the cluster.
@@ -68,7 +70,7 @@ pub(super) struct Barrier {
     pub(super) reduce: Option<Reduce>,
 }
 
-/// What a barrier finds out about a predicate of its threads.
+/// A reduction of the threads' predicates by a barrier.
 pub(super) struct Reduce {
     pub(super) of: Reg,
     pub(super) is_negated: bool,
@@ -85,23 +87,23 @@ pub(super) enum How {
 
 pub(super) struct Call {
     pub(super) target: Target,
-    /// Where the caller has what it passes, where the callee finds it in its frame, and how many bytes it is.
+    /// For each argument: its offset in the caller's frame, its offset in the callee's frame, and its size in bytes.
     pub(super) passed: Vec<(usize, usize, usize)>,
-    /// The same for what is returned: the caller's place comes first.
+    /// The same for the results; the offset in the caller's frame comes first.
     pub(super) returned: Vec<(usize, usize, usize)>,
-    /// The callee's frame begins so many bytes after the caller's.
+    /// The distance from the caller's frame to the callee's, in bytes.
     pub(super) frame: usize,
 }
 
 pub(super) enum Target {
-    /// The number of a function of the kernel's code.
+    /// A function, by its number in the kernel's code.
     Function(u32),
-    /// The register has a function's address.
+    /// A function whose address is in the register.
     Pointer(Reg),
     Builtin(Builtin),
 }
 
-/// Functions that the device has.
+/// Functions that the device provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builtin {
     Printf,

@@ -1,11 +1,12 @@
-//! Several texts as one.
+//! Links several texts into one.
 
 use super::Refusal;
 use super::code::unresolved;
-use super::read::{Program, add, read};
+use super::program::Program;
+use super::read::{add, read};
 use crate::driver::ffi::CUresult;
 
-/// Texts that are linked, and what they have together.
+/// The texts that are linked so far, and the names that they define and declare.
 #[derive(Debug, Default)]
 pub(in crate::sim) struct Links {
     text: String,
@@ -14,12 +15,12 @@ pub(in crate::sim) struct Links {
     declared: Vec<(String, Vec<String>)>,
 }
 
-/// What the linker answers for names that are defined twice, and for some that are not defined.
+/// The linker's status for names that are defined twice, and for some that are not defined.
 pub(in crate::sim) const INVALID_SOURCE: CUresult = 300;
 const UNKNOWN: CUresult = 999;
 
 impl Links {
-    /// Adds a text, whose names are those of all.
+    /// Adds a text; all texts share one set of names.
     pub(in crate::sim) fn add(&mut self, text: &str, name: &str) -> Result<(), Refusal> {
         let mut own = Program::default();
         add(&mut own, text)?;
@@ -36,18 +37,18 @@ impl Links {
         Ok(())
     }
 
-    /// The text of all, with a NUL, and what it is, if what is declared is defined.
+    /// The linked text, with a NUL at its end, and its program; an error if something is declared and nowhere defined.
     pub(in crate::sim) fn finish(&self) -> Result<(String, Program), Refusal> {
         if let Some(name) = self.program.undefined() {
             let why = format!("Undefined reference to '{name}'");
             return Err(Refusal { status: UNKNOWN, line: None, why });
         }
-        // Of nothing an empty image is made.
+        // The image of no text is empty.
         let program = if self.text.is_empty() { Ok(Program::default()) } else { read(&self.text) };
         Ok((format!("{}\0", self.text), program.map_err(|refusal| self.of_text(refusal))?))
     }
 
-    /// What is said of a function that no text defines: which text wants it.
+    /// Completes the message about a function that no text defines with the text that refers to it.
     fn of_text(&self, refusal: Refusal) -> Refusal {
         let wanted = self.declared.iter().find_map(|(text, names)| {
             let name = names.iter().find(|name| refusal.why.ends_with(&unresolved(name)))?;

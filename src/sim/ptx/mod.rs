@@ -1,11 +1,11 @@
 //! Kernels: a parser and an interpreter for PTX, built around a table of instructions.
 //!
-//! [`tokens`] splits the text, [`read`] finds the kernels, the functions and the variables, [`scope`] the names and the
-//! instructions of a function, [`code`] turns each instruction into a closure once, when the module is loaded, and [`run`]
-//! executes them. It is not a compiler, and does not model time: only the result is guaranteed.
+//! [`tokens`] splits the text, [`read`] makes a [`program`] of its kernels, functions and variables, [`scope`] finds the
+//! names and the instructions of a function, [`code`] turns each instruction into a closure once, when the module is loaded,
+//! and [`run`] executes them. It is not a compiler, and does not model time: only the result is guaranteed.
 //!
-//! An instruction or a modifier that is not known makes the kernel be refused with `CUDA_ERROR_NOT_SUPPORTED` when it is
-//! asked for, and what the NVIDIA driver's compiler would refuse makes loading fail.
+//! A kernel with an instruction or a modifier that is not modelled is refused with `CUDA_ERROR_NOT_SUPPORTED` when the
+//! program asks for the kernel. What the NVIDIA driver's compiler would refuse makes loading fail.
 
 mod arith;
 mod code;
@@ -13,6 +13,7 @@ mod declared;
 mod directives;
 mod inst;
 mod link;
+mod program;
 mod read;
 mod reader;
 mod registers;
@@ -26,7 +27,8 @@ mod types;
 mod unreached;
 
 pub(super) use link::{INVALID_SOURCE, Links};
-pub(super) use read::{Entry, Program, read};
+pub(super) use program::{Entry, Program};
+pub(super) use read::read;
 pub(super) use registers::{MostRegisters, threads_with};
 pub(super) use run::{Launch, limit_steps};
 
@@ -37,7 +39,7 @@ use std::fmt;
 pub(super) const INVALID_IMAGE: CUresult = 200;
 pub(super) const INVALID_PTX: CUresult = 218;
 
-/// Why a text is no program: the status, the line if it is known, and a sentence for the log.
+/// Why a text was refused: the status, the line if it is known, and a sentence for the log.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: CUresult,
@@ -45,13 +47,13 @@ pub(super) struct Refusal {
     pub(super) why: String,
 }
 
-/// The memory of an address.
+/// The state space of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
     Param,
     Global,
     Shared,
-    /// That of all blocks of the cluster.
+    /// The shared memory of all blocks of the cluster.
     Cluster,
     Local,
     Generic,
@@ -70,12 +72,12 @@ impl fmt::Display for Space {
 }
 
 impl Refusal {
-    /// Whether another driver may accept it.
+    /// Whether the text is merely not modelled here: another driver may accept it.
     fn is_unknown(&self) -> bool {
         self.status == NOT_SUPPORTED
     }
 
-    /// With this line, unless a nearer one is known.
+    /// Adds the line, unless a more precise one is known.
     fn at(self, line: u32) -> Refusal {
         Refusal { line: self.line.or(Some(line)), ..self }
     }
@@ -84,7 +86,7 @@ impl Refusal {
         Refusal { why: format!("{what}: {}", self.why), ..self }
     }
 
-    /// In the words of the compiler in the NVIDIA driver, for the error log of a program that asks for it.
+    /// The refusal as the compiler in the NVIDIA driver words it, for a program that asks for the error log.
     pub(super) fn compiler_log(&self) -> String {
         let line = self.line.map_or_else(String::new, |line| format!("application ptx input, line {line}; "));
         let text = &self.why;
@@ -93,7 +95,7 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// In the words of the linker in the NVIDIA driver.
+    /// The refusal as the linker in the NVIDIA driver words it.
     pub(super) fn linker_log(&self) -> String {
         format!("error   : {}", self.why)
     }

@@ -1,4 +1,4 @@
-//! Goes through the tokens of a text.
+//! A cursor over the tokens of a text.
 
 use super::tokens::Token;
 use super::{Refusal, wrong};
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         Ok(part)
     }
 
-    /// Passes what is on the line of the token that was taken last, which only a debugger reads.
+    /// Skips the rest of the line of the token that was taken last: only a debugger uses it.
     pub(super) fn pass_line(&mut self) {
         let line = self.line();
         while self.lines.get(self.at) == Some(&line) {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is between braces, the first of which is already consumed.
+    /// A reader of the tokens up to the matching closing brace; the opening one is already consumed.
     pub(super) fn block(&mut self) -> Result<Reader<'a>, Refusal> {
         let start = self.at;
         let mut depth = 1i64;
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(&self.tokens[within.clone()], &self.lines[within]))
     }
 
-    /// The tokens and lines that are left.
+    /// The remaining tokens and their lines.
     pub(super) fn rest(&self) -> (Vec<Token>, Vec<u32>) {
         (self.tokens[self.at..].to_vec(), self.lines[self.at..].to_vec())
     }

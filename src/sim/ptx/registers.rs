@@ -1,21 +1,23 @@
-//! How many registers a thread has, which no text says: an estimate in place of a compiler.
+//! How many registers a thread of a kernel has. A text does not say so; without a compiler it is an estimate.
 
 use super::code::most_live;
 use super::directives::Directives;
-use super::read::{Entry, Program};
+use super::program::{Entry, Program};
 
-/// A multiprocessor has so many, in four parts, each of which executes warps of its own.
+/// The registers of a multiprocessor. They are divided among its four partitions, each of which executes warps of its
+/// own.
 const PER_PROCESSOR: u32 = 65_536;
 const PARTS: u32 = 4;
-/// The most that a thread has.
+/// The maximum number of registers of a thread.
 const MOST: u32 = 255;
 /// No option of the compiler leaves fewer.
 const LEAST: u32 = 24;
-/// They are given to the threads of a warp in eights.
+/// The registers of a warp's threads are allocated in multiples of this number.
 const STEP: u32 = 8;
 const WARP: u32 = 32;
-/// So many are in use beside those of the text, where few are.
-const OTHERS: u32 = 6;
+/// A compiler needs about this many registers beyond those that the text has in use, if there are `FEW` in all at
+/// most.
+const OVERHEAD: u32 = 6;
 const FEW: u32 = 32;
 
 /// How many registers the compiler is told to use at most.
@@ -26,12 +28,13 @@ pub(in crate::sim) struct MostRegisters {
     pub(in crate::sim) overrides: bool,
 }
 
-/// The registers of a thread, of which the text has so many in use at once at most.
+/// Estimates the registers of a thread, where `live` is the greatest number that the text has in use at once.
 ///
-/// An option of the compiler bounds them in kernels that say nothing of them and of their blocks.
+/// An option of the compiler bounds them in kernels that say nothing of their registers and of their blocks.
 fn estimate(live: u32, directives: &Directives, option: Option<MostRegisters>) -> u32 {
-    let wanted = if live + OTHERS <= FEW { live + OTHERS } else { live.max(FEW) };
-    // Blocks of the size that the kernel allows fit, so many at once as it says.
+    let wanted = if live + OVERHEAD <= FEW { live + OVERHEAD } else { live.max(FEW) };
+    // The directives of the kernel ask for a number of blocks, of the greatest size that they allow, to fit a
+    // multiprocessor.
     let threads = match (directives.most_threads, directives.block) {
         (Some(most), _) => u32::try_from(most).unwrap_or(u32::MAX),
         (_, Some(block)) => block.iter().fold(1, |all: u32, size| all.saturating_mul(*size)),
@@ -51,14 +54,15 @@ fn estimate(live: u32, directives: &Directives, option: Option<MostRegisters>) -
     wanted.next_multiple_of(STEP).min(most)
 }
 
-/// How many threads a multiprocessor has at once that have so many registers each, in whole warps.
+/// How many threads with this number of registers a multiprocessor has at once, in whole warps.
 pub(in crate::sim) fn threads_with(registers: u32) -> u32 {
     let warp = WARP * registers.max(1).next_multiple_of(STEP);
     PER_PROCESSOR / PARTS / warp * PARTS * WARP
 }
 
 impl Program {
-    /// How many registers a thread of a kernel has: an estimate, of what its text has at most in use at once.
+    /// Estimates how many registers a thread of a kernel has, from the greatest number that its text has in use at
+    /// once.
     pub(in crate::sim) fn registers(&self, entry: usize) -> u32 {
         let Entry { registers, directives, .. } = &self.entries[entry];
         *registers.get_or_init(|| {

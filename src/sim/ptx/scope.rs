@@ -1,4 +1,4 @@
-//! The instructions of a function, and what its names stand for: `{ }` has names of its own.
+//! The instructions of a function, and the meaning of its names: each `{ }` opens a scope.
 
 use super::declared::{Declared, declared};
 use super::read::parameters;
@@ -12,38 +12,39 @@ use std::collections::HashMap;
 /// The maximum number of registers of a kernel.
 const MOST_REGISTERS: u64 = 1 << 16;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Named {
     Register(Reg),
     /// A vector of registers, whose elements are `name.x` and so on.
     Vector(Vec<Reg>),
-    /// An offset in the function's part of local memory.
+    /// An offset in the function's frame in local memory.
     Local(u64),
     /// An offset in shared memory.
     Shared(u64),
-    /// Shared memory whose size a launch says: it comes after all other.
+    /// Shared memory whose size is an argument of the launch: it follows all other shared memory.
     Dynamic,
     /// An offset among the kernel's parameters.
     Parameter(u64),
-    /// The number of the statement behind it.
+    /// A label: the number of the statement after it.
     Label(usize),
-    /// Labels to jump to by number.
+    /// A table of labels for an indexed branch.
     Targets(Vec<String>),
-    /// What a function that is called by its address takes and returns.
+    /// The parameters and results of a function that is called by its address.
     Prototype(Signature),
-    /// The functions that a call by an address may call.
+    /// The functions that a call by address may call.
     Callees(Vec<String>),
-    /// A variable of the module that the function declares, by the name that it has there.
+    /// A variable of the module that the function declares, under the variable's name in the module.
     Variable(String),
 }
 
-/// The name in the module of a variable that a function declares in this line; no text can have it.
+/// The name in the module of a variable that a function declares in this line. It is not a legal PTX name, so it
+/// cannot collide with one.
 pub(super) fn name_within(function: &str, name: &str, line: u32) -> String {
     format!("{function}:{line}:{name}")
 }
 
-/// The sizes and alignments of what a function returns and takes.
+/// The sizes and alignments of a function's results and parameters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Signature {
     pub(super) returns: Vec<(usize, usize)>,
@@ -59,7 +60,7 @@ impl Signature {
         Signature { returns: sizes(returns), parameters: sizes(parameters), types }
     }
 
-    /// The offsets of what is returned and of the parameters in the callee's part of local memory, and its size so far.
+    /// The offsets of the results and of the parameters in the callee's frame, and the size of the frame so far.
     pub(super) fn layout(&self) -> (Vec<usize>, Vec<usize>, usize) {
         let mut end = 0usize;
         let mut lay = |all: &[(usize, usize)]| -> Vec<usize> {
@@ -95,15 +96,15 @@ pub(super) struct Statement<'a> {
 pub(super) struct Scopes<'a> {
     scopes: Vec<Scope>,
     pub(super) statements: Vec<Statement<'a>>,
-    /// The size of its part of local memory so far.
+    /// The size of the function's frame in local memory so far.
     pub(super) local: usize,
     function: &'a str,
 }
 
-/// Shared memory of a kernel.
+/// The layout of a kernel's shared memory.
 #[derive(Default)]
 pub(super) struct SharedLayout {
-    /// Bytes so far.
+    /// The size so far, in bytes.
     pub(super) size: usize,
 }
 
@@ -131,7 +132,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// What a name stands for in a scope.
+    /// The meaning of a name in a scope.
     pub(super) fn find(&self, mut scope: usize, name: &str) -> Option<Named> {
         let numbered = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let digits = &name[numbered.len()..];
@@ -188,17 +189,10 @@ impl<'a> Scopes<'a> {
                 ".shared" => {
                     let found = declared(reader)?;
                     reader.expect(';')?;
-                    let named = shared.add(&found);
-                    self.name(scope, &found.name, named)?;
+                    self.name(scope, &found.name, shared.add(&found))?;
                 }
                 ".local" | ".param" => self.local(scope, reader)?,
-                ".global" | ".const" => {
-                    let line = reader.line();
-                    let found = declared(reader)?;
-                    reader.expect(';')?;
-                    let named = Named::Variable(name_within(self.function, &found.name, line));
-                    self.name(scope, &found.name, named)?;
-                }
+                ".global" | ".const" => self.global(scope, reader)?,
                 ".pragma" => drop(reader.until(';')?),
                 ".loc" | ".file" => reader.pass_line(),
                 ".section" => {
@@ -212,8 +206,7 @@ impl<'a> Scopes<'a> {
                     let line = reader.line();
                     let operands = reader.until(';')?;
                     syntax::check(operands)?;
-                    let operands = split(operands);
-                    self.statements.push(Statement { guard, opcode, operands, line, scope });
+                    self.statements.push(Statement { guard, opcode, operands: split(operands), line, scope });
                 }
             }
         }
@@ -241,7 +234,16 @@ impl<'a> Scopes<'a> {
         self.name(scope, label, Named::Label(self.statements.len()))
     }
 
-    /// Variables in local memory, where a call's parameters are as well.
+    /// Reads the declaration of a variable of the module.
+    fn global(&mut self, scope: usize, reader: &mut Reader<'a>) -> Result<(), Refusal> {
+        let line = reader.line();
+        let found = declared(reader)?;
+        reader.expect(';')?;
+        let named = Named::Variable(name_within(self.function, &found.name, line));
+        self.name(scope, &found.name, named)
+    }
+
+    /// Reads the declaration of variables in local memory. The parameters of calls are in local memory too.
     fn local(&mut self, scope: usize, reader: &mut Reader<'a>) -> Result<(), Refusal> {
         let found = declared(reader)?;
         reader.expect(';')?;
@@ -291,7 +293,7 @@ impl<'a> Scopes<'a> {
                         self.name(scope, &format!("{name}{at}"), vector(at))?;
                     }
                 }
-                // Its digits could not be told from the numbers.
+                // With a digit at the end of the name, `a1<20>` and `a<120>` would declare the same names.
                 Some(count) if name.ends_with(|c: char| c.is_ascii_digit()) => {
                     for at in 0..count as u32 {
                         let register = Reg { at: first.at + at, ..first };
@@ -311,7 +313,7 @@ impl<'a> Scopes<'a> {
     }
 }
 
-/// Splits the operands at commas outside of brackets.
+/// Splits operands at the commas that are outside of brackets.
 pub(super) fn split(tokens: &[Token]) -> Vec<&[Token]> {
     let mut depth = 0i64;
     let parts = tokens.split(|token| {

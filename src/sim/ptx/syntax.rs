@@ -1,4 +1,5 @@
-//! What cannot be the operands of any instruction, whichever it is: the text is no PTX, and not only unknown.
+//! Syntax errors in operands, whatever the instruction: a text with one is not PTX, as opposed to one that is not
+//! modelled.
 
 use super::tokens::{Token, Written};
 use super::{Refusal, wrong};
@@ -40,12 +41,12 @@ fn opens(token: &Token) -> bool {
     matches!(token, Token::Sign('[' | '{' | '('))
 }
 
-/// Whether another operand must follow.
+/// Whether an operand must follow this token.
 fn is_unfinished(token: &Token) -> bool {
     matches!(token, Token::Sign(sign) if ",+-!~*/%&|^<=?:".contains(*sign))
 }
 
-/// Whether no name or number can follow.
+/// Whether no name and no number can follow this token.
 fn is_value(token: &Token) -> bool {
     !matches!(token, Token::Sign(sign) if !")]}".contains(*sign))
 }

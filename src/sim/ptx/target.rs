@@ -1,11 +1,11 @@
-//! The version and the targets that a text says it is for.
+//! The PTX version and the target architectures of a text.
 
 use super::tokens::Token;
 use super::{INVALID_PTX, Refusal, wrong};
 
 /// The newest PTX that a driver for CUDA 13.0 knows.
 const NEWEST: f64 = 9.0;
-/// The newest device that it is, and the variant with what only that one has.
+/// The simulated device's architecture. Of the architectures with a suffix, such as `sm_90a`, it runs only its own.
 const TARGET: u32 = 90;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 
@@ -21,7 +21,7 @@ pub(super) fn version(token: &Token) -> Result<u32, Refusal> {
     Ok((value * 10.0).round() as u32)
 }
 
-/// The number of a target: `sm_80` runs here, `sm_90a` too, and `sm_100` or `sm_80a` do not.
+/// The number of a target: `sm_80` and `sm_90a` run on the simulated device, `sm_100` and `sm_80a` do not.
 pub(super) fn target(word: &str) -> Result<u32, Refusal> {
     let Some(name) = word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_")) else {
         return Err(wrong(match word {

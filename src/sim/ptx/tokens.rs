@@ -1,4 +1,4 @@
-//! Cuts PTX into words, numbers and signs, and knows on which line each is.
+//! Splits PTX into words, numbers and signs, and records the line of each.
 
 use super::{Refusal, wrong};
 use std::fmt;
@@ -31,7 +31,7 @@ impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Token::Word(word) => f.write_str(word),
-            // A sign before it is a token of its own.
+            // The tokenizer makes a sign before a number a token of its own.
             Token::Int(value) => write!(f, "{}", *value as u64),
             Token::Single(bits) => write!(f, "0f{bits:08X}"),
             Token::Double(bits) => write!(f, "0d{bits:016X}"),
@@ -65,7 +65,8 @@ fn is_inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_$%.".contains(c)
 }
 
-/// A modifier has `::` within, as `.shared::cta`; a label's `:` is alone.
+/// The length of the word at the start. `::` is a part of a modifier such as `.shared::cta`; the single `:` after a
+/// label is not.
 fn length_of_word(text: &str) -> usize {
     let mut length = 0;
     loop {
@@ -78,7 +79,7 @@ fn length_of_word(text: &str) -> usize {
     }
 }
 
-/// Takes comments out, which are none within a text in quotes; their lines stay.
+/// Removes comments, and keeps their line breaks. Inside of a quoted text there are no comments.
 fn without_comments(text: &str) -> Result<String, Refusal> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -106,7 +107,7 @@ fn without_comments(text: &str) -> Result<String, Refusal> {
     Ok(out)
 }
 
-/// The tokens, and the line of each.
+/// The tokens of a text, and the line of each.
 pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
     let text = without_comments(text)?;
     let mut rest = text.trim_start();
@@ -119,7 +120,7 @@ pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<u32>), Refusal> {
         lines.push(line);
         let length = if is_start(c) {
             let length = length_of_word(rest);
-            // Directives may follow each other without a space, and an opcode does not begin with a dot.
+            // Directives may follow one another without a space; an opcode does not begin with a dot.
             let next = rest[1..length].find('.').filter(|_| c == '.');
             let length = next.map_or(length, |next| next + 1);
             tokens.push(Token::Word(rest[..length].to_owned()));

@@ -1,4 +1,4 @@
-//! PTX's types, and the classes of registers that hold them.
+//! The types of PTX, and the classes of registers that hold their values.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Pred,
-    /// Bits without a meaning.
+    /// Untyped bits.
     B(u8),
     U(u8),
     S(u8),
@@ -99,7 +99,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// The width of a register. One of 8 bits has 16.
+/// The width of a register. Values of 8 bits are held in registers of 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     Pred,

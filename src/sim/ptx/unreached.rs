@@ -2,11 +2,11 @@
 
 use super::Refusal;
 use super::code::check;
-use super::read::{Entry, Program};
+use super::program::{Entry, Program};
 use std::collections::HashSet;
 
 impl Program {
-    /// What no driver would accept is refused in functions too that no kernel calls.
+    /// Refuses what no driver would accept also in functions that no kernel calls.
     pub(super) fn check_unreached(&self, entries: &[Entry]) -> Result<(), Refusal> {
         let called: HashSet<u64> = entries.iter().flat_map(|it| it.body.called()).collect();
         for (number, function) in self.functions.iter().enumerate() {

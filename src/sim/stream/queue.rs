@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who waits for another process looks so often.
+/// The interval in which a thread polls that waits for another process.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
 type Item = Box<dyn FnOnce() + Send>;
@@ -99,7 +99,7 @@ impl Moment {
         Moment { is_elsewhere: true, ..Moment::for_others(record, number) }
     }
 
-    /// The other process tells nobody, so this one looks.
+    /// The other process does not notify this one, so this one polls.
     fn look(&self) {
         let has_come = |(record, number): &(Arc<Record>, u64)| record.has_come(*number);
         if self.is_elsewhere && self.record.as_ref().is_some_and(has_come) {

@@ -248,7 +248,7 @@ fn an_owner_whose_entry_other_code_popped_is_destroyed_once() {
         for when in [When::Before, When::After] {
             let ctx = pushed();
             assert_eq!(other::pop(), Ok(ctx.as_raw()));
-            assert!(instrument::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
+            instrument::fail(Some("cuCtxDestroy_v2"), 1, 719, when);
             drop(ctx);
             assert_eq!((drain(), ContextStack::depth()), (vec![], 1));
             assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
@@ -263,7 +263,7 @@ fn an_owner_whose_entry_other_code_covered_leaves_what_covers_it() {
             let (ctx, cover) = (pushed(), parked());
             let raw = ctx.as_raw();
             other::push(cover.as_raw());
-            assert!(instrument::fail(Some("cuCtxDestroy_v2"), 1, 719, when));
+            instrument::fail(Some("cuCtxDestroy_v2"), 1, 719, when);
             drop(ctx);
             assert_eq!(drain(), [cover.as_raw(), raw], "{when:?}");
             assert_eq!(ContextStack::pop().err(), Some(CudaError::InvalidContext));
@@ -411,7 +411,7 @@ fn buffers_without_memory_may_be_made_from_null() {
 fn a_share_in_common_that_is_given_away_keeps_the_handles_good() {
     run_alone(|| {
         let one = PrimaryContext::retain(device()).unwrap();
-        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before);
         let in_common = one.clone();
         let raw = one.into_raw();
         drop(PrimaryContext::retain(device()).unwrap());

@@ -6,7 +6,7 @@
 use crate::context::unowned::operations;
 use crate::harness::{parked, pushed, run, run_alone, table};
 use custack::context::{Context, ContextStack, CurrentContext};
-use custack::driver::instrument::during;
+use custack::driver::instrument::{self, When, during};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::DeviceBuffer;
 use custack::stream::{Stream, StreamFlags};
@@ -225,6 +225,21 @@ fn a_deep_stack_costs_a_push_and_a_pop_for_each_scope() {
 #[should_panic(expected = "cuCtxPushCurent is not a driver function")]
 fn counting_by_a_misspelt_name_does_not_pass() {
     during(|| ()).1.of("cuCtxPushCurent");
+}
+
+#[test]
+#[should_panic(expected = "cuCtxPopCurrent is not a driver function")]
+fn a_fault_of_a_misspelt_name_is_an_error_when_it_is_armed() {
+    instrument::fail(Some("cuCtxPopCurrent"), 1, 719, When::Before);
+}
+
+#[test]
+fn a_misspelt_name_leaves_the_armed_fault_as_it_is() {
+    instrument::fail(None, 1000, 719, When::Before);
+    let misspelt = std::panic::catch_unwind(|| instrument::fail_times(Some(""), 1, 2, 1, When::After));
+    assert!(misspelt.is_err());
+    assert!(instrument::disarm());
+    assert!(!instrument::disarm());
 }
 
 #[test]

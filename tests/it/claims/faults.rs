@@ -25,7 +25,7 @@ pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R
     for (function, nth) in FUNCTIONS.iter().flat_map(|function| of(*function)) {
         for code in CODES {
             for when in [When::Before, When::After] {
-                assert!(instrument::fail(Some(function), nth, code, when));
+                instrument::fail(Some(function), nth, code, when);
                 let result = operation();
                 let name = format!("{function}, call {nth} of {}: {code} {when:?}", calls.of(function));
                 assert!(!instrument::disarm(), "{name}: the fault did not happen");
@@ -84,11 +84,11 @@ fn the_error_of_the_operations_own_call_always_comes_back() {
     run(|| {
         let ctx = pushed();
         for code in CODES {
-            assert!(instrument::fail(Some("cuCtxSynchronize"), 1, code, When::Before));
+            instrument::fail(Some("cuCtxSynchronize"), 1, code, When::Before);
             assert_eq!(ctx.synchronize(), Err(CudaError::from_code(code).unwrap()));
-            assert!(instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before);
             assert_eq!(ctx.enter().err(), CudaError::from_code(code));
-            assert!(instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before));
+            instrument::fail(Some("cuCtxGetCurrent"), 1, code, When::Before);
             assert_eq!(CurrentContext::get_current().err(), CudaError::from_code(code));
         }
         drain();
@@ -102,11 +102,11 @@ fn push_and_pop_are_undone_if_they_fail() {
         for code in CODES {
             for when in [When::Before, When::After] {
                 let error = CudaError::from_code(code);
-                assert!(instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, when));
+                instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, when);
                 assert_eq!(ContextStack::push(&b).err(), error, "{when:?}");
                 assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1), "{code} {when:?}");
                 ContextStack::push(&b).unwrap();
-                assert!(instrument::fail(Some("cuCtxPopCurrent_v2"), 1, code, when));
+                instrument::fail(Some("cuCtxPopCurrent_v2"), 1, code, when);
                 assert_eq!(ContextStack::pop().err(), error, "{when:?}");
                 assert_eq!((current(), ContextStack::depth()), (b.as_raw(), 2), "{code} {when:?}");
                 assert_eq!(ContextStack::pop().unwrap(), b.get_unowned());
@@ -123,7 +123,7 @@ fn set_current_is_undone_if_it_fails() {
         let (a, b) = (parked(), parked());
         for code in CODES {
             for when in [When::Before, When::After] {
-                let fail = || assert!(instrument::fail(Some("cuCtxSetCurrent"), 1, code, when));
+                let fail = || instrument::fail(Some("cuCtxSetCurrent"), 1, code, when);
                 let error = CudaError::from_code(code);
                 fail();
                 assert_eq!(CurrentContext::set_current(&a).err(), error, "from an empty stack");
@@ -167,7 +167,7 @@ fn destroying(prepare: impl Fn() -> Context) {
             for when in [When::Before, When::After] {
                 let ctx = prepare();
                 let handle = ctx.get_unowned();
-                assert!(instrument::fail(None, nth, code, when));
+                instrument::fail(None, nth, code, when);
                 let name = format!("call {nth}: {code} {when:?}");
                 match Context::drop(ctx) {
                     Ok(()) => {}
@@ -204,7 +204,7 @@ fn a_context_pushed_twice_stays_so_if_destroying_it_fails() {
         for code in CODES {
             let ctx = pushed();
             ContextStack::push(&ctx).unwrap();
-            assert!(instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, When::Before));
+            instrument::fail(Some("cuCtxPushCurrent_v2"), 1, code, When::Before);
             let (error, ctx) = Context::drop(ctx).unwrap_err();
             assert_eq!(Some(error), CudaError::from_code(code));
             assert_eq!((ctx.synchronize(), ContextStack::depth()), (Ok(()), 2));
@@ -224,7 +224,7 @@ fn dropping_with_a_fault_at_every_call_never_panics_and_never_crashes() {
             for code in CODES {
                 let ctx = pushed();
                 let handle = ctx.get_unowned();
-                assert!(instrument::fail(None, nth, code, When::Before));
+                instrument::fail(None, nth, code, When::Before);
                 drop(ctx);
                 instrument::disarm();
                 // Another thread retries what could not be done at once.
@@ -243,10 +243,10 @@ fn retaining_and_releasing_survive_a_fault_at_every_call() {
         for code in CODES {
             for when in [When::Before, When::After] {
                 let name = format!("{code} {when:?}");
-                assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, code, when));
+                instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, code, when);
                 assert_eq!(PrimaryContext::retain(device).err(), CudaError::from_code(code), "{name}");
                 let primary = PrimaryContext::retain(device).unwrap();
-                assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, code, when));
+                instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, code, when);
                 if let Err((error, primary)) = PrimaryContext::drop(primary) {
                     assert_eq!(Some(error), CudaError::from_code(code), "{name}");
                     assert!(!primary.is_alive(), "{name}: it may be gone, so it is spent");
@@ -346,7 +346,7 @@ fn an_entry_that_could_not_be_popped_is_popped_with_the_next_guard() {
     run(|| {
         let (a, b) = (parked(), parked());
         let guard = a.enter().unwrap();
-        assert!(instrument::fail_times(Some("cuCtxPopCurrent_v2"), 1, 5, 719, When::Before));
+        instrument::fail_times(Some("cuCtxPopCurrent_v2"), 1, 5, 719, When::Before);
         drop(guard);
         assert!(!instrument::disarm(), "every attempt failed");
         assert_eq!((current(), ContextStack::depth()), (a.as_raw(), 1));

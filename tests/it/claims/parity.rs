@@ -54,7 +54,7 @@ fn a_retain_is_released_if_making_it_current_fails() {
             CurrentContext::set_current(&primary)?;
             Ok(primary)
         };
-        assert!(instrument::fail(Some("cuCtxSetCurrent"), 1, 719, When::Before));
+        instrument::fail(Some("cuCtxSetCurrent"), 1, 719, When::Before);
         assert_eq!(retain_and_set().err(), Some(CudaError::LaunchFailed));
         assert!(!PrimaryContext::state(device()).unwrap().active);
         assert!(current().is_null());
@@ -75,7 +75,7 @@ fn an_error_in_a_drop_is_not_returned_by_the_next_call() {
     run(|| {
         let (a, b) = (parked(), parked());
         let guard = a.enter().unwrap();
-        assert!(instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before));
+        instrument::fail(Some("cuCtxPopCurrent_v2"), 1, 719, When::Before);
         drop(guard);
         assert_eq!(b.synchronize(), Ok(()));
         assert_eq!(CurrentContext::get_current().map(|none| none.is_null()), Ok(true));
@@ -85,7 +85,7 @@ fn an_error_in_a_drop_is_not_returned_by_the_next_call() {
 #[test]
 fn a_failed_init_is_tried_again() {
     run(|| {
-        assert!(instrument::fail(Some("cuInit"), 1, 999, When::Before));
+        instrument::fail(Some("cuInit"), 1, 999, When::Before);
         assert_eq!(custack::init(custack::CudaFlags::empty()), Err(CudaError::UnknownError));
         assert_eq!(custack::init(custack::CudaFlags::empty()), Ok(()));
     });
@@ -163,7 +163,7 @@ fn no_error_in_the_drop_of_anything_is_returned_by_another_call_or_changes_what_
         for (function, make) in DESTROYED {
             for when in [When::Before, When::After] {
                 let thing = ctx.scoped(|_| Ok(make())).unwrap();
-                assert!(instrument::fail(Some(function), 1, 719, when));
+                instrument::fail(Some(function), 1, 719, when);
                 let said = crate::report::reported(|| drop(thing));
                 assert!(!instrument::disarm(), "{function} was called");
                 assert_eq!(said.len(), 1, "{function} {when:?}: {said:?}");

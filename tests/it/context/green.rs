@@ -473,7 +473,7 @@ fn a_graph_keeps_the_green_context_in_whose_stream_it_was_captured() {
 fn a_driver_that_is_too_old_says_which_version_has_it() {
     run(|| {
         let _ctx = crate::harness::pushed();
-        assert!(instrument::fail(Some("cuDeviceGetDevResource"), 1, 36, instrument::When::Before));
+        instrument::fail(Some("cuDeviceGetDevResource"), 1, 36, instrument::When::Before);
         let error = device().sm_resource().unwrap_err();
         assert_eq!(error, CudaError::CallRequiresNewerDriver);
         let text = error.to_string();

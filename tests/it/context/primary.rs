@@ -143,7 +143,7 @@ fn a_primary_context_that_other_code_made_current_is_foreign_until_it_is_retaine
 fn releasing_by_hand_returns_errors_and_the_share() {
     run_alone(|| {
         let primary = retain();
-        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before));
+        instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::Before);
         let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
         assert_eq!(error, CudaError::LaunchFailed);
         assert!(active(), "the driver still has the share");
@@ -159,7 +159,7 @@ fn releasing_by_hand_returns_errors_and_the_share() {
 fn a_release_that_fails_after_it_happened_is_not_repeated() {
     run_alone(|| {
         let primary = retain();
-        assert!(instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After));
+        instrument::fail(Some("cuDevicePrimaryCtxRelease_v2"), 1, 719, When::After);
         let (error, primary) = PrimaryContext::drop(primary).unwrap_err();
         assert_eq!((error, active()), (CudaError::LaunchFailed, false));
         other_retains();
@@ -173,7 +173,7 @@ fn a_release_that_fails_after_it_happened_is_not_repeated() {
 fn a_failed_retain_leaves_no_share() {
     run_alone(|| {
         for when in [When::Before, When::After] {
-            assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, when));
+            instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, when);
             assert_eq!(PrimaryContext::retain(device()).err(), Some(CudaError::OutOfMemory));
             assert!(!active(), "{when:?}");
         }
@@ -184,9 +184,9 @@ fn a_failed_retain_leaves_no_share() {
 fn a_clone_that_cannot_retain_holds_the_share_in_common() {
     run_alone(|| {
         let primary = retain();
-        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before);
         assert_eq!(primary.try_clone().err(), Some(CudaError::OutOfMemory));
-        assert!(instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before));
+        instrument::fail(Some("cuDevicePrimaryCtxRetain"), 1, 2, When::Before);
         let clone = primary.clone();
         assert!(PrimaryContext::drop(primary).is_ok());
         assert!(active());

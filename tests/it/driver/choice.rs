@@ -99,13 +99,12 @@ fn calls_are_counted_by_name_and_thread() {
 fn an_armed_fault_happens_once_at_its_call() {
     run(|| {
         let _ctx = pushed();
-        assert!(instrument::fail(Some("cuCtxSynchronize"), 2, 719, When::Before));
+        instrument::fail(Some("cuCtxSynchronize"), 2, 719, When::Before);
         // SAFETY: no arguments.
         let sync = || unsafe { (table().cuCtxSynchronize)() };
         assert_eq!([sync(), sync(), sync()], [0, 719, 0]);
         assert!(!instrument::disarm());
-        assert!(!instrument::fail(Some("nonsense"), 1, 1, When::Before));
-        assert!(instrument::fail(None, 100, 1, When::After));
+        instrument::fail(None, 100, 1, When::After);
         assert!(instrument::disarm());
     });
 }

@@ -335,7 +335,9 @@ fn all_threads() {
     let worker = |fails: bool| {
         let handle = ctx.get_unowned();
         move || {
-            assert!(!fails || instrument::fail(Some("cuCtxSynchronize"), 1, 700, When::Before));
+            if fails {
+                instrument::fail(Some("cuCtxSynchronize"), 1, 700, When::Before);
+            }
             let (result, calls) = instrument::during(|| handle.synchronize());
             assert_eq!((result.is_err(), calls.of("cuCtxSynchronize")), (fails, 1));
         }
@@ -427,6 +429,22 @@ fn the_simulated_machine_has_as_many_devices_as_it_is_told() {
         let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", asked)]);
         assert!(text.contains(&format!("count: {count}\n")), "{asked}: {text}");
     }
+}
+
+#[test]
+fn a_fault_that_cannot_be_injected_is_an_error_of_the_first_call() {
+    for (asked, why) in [
+        ("cuMemAloc:1:2", "cuMemAloc is not a driver function"),
+        ("cuMemAlloc_v2", "expected FUNCTION:N:CODE"),
+        ("cuMemAlloc_v2:0:2", "\"0\" is not a number from 1 on"),
+        ("cuMemAlloc_v2:1:two", "\"two\" is not the number of an error"),
+    ] {
+        let text = child_succeeds("devices", &[("CUSTACK_DRIVER", "sim"), ("CUSTACK_FAIL", asked)]);
+        assert!(text.contains(&format!("CUSTACK_FAIL={asked}: {why}")), "{text}");
+        assert!(!text.contains("count:"), "{text}");
+    }
+    let fail = [("CUSTACK_DRIVER", "sim"), ("CUSTACK_FAIL", "cuMemAlloc:1:2")];
+    assert!(child_succeeds("devices", &fail).contains("count: 1\n"));
 }
 
 #[test]

@@ -152,11 +152,11 @@ fn an_event_that_could_not_be_destroyed_comes_back() {
     run(|| {
         let _ctx = pushed();
         let event = event();
-        assert!(instrument::fail(Some("cuEventDestroy_v2"), 1, 719, When::Before));
+        instrument::fail(Some("cuEventDestroy_v2"), 1, 719, When::Before);
         let (error, event) = Event::drop(event).unwrap_err();
         assert_eq!(error, CudaError::LaunchFailed);
         let raw = event.into_raw();
-        // SAFETY: an event of the current context that nobody else has.
+        // SAFETY: an event of the current context that no one else has.
         let again = unsafe { Event::from_raw(raw) }.unwrap();
         assert_eq!(again.as_raw(), raw);
         assert!(Event::drop(again).is_ok());

@@ -36,7 +36,7 @@ pub(super) struct Device {
     _context: Context,
 }
 
-/// How many operands are tried: groups that compute together are whole.
+/// The number of operands that are tried: for instructions of several threads, a multiple of these.
 fn count(kernel: &Kernel<'_>, operands: &Operands, full: bool) -> usize {
     let form = kernel.forms[0];
     let all = operands.len().min(form.most);

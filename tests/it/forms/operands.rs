@@ -323,7 +323,7 @@ impl Operands {
     }
 }
 
-/// So many that their combinations are some hundreds.
+/// As many edge cases as give some hundred combinations.
 fn some_edges(kind: Kind, operands: usize) -> Vec<u64> {
     let mut edges = kind.edges();
     let most = match (operands, kind) {

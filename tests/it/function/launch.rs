@@ -322,7 +322,7 @@ fn the_parameters_are_unknown_rather_than_wrong_if_the_driver_fails_to_tell_them
             [(1, 801, When::Before), (2, 719, When::Before), (1, 1, When::After), (3, 36, When::Before)]
         {
             let module = module();
-            assert!(fail(Some("cuFuncGetParamInfo"), nth, code, when));
+            fail(Some("cuFuncGetParamInfo"), nth, code, when);
             let before = CudaError::InvalidValue.detail();
             unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }.unwrap();
             assert_eq!(CudaError::InvalidValue.detail(), before, "asking leaves no note");
@@ -342,12 +342,12 @@ fn a_refused_launch_keeps_its_reason_when_its_limits_cannot_be_asked() {
         let (module, stream) = (module(), stream());
         let count_up = module.get_function(c"count_up").unwrap();
         for code in [1, 719, 801] {
-            assert!(fail_times(Some("cuDeviceGetAttribute"), 1, 2, code, When::Before));
+            fail_times(Some("cuDeviceGetAttribute"), 1, 2, code, When::Before);
             let result = unsafe { launch!(count_up<<<1, (1, 1, 65), 0, stream>>>(1u32)) };
             let said = sentence(result, CudaError::InvalidValue);
             assert!(said.contains("block.z is 65, and may be 1 to 64"), "{said}");
             disarm();
-            assert!(fail(Some("cuCtxGetDevice"), 1, code, When::Before));
+            fail(Some("cuCtxGetDevice"), 1, code, When::Before);
             let result = unsafe { launch!(count_up<<<1, 1, 50_000, stream>>>(1u32)) };
             let said = sentence(result, CudaError::InvalidValue);
             assert!(said.contains("to launch `count_up` with 1 x 1 x 1 blocks"), "{said}");
@@ -364,7 +364,7 @@ fn a_kernel_that_was_not_launched_is_not_blamed() {
         let (module, stream) = (module(), stream());
         unsafe { launch!(module.count_up<<<1, 1, 0, stream>>>(1u32)) }.unwrap();
         assert!(unsafe { launch!(module.trapped<<<0, 1, 0, stream>>>()) }.is_err());
-        assert!(fail(Some("cuStreamSynchronize"), 1, 719, When::Before));
+        fail(Some("cuStreamSynchronize"), 1, 719, When::Before);
         let said = sentence(stream.synchronize(), CudaError::LaunchFailed);
         assert!(
             said.contains("to call cuStreamSynchronize; the last kernel it launched is `count_up` ("),

@@ -77,7 +77,7 @@ fn a_context_stays_at_the_driver_until_what_is_awaited_in_it_is_done() {
 }
 
 #[test]
-fn errors_of_work_arrive_although_the_driver_calls_nobody() {
+fn errors_of_work_arrive_although_the_driver_makes_no_callback() {
     crate::driver::process::child_succeeds("completion in error", &[]);
 }
 
@@ -158,7 +158,7 @@ fn whichever_call_of_a_submission_fails_nothing_is_lost() {
                 // A stream keeps the events that it has used.
                 let stream = stream();
                 let value = Arc::clone(&kept);
-                assert!(instrument::fail(Some(function), nth, 999, when));
+                instrument::fail(Some(function), nth, 999, when);
                 let mut called = false;
                 let submitted = stream.enqueue_async(|_| {
                     called = true;
@@ -215,7 +215,7 @@ fn any_driver_call_may_fail_with_any_code_before_or_after_its_work() {
             for code in [1, 2, 201, 709, 719, 999, 4711] {
                 for (nth, when) in (1..=14).flat_map(|nth| [(nth, When::Before), (nth, When::After)]) {
                     let kept = Arc::new(());
-                    assert!(instrument::fail(None, nth, code, when));
+                    instrument::fail(None, nth, code, when);
                     let awaited = operation(&stream, Arc::clone(&kept));
                     instrument::disarm();
                     let result = awaited.and_then(|completion| completion.wait().map(drop));
@@ -253,7 +253,7 @@ fn a_question_that_fails_is_the_outcome_and_the_value_is_kept_until_the_work_is_
         // Wakers run on the thread that looks at the events, where the fault is armed.
         let (tell, told) = channel();
         let arm = Calling::waker(move || {
-            assert!(instrument::fail(Some("cuEventQuery"), 1, 999, When::Before));
+            instrument::fail(Some("cuEventQuery"), 1, 999, When::Before);
             tell.send(()).unwrap();
         });
         let (woken, waker) = Counting::waker();

@@ -163,7 +163,7 @@ fn what_is_refused_is_not_kept() {
         for function in ["cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddHostNode"] {
             for when in [When::Before, When::After] {
                 let (count, counts) = counter();
-                assert!(instrument::fail(Some(function), 1, 719, when));
+                instrument::fail(Some(function), 1, 719, when);
                 assert_eq!(graph.add_host_func(&[], counts), Err(CudaError::LaunchFailed));
                 owned_by(&count, 1);
                 assert_eq!(graph.nodes(), Ok(vec![]), "{function} {when:?}");

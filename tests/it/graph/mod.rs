@@ -46,7 +46,7 @@ pub(super) fn counter() -> (Arc<AtomicUsize>, impl FnMut() + Send + 'static) {
     (count, counts)
 }
 
-/// Instantiates, launches so often, and waits.
+/// Instantiates, launches `times` times, and waits.
 pub(super) fn launched(graph: &mut Graph, times: usize) {
     let stream = graph.context().scoped(|_| Ok(stream())).unwrap();
     let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();

@@ -222,9 +222,9 @@ fn memory_is_used_only_where_access_was_granted() {
         }
         assert_eq!(grant(at, size, READ_WRITE), 0);
         assert_eq!(read(at, 1), (0, vec![1]));
-        // Nowhere, for nobody, and something else.
-        let nobody = table().cuMemSetAccess;
-        assert_eq!(unsafe { nobody(at, size, null(), 1) }, 1);
+        // No devices, and addresses that are not mapped.
+        let set_access = table().cuMemSetAccess;
+        assert_eq!(unsafe { set_access(at, size, null(), 1) }, 1);
         assert_eq!(grant(at + size as u64, size, READ_WRITE), 1);
         assert_eq!(unmap(at, size), 0);
         assert_eq!(grant(at, size, READ_WRITE), 1);

@@ -75,7 +75,7 @@ fn the_files_that_were_used_longest_ago_are_removed_when_there_are_too_many() {
     let folder = Folder::new();
     twice().compile_cached(OutputKind::Ptx, &folder.0).unwrap();
     let used = folder.files().remove(0);
-    // Files without content that count as large ones, and so many hours old.
+    // A sparse file of this size that was modified this long ago.
     let make = |name: &str, mebibytes: u64, hours: u64| {
         let path = folder.0.join(name);
         let file = fs::File::create(&path).unwrap();

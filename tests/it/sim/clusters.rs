@@ -214,8 +214,8 @@ fn an_address_of_shared_memory_says_which_block_of_the_cluster_has_it() {
 }
 
 #[test]
-fn the_barrier_of_a_cluster_lets_nobody_go_before_all_are_there() {
-    if !has_clusters("the_barrier_of_a_cluster_lets_nobody_go_before_all_are_there") {
+fn the_barrier_of_a_cluster_holds_every_thread_until_all_have_arrived() {
+    if !has_clusters("the_barrier_of_a_cluster_holds_every_thread_until_all_have_arrived") {
         return;
     }
     // In each of many rounds a block adds one to the number that the block before it has left; blocks take differently long.

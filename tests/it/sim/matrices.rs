@@ -57,7 +57,7 @@ fn matrix(rows: usize, columns: usize, seed: usize) -> Vec<Vec<i32>> {
     (0..rows).map(|row| (0..columns).map(|column| element(row, column)).collect()).collect()
 }
 
-/// The bytes of a matrix, by rows or by columns, so many elements apart.
+/// The bytes of a matrix, by rows or by columns, whose beginnings are `stride` elements apart.
 fn bytes(of: &[Vec<i32>], form: &Form, by_rows: bool, stride: usize) -> Vec<u8> {
     let lines = if by_rows { of.len() } else { of[0].len() };
     let mut bytes = vec![0u8; (lines * stride * form.bits).div_ceil(8)];

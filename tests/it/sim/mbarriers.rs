@@ -3,7 +3,7 @@
 use super::warps::{compute, words};
 use crate::harness::{run, within};
 
-/// `%in` is the barrier's address, for which so many arrivals are expected; each line leaves its result in `%r0`.
+/// `%in` is the address of a barrier that expects `count` arrivals; each line leaves its result in `%r0`.
 fn one_thread(count: u32, lines: &str) -> u32 {
     let body = format!(
         ".shared .align 8 .b64 gate; .reg .b32 %r<9>; .reg .b64 %s<9>; .reg .pred %p<5>; .reg .b32 %in;

@@ -149,8 +149,8 @@ fn a_declaration_before_another_one_needs_no_semicolon() {
 }
 
 #[test]
-fn a_variable_whose_size_nobody_says_is_refused() {
-    simulated("a_variable_whose_size_nobody_says_is_refused", || {
+fn a_variable_without_a_size_is_refused() {
+    simulated("a_variable_without_a_size_is_refused", || {
         for variable in
             [".global .u32 v[];", ".const .u32 v[];", ".shared .u32 v[];", ".visible .global .u32 v[];"]
         {

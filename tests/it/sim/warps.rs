@@ -18,7 +18,7 @@ fn text(body: &str) -> String {
     )
 }
 
-/// What a block of so many threads writes at `%to`, where `%from` has the input.
+/// What a block of `threads` threads writes at `%to`, where `%from` has the input.
 pub(super) fn compute(body: &str, threads: u32, input: &[u8], size: usize) -> Vec<u8> {
     let _ctx = pushed();
     let module = Module::load_from_bytes(text(body).as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The streams that nobody makes.
+//! The streams that exist without being created.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]

@@ -132,7 +132,7 @@ fn handles_are_given_away_and_taken_over() {
     run(|| {
         let ctx = parked();
         let raw = ctx.scoped(|_| Stream::new(StreamFlags::NON_BLOCKING, None)).unwrap().into_raw();
-        // SAFETY: a stream of this context that nobody else has.
+        // SAFETY: a stream of this context that no one else has.
         let again = ctx.scoped(|_| unsafe { Stream::from_raw(raw) }).unwrap();
         assert_eq!(again.as_raw(), raw);
         again.synchronize().unwrap();
@@ -186,7 +186,7 @@ fn a_stream_is_destroyed_also_if_its_work_failed_and_the_first_error_comes_back(
             ("cuStreamDestroy_v2", When::After),
         ] {
             let stream = stream();
-            assert!(instrument::fail(Some(function), 1, 719, when));
+            instrument::fail(Some(function), 1, 719, when);
             let (error, spent) = stream.shutdown().unwrap_err();
             assert_eq!((error, left()), (CudaError::LaunchFailed, before), "{function} {when:?}");
             assert_eq!(spent.synchronize(), Err(CudaError::InvalidHandle));
@@ -293,7 +293,7 @@ fn a_stream_is_equal_to_what_stands_for_it_and_to_no_other() {
             (0..4).map(|_| next.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
         assert!(streams.iter().all(|later| *later != gone) && gone == gone);
         // And that of one whose destruction has failed.
-        assert!(instrument::fail(Some("cuStreamDestroy_v2"), 1, 719, When::After));
+        instrument::fail(Some("cuStreamDestroy_v2"), 1, 719, When::After);
         let (_, spent) = Stream::drop(two).unwrap_err();
         let later = stream();
         assert!(spent != later && spent == spent);
@@ -381,7 +381,7 @@ fn a_stream_that_could_not_be_made_costs_the_others_nothing() {
         round();
         let before = round();
         for when in [When::Before, When::After] {
-            assert!(instrument::fail(Some("cuStreamCreateWithPriority"), 1, 2, when));
+            instrument::fail(Some("cuStreamCreateWithPriority"), 1, 2, when);
             assert_eq!(Stream::new(StreamFlags::DEFAULT, None).unwrap_err(), CudaError::OutOfMemory);
             assert_eq!(round(), before);
         }

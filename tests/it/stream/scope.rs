@@ -93,7 +93,7 @@ fn the_closures_error_comes_before_that_of_the_work() {
         for (of_closure, expected) in
             [(Err(CudaError::NotFound), CudaError::NotFound), (Ok(()), CudaError::LaunchFailed)]
         {
-            assert!(instrument::fail(Some("cuStreamSynchronize"), 1, 719, When::After));
+            instrument::fail(Some("cuStreamSynchronize"), 1, 719, When::After);
             assert_eq!(stream.sync_scope(|_| of_closure), Err(expected));
             assert!(!instrument::disarm());
         }
@@ -106,7 +106,7 @@ fn a_scope_whose_driver_fails_to_wait_waits_all_the_same() {
         let _ctx = pushed();
         let mut stream = stream();
         let count = AtomicUsize::new(0);
-        assert!(instrument::fail(Some("cuStreamSynchronize"), 1, 719, When::Before));
+        instrument::fail(Some("cuStreamSynchronize"), 1, 719, When::Before);
         let failed = stream.sync_scope(|scope| scope.launch_host_func(|| slowly(&count)));
         assert_eq!((failed, count.into_inner()), (Err(CudaError::LaunchFailed), 1));
     });
@@ -154,7 +154,7 @@ fn a_refused_borrowing_function_is_dropped_and_the_scope_ends() {
                 let (go, wait) = channel::<()>();
                 let answer = stream.sync_scope(|scope| {
                     scope.launch_host_func(move || wait.recv().unwrap())?;
-                    assert!(instrument::fail(Some("cuLaunchHostFunc"), 1, 719, when));
+                    instrument::fail(Some("cuLaunchHostFunc"), 1, 719, when);
                     let refused = scope.launch_host_func(|| slowly(&count));
                     go.send(()).unwrap();
                     refused

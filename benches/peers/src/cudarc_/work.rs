@@ -99,7 +99,7 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
         }),
         (ORDERED, |context, run| {
             let stream = context.new_stream().unwrap();
-            // SAFETY: nobody reads it.
+            // SAFETY: it is never read.
             let buffer = || unsafe { stream.alloc::<u8>(SIZE) }.unwrap();
             let _beside = buffer();
             run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());

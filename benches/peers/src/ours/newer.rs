@@ -32,7 +32,7 @@ fn launch_graph(context: &UnownedContext, kernels: usize, run: &Run) {
 pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
     let ordered = Bench::new(ORDERED, LIBRARY, move |run| {
         let stream = stream(context);
-        // SAFETY: nobody reads it.
+        // SAFETY: it is never read.
         let buffer = || unsafe { DeviceBuffer::<u8>::uninitialized_in(SIZE, &stream) }.unwrap();
         let _beside = buffer();
         run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());

@@ -12,7 +12,7 @@ const MOST_TAKEN: usize = 100;
 
 /// A folder with links to this library, which stays when the program has ended.
 ///
-/// Nobody is left to remove it, as the program takes the place of this one. So its name tells the user and the path of the
+/// No process is left to remove it, because the program replaces this one. So its name tells the user and the path of the
 /// library, and what is in it follows from these: all runs of one user with one library share it, at once or later, and
 /// there are as many folders as libraries that were run with, until the system tidies its folder for such files. It is not
 /// beside the library, which may be installed where its users may not write, and not in the user's own folder, which may

@@ -16,7 +16,7 @@ custack-run [--devices N] [--report FILE] [--trace FILE] [--fail FUNCTION:N:CODE
 Runs PROGRAM with custack's simulated CUDA driver as its libcuda.so.1. The program takes the place of this command: it has
 its process, gets its signals, and ends as it ends. The exit status is 127 if it cannot be started, or not as was asked.
 
-  --devices N             so many devices, 0 to 64; one if it is not said
+  --devices N             the number of devices, 0 to 64 (default 1)
   --report FILE           when the program ends: what it called, what was refused and why, what it left behind
   --trace FILE            a timeline of all calls and of the streams' work, for https://ui.perfetto.dev
   --fail FUNCTION:N:CODE  the N-th call of FUNCTION fails with the error CODE, such as cuMemAlloc_v2:3:2

@@ -101,11 +101,6 @@ impl Driver {
     }
 
     #[inline]
-    pub(crate) fn green_ctx_destroy(&self, green: Held<'_, CUgreenCtx>) -> CudaResult<()> {
-        ask!(self.cuGreenCtxDestroy(green.raw()))
-    }
-
-    #[inline]
     pub(crate) fn ctx_from_green_ctx(&self, green: Held<'_, CUgreenCtx>) -> CudaResult<CUcontext> {
         let mut context = ptr::null_mut();
         ask!(self.cuCtxFromGreenCtx(&mut context, green.raw()))?;
@@ -150,22 +145,6 @@ impl Driver {
         event: Held<'_, CUevent>,
     ) -> CudaResult<()> {
         ask!(self.cuGreenCtxWaitEvent(green.raw(), event.raw()))
-    }
-
-    #[inline]
-    pub(crate) fn ctx_record_event(&self, context: Live<'_>, event: Held<'_, CUevent>) -> CudaResult<()> {
-        ask!(self.cuCtxRecordEvent(context.raw(), event.raw()))
-    }
-
-    #[inline]
-    pub(crate) fn ctx_wait_event(&self, context: Live<'_>, event: Held<'_, CUevent>) -> CudaResult<()> {
-        ask!(self.cuCtxWaitEvent(context.raw(), event.raw()))
-    }
-
-    /// Waits for all work of a context that need not be current.
-    #[inline]
-    pub(crate) fn ctx_synchronize_named(&self, context: Live<'_>) -> CudaResult<()> {
-        ask!(self.cuCtxSynchronize_v2(context.raw()))
     }
 
     /// The green context of a stream, or null.

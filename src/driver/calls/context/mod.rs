@@ -3,11 +3,12 @@
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "green")]
 mod green;
 
 use super::{ask, ask_briefly};
 use crate::driver::ffi::*;
-use crate::driver::{Driver, Failed, Live};
+use crate::driver::{Driver, Failed, Held, Live};
 use crate::error::CudaResult;
 use std::ptr;
 
@@ -186,6 +187,28 @@ impl Driver {
         let mut affinity = CUexecAffinityParam::default();
         ask!(self.cuCtxGetExecAffinity(&mut affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT))?;
         Ok(affinity.sm_count)
+    }
+
+    /// Here, as green contexts are destroyed where all contexts are.
+    #[inline]
+    pub(crate) fn green_ctx_destroy(&self, green: Held<'_, CUgreenCtx>) -> CudaResult<()> {
+        ask!(self.cuGreenCtxDestroy(green.raw()))
+    }
+
+    #[inline]
+    pub(crate) fn ctx_record_event(&self, context: Live<'_>, event: Held<'_, CUevent>) -> CudaResult<()> {
+        ask!(self.cuCtxRecordEvent(context.raw(), event.raw()))
+    }
+
+    #[inline]
+    pub(crate) fn ctx_wait_event(&self, context: Live<'_>, event: Held<'_, CUevent>) -> CudaResult<()> {
+        ask!(self.cuCtxWaitEvent(context.raw(), event.raw()))
+    }
+
+    /// Waits for all work of a context that need not be current.
+    #[inline]
+    pub(crate) fn ctx_synchronize_named(&self, context: Live<'_>) -> CudaResult<()> {
+        ask!(self.cuCtxSynchronize_v2(context.raw()))
     }
 
     #[inline]

@@ -78,7 +78,7 @@ impl Driver {
 
     /// Destroys a graph that a capture has just returned.
     pub(crate) fn discard_graph(&self, graph: CUgraph) -> CudaResult<()> {
-        // SAFETY: the caller has it from the driver, and nobody else.
+        // SAFETY: the driver has just given it to the caller, and to no one else.
         self.graph_destroy(unsafe { Held::new(graph) })
     }
 
@@ -91,8 +91,8 @@ impl Driver {
         let full = CUgraphEdgeData { from_port: 0, to_port: 0, kind: 0, reserved: [0; 5] };
         let count = if nodes.is_null() { 0 } else { count };
         let at = |index: usize| {
-            // SAFETY: the driver wrote where so many nodes are, and as many edges or null; they are good until the next
-            // call on the stream, which the caller makes.
+            // SAFETY: the driver wrote the address of `count` nodes, and that of as many edges or null; both are valid
+            // until the next call on the stream, which the caller makes.
             unsafe { (*nodes.add(index), if edges.is_null() { full } else { *edges.add(index) }) }
         };
         Ok(CaptureInfo { status, id, graph, after: (0..count).map(at).collect() })

@@ -3,6 +3,7 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "texture")]
 mod array;
 mod pool;
 

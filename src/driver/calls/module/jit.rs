@@ -24,7 +24,7 @@ pub(crate) struct Jit {
     error: Vec<u8>,
 }
 
-// SAFETY: the pointers lead into buffers of its own, and a shared reference gives them to nobody.
+// SAFETY: the pointers lead into its own buffers, and no method of a shared reference gives them away.
 unsafe impl Send for Jit {}
 // SAFETY: as above.
 unsafe impl Sync for Jit {}

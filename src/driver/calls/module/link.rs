@@ -61,7 +61,7 @@ impl Driver {
         if image.is_null() {
             return Ok(Vec::new());
         }
-        // SAFETY: the driver wrote where so many bytes are, which are the linker's, and that exists.
+        // SAFETY: the driver wrote the address of `size` bytes; they belong to the linker, which still exists.
         Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) }.to_vec())
     }
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod jit;
+#[cfg(feature = "library")]
 mod link;
 
 pub(crate) use jit::{Jit, Told};

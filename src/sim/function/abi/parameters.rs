@@ -98,7 +98,7 @@ unsafe fn in_one_piece(machine: &mut Machine, piece: Piece, length: usize) -> An
         ),
         (Some(_), Some(0)) if length == 0 => Ok(values),
         (Some(buffer), Some(size)) if size > 0 && !buffer.is_null() => {
-            // SAFETY: the caller guarantees so many bytes.
+            // SAFETY: the caller guarantees `size` bytes at the pointer.
             values[..size].copy_from_slice(unsafe { std::slice::from_raw_parts(buffer, size) });
             Ok(values)
         }

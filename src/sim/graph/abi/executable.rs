@@ -1,6 +1,6 @@
 //! The C ABI of executable graphs.
 
-use super::nodes::{copy, fill, host, kernel};
+use super::params::{copy, fill, host, kernel};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first};
 use crate::sim::graph::{ERROR, Operation};

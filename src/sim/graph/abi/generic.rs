@@ -4,7 +4,8 @@
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 use super::after;
-use super::nodes::{self, context_of, copy, fill, host, kernel};
+use super::nodes::{self, context_of};
+use super::params::{copy, fill, host, kernel};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give};
 use crate::sim::graph::Operation;

@@ -10,7 +10,8 @@ use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Memory that is shared for the first time is moved when nothing uses it; so often it is looked whether that is so.
+/// Memory that is shared for the first time is moved once nothing uses it: that is checked this many times, with this
+/// pause in between.
 const LOOKS: u32 = 200_000;
 const BETWEEN: Duration = Duration::from_micros(50);
 

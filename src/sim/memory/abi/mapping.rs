@@ -72,7 +72,7 @@ c_abi! {
     fn cuMemSetAccess(address: CUdeviceptr, size: usize, access: *const CUmemAccessDesc, count: usize) {
         call(|m| {
             if access.is_null() || count == 0 {
-                return m.refuse(INVALID_VALUE, "whom to grant access is needed, and got nobody");
+                return m.refuse(INVALID_VALUE, "the devices to which access is granted are needed, and there are none");
             }
             m.set_access(address, size, std::slice::from_raw_parts(access, count))
         })

@@ -35,7 +35,7 @@ unsafe fn host(address: *const c_void, size: usize) -> Side {
     End::Host(unsafe { HostMemory::new(address.addr(), size) }).into()
 }
 
-/// From so many bytes of an array's row on.
+/// The bytes of an array's row from offset `at` on.
 fn row(array: CUarray, at: usize) -> Side {
     Side { kind: ARRAY, array: array.addr(), start: [at, 0, 0], ..End::Device(0).into() }
 }

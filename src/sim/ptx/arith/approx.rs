@@ -1,14 +1,15 @@
-//! The functions that the device computes approximately: here they are as near as their format allows.
+//! The functions that the device only approximates: here they are rounded correctly wherever the format allows it.
 
 use super::float::Float;
 
-/// 2 to the power of `value`, also where the host's library would differ from the manual's table.
+/// 2 to the power of `value`. The manual's table of special values holds even where the host's library differs from
+/// it.
 #[inline]
 pub(in crate::sim) fn power_of_two(value: f64) -> f64 {
     value.exp2()
 }
 
-/// Of an `f32`, computed in `f64`, with `.ftz` or without.
+/// Applies a function of `f64` to an `f32`, with `.ftz` or without.
 #[inline]
 fn through(ftz: bool, a: f32, f: impl Fn(f64) -> f64) -> f32 {
     let a = if ftz { a.flush() } else { a };
@@ -22,7 +23,7 @@ pub(in crate::sim) fn ex2(ftz: bool, a: f32) -> f32 {
     through(ftz, a, power_of_two)
 }
 
-/// `lg2.approx`: minus infinity of either zero, NaN of what is negative.
+/// `lg2.approx`: minus infinity for either zero, NaN for negative numbers.
 #[inline]
 pub(in crate::sim) fn lg2(ftz: bool, a: f32) -> f32 {
     through(ftz, a, f64::log2)
@@ -52,7 +53,7 @@ pub(in crate::sim) fn rcp(ftz: bool, a: f32) -> f32 {
     through(ftz, a, |a| 1.0 / a)
 }
 
-/// `rsqrt.approx`: infinity with the sign of a zero.
+/// `rsqrt.approx`: for a zero, infinity with the sign of the zero.
 #[inline]
 pub(in crate::sim) fn rsqrt(ftz: bool, a: f32) -> f32 {
     through(ftz, a, |a| 1.0 / a.sqrt())
@@ -64,7 +65,8 @@ pub(in crate::sim) fn sqrt(ftz: bool, a: f32) -> f32 {
     through(ftz, a, f64::sqrt)
 }
 
-/// `div.full`, and `div.approx` with `full` false: that multiplies by a reciprocal, which from 2^126 on is flushed.
+/// `div.full`, or `div.approx` if `full` is false, which multiplies by a reciprocal that is flushed to zero for
+/// divisors from 2^126 on.
 #[inline]
 pub(in crate::sim) fn div(full: bool, ftz: bool, a: f32, b: f32) -> f32 {
     if !full && b.is_finite() && b.abs() > f32::from_bits(253 << 23) {
@@ -75,9 +77,8 @@ pub(in crate::sim) fn div(full: bool, ftz: bool, a: f32, b: f32) -> f32 {
     through(ftz, a, |a| a / f64::from(b))
 }
 
-/// The numerator and the reciprocal whose product an approximate quotient is: that of `div.full` scales a great divisor down,
-/// and both scale one up that is not normal. A reciprocal
-/// that is not normal itself is zero.
+/// The numerator and the reciprocal whose product an approximate quotient is. `div.full` scales a large divisor down,
+/// and both scale a subnormal one up. A subnormal reciprocal is zero.
 #[inline]
 pub(in crate::sim) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
     let scale = match b.abs() {
@@ -88,7 +89,7 @@ pub(in crate::sim) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f
     (a * scale, rcp(true, b * scale))
 }
 
-/// The upper half of an `f64`, rounded to 20 bits of fraction, over 32 zeros.
+/// The upper word of an `f64`, rounded to 20 bits of fraction; the lower word is zero.
 #[inline]
 fn upper_half(value: f64) -> f64 {
     if value.is_nan() {
@@ -99,31 +100,31 @@ fn upper_half(value: f64) -> f64 {
     flush(f64::from_bits(rounded))
 }
 
-/// Zero for a subnormal `f64`: the instructions below have `.ftz`.
+/// Flushes a subnormal `f64` to zero: the instructions below have `.ftz`.
 #[inline]
 fn flush(value: f64) -> f64 {
     if value.is_subnormal() { 0f64.copysign(value) } else { value }
 }
 
-/// An operand of which only the upper half counts.
+/// An operand without its lower word, which the instruction ignores.
 #[inline]
 fn truncated(a: f64) -> f64 {
     flush(f64::from_bits(a.to_bits() & 0xffff_ffff_0000_0000))
 }
 
-/// `rcp.approx.ftz.f64`: of the upper half of the operand, in the upper half of the result.
+/// `rcp.approx.ftz.f64`, which uses only the upper word of its operand, and sets only that of its result.
 #[inline]
 pub(in crate::sim) fn rcp_f64(a: f64) -> f64 {
     upper_half(1.0 / truncated(a))
 }
 
-/// `rsqrt.approx.ftz.f64`: of the upper half of the operand, in the upper half of the result.
+/// `rsqrt.approx.ftz.f64`, which uses only the upper word of its operand, and sets only that of its result.
 #[inline]
 pub(in crate::sim) fn rsqrt_ftz_f64(a: f64) -> f64 {
     upper_half(1.0 / truncated(a).sqrt())
 }
 
-/// `rsqrt.approx.f64`, which the device computes in software, with all bits.
+/// `rsqrt.approx.f64`, which the device computes in software, to the full precision.
 #[inline]
 pub(in crate::sim) fn rsqrt_f64(a: f64) -> f64 {
     let result = 1.0 / a.sqrt();

@@ -1,6 +1,6 @@
 //! Instructions on the bits and bytes of a word.
 
-/// `bfi.b32`: `b` with the low `len` bits of `a` from `pos` on.
+/// `bfi.b32`: `b`, with the low `len` bits of `a` inserted at bit `pos`.
 #[inline]
 pub(in crate::sim) fn bfi32(a: u32, b: u32, pos: u32, len: u32) -> u32 {
     let (pos, len) = (pos & 0xff, len & 0xff);
@@ -9,7 +9,7 @@ pub(in crate::sim) fn bfi32(a: u32, b: u32, pos: u32, len: u32) -> u32 {
     b & !mask | a & mask
 }
 
-/// `bfi.b64`. An H200 takes all bits of the position and the length, and the low 8 with words.
+/// `bfi.b64`. Here an H200 uses all bits of the position and the length; with words it uses the low 8 bits.
 #[inline]
 pub(in crate::sim) fn bfi64(a: u64, b: u64, pos: u32, len: u32) -> u64 {
     let ones = if len < 64 { (1 << len) - 1 } else { !0u64 };
@@ -17,7 +17,7 @@ pub(in crate::sim) fn bfi64(a: u64, b: u64, pos: u32, len: u32) -> u64 {
     b & !mask | a & mask
 }
 
-/// `fns`: the position of the `offset`-th bit that is set, from `base` on, downwards if it is negative.
+/// `fns`: the position of the `offset`-th set bit, counted from bit `base`, downwards if `offset` is negative.
 #[inline]
 pub(in crate::sim) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
@@ -39,16 +39,16 @@ pub(in crate::sim) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     }
 }
 
-/// The highest bit that is set, alone.
+/// The highest set bit alone.
 #[inline]
 fn highest(bits: u32) -> u32 {
     0x8000_0000u32.checked_shr(bits.leading_zeros()).unwrap_or(0)
 }
 
-/// How `prmt` reads its selector.
+/// The modes of `prmt`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Permute {
-    /// Four bits for each byte of the result.
+    /// The selector has four bits for each byte of the result.
     Plain,
     F4e,
     B4e,
@@ -58,7 +58,7 @@ pub(in crate::sim) enum Permute {
     Rc16,
 }
 
-/// `prmt`: bytes of the 64 bits `b:a`, of which the selector chooses four.
+/// `prmt`: four of the eight bytes of `b:a`, chosen by the selector.
 #[inline]
 pub(in crate::sim) fn prmt(mode: Permute, a: u32, b: u32, selector: u32) -> u32 {
     let bytes = u64::from(b) << 32 | u64::from(a);
@@ -88,19 +88,19 @@ fn amount(wrap: bool, by: u32) -> u32 {
     if wrap { by & 31 } else { by.min(32) }
 }
 
-/// `shf.l`: the upper word of `b:a` shifted left.
+/// `shf.l`: `b:a` is shifted left, and the upper word is the result.
 #[inline]
 pub(in crate::sim) fn shf_l(wrap: bool, a: u32, b: u32, by: u32) -> u32 {
     ((u64::from(b) << 32 | u64::from(a)) << amount(wrap, by) >> 32) as u32
 }
 
-/// `shf.r`: the lower word of `b:a` shifted right.
+/// `shf.r`: `b:a` is shifted right, and the lower word is the result.
 #[inline]
 pub(in crate::sim) fn shf_r(wrap: bool, a: u32, b: u32, by: u32) -> u32 {
     ((u64::from(b) << 32 | u64::from(a)) >> amount(wrap, by)) as u32
 }
 
-/// `lop3`: each bit is that of the table at the three bits of the operands, `a` the highest.
+/// `lop3`: for each bit, the three bits of the operands are an index in the table, with that of `a` as the highest.
 #[inline]
 pub(in crate::sim) fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
     let mut result = 0;
@@ -114,27 +114,28 @@ pub(in crate::sim) fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
     result
 }
 
-/// The value of a part of a word.
+/// The value of a bit field of a word.
 #[inline]
 fn part(word: u32, at: u32, bits: u32, signed: bool) -> i32 {
     let up = word << (32 - bits - at * bits);
     if signed { up as i32 >> (32 - bits) } else { (up >> (32 - bits)) as i32 }
 }
 
-/// `dp4a`: four products of bytes, and `c`.
+/// `dp4a`: the sum of four products of bytes and `c`.
 #[inline]
 pub(in crate::sim) fn dp4a(a_signed: bool, b_signed: bool, a: u32, b: u32, c: u32) -> u32 {
     (0..4).fold(c, |sum, at| sum.wrapping_add((part(a, at, 8, a_signed) * part(b, at, 8, b_signed)) as u32))
 }
 
-/// `dp2a`: two products of a half of `a` and a byte of `b`, from its lower or its upper half, and `c`.
+/// `dp2a`: the sum of two products and `c`; the factors are the halves of `a` and the bytes of the lower or upper half
+/// of `b`.
 #[inline]
 pub(in crate::sim) fn dp2a(hi: bool, a_signed: bool, b_signed: bool, a: u32, b: u32, c: u32) -> u32 {
     let b = if hi { b >> 16 } else { b };
     (0..2).fold(c, |sum, at| sum.wrapping_add((part(a, at, 16, a_signed) * part(b, at, 8, b_signed)) as u32))
 }
 
-/// `szext`: the low `b` bits of `a`, extended.
+/// `szext`: the low `b` bits of `a`, extended to a word.
 #[inline]
 pub(in crate::sim) fn szext(wrap: bool, signed: bool, a: u32, b: u32) -> u32 {
     if b > 31 && !wrap {
@@ -146,7 +147,7 @@ pub(in crate::sim) fn szext(wrap: bool, signed: bool, a: u32, b: u32) -> u32 {
     }
 }
 
-/// `bmsk`: `b` ones from `a` on.
+/// `bmsk`: a mask of `b` ones from bit `a` on.
 #[inline]
 pub(in crate::sim) fn bmsk(wrap: bool, a: u32, b: u32) -> u32 {
     if wrap {

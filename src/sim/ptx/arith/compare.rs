@@ -1,9 +1,9 @@
-//! Comparisons, the lesser and the greater, and properties of floats.
+//! Comparisons, minimum and maximum, and properties of floats.
 
 use super::float::Float;
 
-/// A comparison of `setp` and `set`. Those with a U are true if an operand is NaN. On integers these are Eq to Ge;
-/// lo, ls, hi and hs are those of unsigned numbers.
+/// A comparison of `setp` and `set`. Those that end with U are true if an operand is NaN. For integers only those from
+/// Eq to Ge exist; `lo`, `ls`, `hi` and `hs` are the same for unsigned numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Compare {
     Eq,
@@ -27,7 +27,7 @@ pub(in crate::sim) enum Compare {
 /// Compares floats or integers.
 #[inline]
 pub(in crate::sim) fn compare<T: PartialOrd>(op: Compare, a: T, b: T) -> bool {
-    // What cannot be compared is neither less nor equal nor greater.
+    // All three are false if one operand is NaN.
     let (less, equal, greater) = (a < b, a == b, a > b);
     let ordered = less | equal | greater;
     match op {
@@ -55,7 +55,7 @@ pub(in crate::sim) enum Property {
     Infinite,
     Number,
     NotANumber,
-    /// Also zero.
+    /// Zero counts as well.
     Normal,
     Subnormal,
 }
@@ -74,53 +74,55 @@ pub(in crate::sim) fn testp<T: Float>(property: Property, a: T) -> bool {
     }
 }
 
-/// `min`: NaN loses, the second of two is the result, and -0 is less than +0.
+/// `min`: a NaN is ignored if the other operand is a number, and -0 is less than +0. Of two equal operands the second
+/// is the result.
 #[inline]
 pub(in crate::sim) fn min<T: Float>(a: T, b: T) -> T {
     let first = (a < b) | (b.is_not_a_number() & !a.is_not_a_number()) | ((a == b) & a.is_negative());
     if first { a } else { b }.canonical()
 }
 
-/// `max`: NaN loses, the second of two is the result, and +0 is greater than -0.
+/// `max`: a NaN is ignored if the other operand is a number, and +0 is greater than -0. Of two equal operands the
+/// second is the result.
 #[inline]
 pub(in crate::sim) fn max<T: Float>(a: T, b: T) -> T {
     let first = (a > b) | (b.is_not_a_number() & !a.is_not_a_number()) | ((a == b) & b.is_negative());
     if first { a } else { b }.canonical()
 }
 
-/// `min.NaN`: NaN wins.
+/// `min.NaN`: the result is NaN if an operand is.
 #[inline]
 pub(in crate::sim) fn min_nan<T: Float>(a: T, b: T) -> T {
     let first = a.is_not_a_number() | (a < b) | ((a == b) & a.is_negative());
     if first { a } else { b }.canonical()
 }
 
-/// `max.NaN`: NaN wins.
+/// `max.NaN`: the result is NaN if an operand is.
 #[inline]
 pub(in crate::sim) fn max_nan<T: Float>(a: T, b: T) -> T {
     let first = a.is_not_a_number() | (a > b) | ((a == b) & b.is_negative());
     if first { a } else { b }.canonical()
 }
 
-/// `min` or `max`, of two or three operands, with what may follow.
+/// `min` or `max` of two or three operands, with its modifiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct Extreme {
     /// `max`.
     pub(in crate::sim) greatest: bool,
     /// `.NaN`.
     pub(in crate::sim) nan: bool,
-    /// `.xorsign.abs`: of the magnitudes, with a sign that is the exclusive or of theirs.
+    /// `.xorsign.abs`: the result has the magnitude of an operand, and the exclusive or of the signs of all.
     pub(in crate::sim) xorsign: bool,
 }
 
-/// The least or the greatest of two.
+/// The minimum or maximum of two operands.
 #[inline]
 pub(in crate::sim) fn extreme<T: Float>(how: Extreme, a: T, b: T) -> T {
     let negative = a.is_negative() != b.is_negative();
     signed(how, negative, pick(how, bare(how, a), bare(how, b)))
 }
 
-/// The least or the greatest of three.
+/// The minimum or maximum of three operands.
 #[inline]
 pub(in crate::sim) fn extreme3<T: Float>(how: Extreme, a: T, b: T, c: T) -> T {
     let negative = a.is_negative() ^ b.is_negative() ^ c.is_negative();

@@ -1,4 +1,4 @@
-//! `cvt`, between any two numbers.
+//! `cvt`, between all types of numbers.
 
 use super::float::Float;
 use super::half::{Bf16, F16, Short};
@@ -53,26 +53,26 @@ impl Kind {
         matches!(self, Kind::S8 | Kind::S16 | Kind::S32 | Kind::S64)
     }
 
-    /// An integer's low bits, extended to 64 as its sign asks.
+    /// The low bits of a register as this integer, sign-extended or zero-extended to 64 bits.
     #[inline]
     pub(in crate::sim) const fn extend(self, bits: u64) -> u64 {
         let spare = 64 - self.bits();
         if self.is_signed() { ((bits << spare) as i64 >> spare) as u64 } else { bits << spare >> spare }
     }
 
-    /// What NaN becomes in this integer: zero, unless 64 bits are involved on either side.
+    /// The integer for a NaN: zero, unless one of the types has 64 bits.
     #[inline]
     const fn nan_from(self, from: Kind) -> u64 {
         if self.bits() == 64 || from.bits() == 64 { self.extend(1 << (self.bits() - 1)) } else { 0 }
     }
 }
 
-/// What a conversion's modifiers say.
+/// The modifiers of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct How {
-    /// `.rn` and the like, or of `.rni` and the like.
+    /// The rounding mode, from `.rn` and the like or from `.rni` and the like.
     pub(in crate::sim) rounding: Rounding,
-    /// `.rni` and the like. To an integer every rounding is.
+    /// `.rni` and the like: the result is integral. A conversion to an integer always is.
     pub(in crate::sim) integral: bool,
     pub(in crate::sim) ftz: bool,
     pub(in crate::sim) sat: bool,
@@ -81,13 +81,13 @@ pub(in crate::sim) struct How {
 }
 
 impl How {
-    /// Without modifiers but this.
+    /// No modifier but the rounding.
     pub(in crate::sim) const fn rounded(rounding: Rounding) -> How {
         How { rounding, integral: false, ftz: false, sat: false, relu: false, satfinite: false }
     }
 }
 
-/// A float without a fraction.
+/// Rounds to an integral value, which stays a float.
 #[inline]
 pub(in crate::sim) fn integral(value: f64, r: Rounding) -> f64 {
     match r {
@@ -98,12 +98,12 @@ pub(in crate::sim) fn integral(value: f64, r: Rounding) -> f64 {
     }
 }
 
-/// A float as an integer: clamped, extended to 64 bits as its sign asks, or `nan`.
+/// Converts a float to an integer: clamped, and extended to 64 bits; `nan` is the result for NaN.
 #[inline]
 pub(in crate::sim) fn float_to_integer(value: f64, r: Rounding, to: Kind, nan: u64) -> u64 {
     let whole = integral(value, r);
     let spare = 64 - to.bits();
-    // Rust's own conversions clamp.
+    // Rust's conversions with `as` clamp.
     let clamped = if to.is_signed() {
         (whole as i64).clamp(i64::MIN >> spare, i64::MAX >> spare) as u64
     } else {
@@ -112,7 +112,7 @@ pub(in crate::sim) fn float_to_integer(value: f64, r: Rounding, to: Kind, nan: u
     if value.is_nan() { nan } else { clamped }
 }
 
-/// An integer of 64 bits as a float.
+/// Converts an integer of 64 bits to a float.
 #[inline]
 pub(in crate::sim) fn integer_to_f32(signed: bool, value: u64, r: Rounding) -> f32 {
     if r == Rounding::Nearest {
@@ -122,7 +122,7 @@ pub(in crate::sim) fn integer_to_f32(signed: bool, value: u64, r: Rounding) -> f
     f32::from_bits(Format::F32.encode_integer(r, negative, magnitude) as u32)
 }
 
-/// An integer of 64 bits as a float.
+/// Converts an integer of 64 bits to a float.
 #[inline]
 pub(in crate::sim) fn integer_to_f64(signed: bool, value: u64, r: Rounding) -> f64 {
     if r == Rounding::Nearest {
@@ -155,7 +155,7 @@ pub(in crate::sim) fn integer_to_integer(to: Kind, from: Kind, sat: bool, bits: 
     }
 }
 
-/// `cvt.f64.f32`, with a NaN's payload.
+/// `cvt.f64.f32`, which keeps the payload of a NaN.
 #[inline]
 pub(in crate::sim) fn f32_to_f64(a: f32) -> f64 {
     if a.is_nan() {
@@ -171,7 +171,7 @@ pub(in crate::sim) fn f64_to_f32(a: f64, r: Rounding) -> f32 {
     narrow(a, r).canonical()
 }
 
-/// `cvt.to.from`, of the low bits of a register. An integer result is extended to 64 bits as its sign asks.
+/// `cvt.to.from` of the low bits of a register. An integer result is extended to 64 bits.
 #[inline]
 pub(in crate::sim) fn convert(to: Kind, from: Kind, how: How, bits: u64) -> u64 {
     match (to.is_float(), from.is_float()) {
@@ -182,7 +182,8 @@ pub(in crate::sim) fn convert(to: Kind, from: Kind, how: How, bits: u64) -> u64 
             if let Some(nan) = nan_to_float(to, from, how, bits) {
                 return nan;
             }
-            // A number of f16 may be smaller than the smallest normal one of f32, and .ftz does nothing then.
+            // `.ftz` flushes subnormal numbers of `f32`. An `f16` may have a smaller value than those, and is not
+            // flushed.
             let value = widen(from, how.ftz && to != Kind::F16, bits);
             let (value, r) = if how.integral {
                 (integral(value, how.rounding), Rounding::Nearest)
@@ -194,7 +195,8 @@ pub(in crate::sim) fn convert(to: Kind, from: Kind, how: How, bits: u64) -> u64 
     }
 }
 
-/// What becomes of a NaN whose bits are not lost: those that only move it, and those from or to `f64`, keep what fits.
+/// The result for a NaN, if it is not the canonical one: a conversion within a type, and one from or to `f64`, keeps
+/// as much of the payload as fits.
 #[inline]
 fn nan_to_float(to: Kind, from: Kind, how: How, bits: u64) -> Option<u64> {
     if how.sat || how.integral {
@@ -272,15 +274,15 @@ fn finish<T: Short>(result: u16, how: How) -> u64 {
     if how.relu { T::relu(result) } else { result }.into()
 }
 
-/// `cvt.f16x2.f32 d, a, b` or, with [`Kind::Bf16`], `cvt.bf16x2.f32`: `a` is the upper half.
+/// `cvt.f16x2.f32 d, a, b` or, with [`Kind::Bf16`], `cvt.bf16x2.f32`: `a` becomes the upper half.
 #[inline]
 pub(in crate::sim) fn convert2(to: Kind, how: How, a: f32, b: f32) -> u32 {
     let half = |a: f32| convert(to, Kind::F32, how, a.to_bits().into()) as u32;
     half(a) << 16 | half(b)
 }
 
-/// `cvt.pack.sat`: two signed words clamped to a type of `size` bits, at most 16, the second one lower, over `c`,
-/// which is shifted up.
+/// `cvt.pack.sat`: two signed words, clamped to a type of `size` bits, at most 16. `b` becomes the low bits and `a`
+/// the next ones; above them are those of `c`.
 #[inline]
 pub(in crate::sim) fn pack(signed: bool, size: u32, a: i32, b: i32, c: u32) -> u32 {
     let size = size.clamp(1, 16);

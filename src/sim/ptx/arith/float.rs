@@ -1,4 +1,4 @@
-//! `f32` and `f64`: arithmetic in every direction, and what the device does to NaN and to subnormal numbers.
+//! `f32` and `f64`: arithmetic in every rounding mode, with the device's results for NaN and for subnormal numbers.
 
 use super::round::{Rounding, narrow, sum_to_odd, to_odd};
 use super::soft;
@@ -6,8 +6,9 @@ use super::soft;
 /// What PTX computes with `f32` and `f64`. No function flushes or saturates by itself: `.ftz` is
 /// [`flush`](Float::flush) of each operand and of the result, `.sat` is [`saturate`](Float::saturate) of the result.
 ///
-/// A NaN from `f32` is 0x7fffffff. One from `f64` is an operand that is NaN, made quiet, or 0xfff8000000000000 if none
-/// is. If several are, it is the second one of a sum or a product, and otherwise the first.
+/// The NaN of an operation on `f32` is 0x7fffffff. An operation on `f64` returns an operand that is NaN, made quiet,
+/// or 0xfff8000000000000 if none is. If several are, a sum or a product returns the second one, and other operations
+/// the first.
 pub(in crate::sim) trait Float: Copy + PartialOrd {
     fn add_rn(self, b: Self) -> Self;
     fn mul_rn(self, b: Self) -> Self;
@@ -15,7 +16,7 @@ pub(in crate::sim) trait Float: Copy + PartialOrd {
     fn div_rn(self, b: Self) -> Self;
     fn sqrt_rn(self) -> Self;
 
-    /// A sum; `sub` is this with the second operand's sign flipped.
+    /// A sum. `sub` is the same with the sign of the second operand changed.
     fn add(self, b: Self, r: Rounding) -> Self;
     fn mul(self, b: Self, r: Rounding) -> Self;
     fn fma(self, b: Self, c: Self, r: Rounding) -> Self;
@@ -23,31 +24,31 @@ pub(in crate::sim) trait Float: Copy + PartialOrd {
     fn sqrt(self, r: Rounding) -> Self;
     fn rcp(self, r: Rounding) -> Self;
 
-    /// Zero for a subnormal `f32`, with its sign.
+    /// Flushes a subnormal `f32` to a zero with the same sign.
     fn flush(self) -> Self;
     /// Clamps to [0, 1]; NaN and -0 become +0.
     fn saturate(self) -> Self;
-    /// A NaN as an operation on it alone returns it.
+    /// The NaN that an operation on this NaN alone returns; numbers are returned as they are.
     fn canonical(self) -> Self;
-    /// The NaN of an operation that got none.
+    /// The result of an operation that is NaN although no operand is.
     fn nan() -> Self;
 
-    /// The other sign, also of NaN: what an operand's minus means.
+    /// The value with the other sign, also for NaN: the minus before an operand in the text.
     fn flipped(self) -> Self;
-    /// The value without its sign, also of NaN.
+    /// The value without its sign, also for NaN.
     fn unsigned(self) -> Self;
     fn is_negative(self) -> bool;
     fn is_not_a_number(self) -> bool;
     fn is_infinity(self) -> bool;
-    /// Whether it is neither zero nor normal.
+    /// Whether it is a subnormal number.
     fn is_tiny(self) -> bool;
 
     fn sub_rn(self, b: Self) -> Self;
     fn sub(self, b: Self, r: Rounding) -> Self;
 
-    /// A product that is zero if it is tiny before it is rounded: `.ftz`.
+    /// A product that is flushed to zero if it is below the normal numbers before rounding: `.ftz`.
     fn mul_flushed(self, b: Self, r: Rounding) -> Self;
-    /// The same of a quotient.
+    /// The same for a quotient.
     fn div_flushed(self, b: Self, r: Rounding) -> Self;
 
     /// `neg`.
@@ -73,7 +74,7 @@ macro_rules! common {
     ($float:ty, $bits:ty, $sign:literal) => {
         #[inline]
         fn saturate(self) -> Self {
-            // Comparisons with NaN are false.
+            // All comparisons with NaN are false.
             let low = if self > 0.0 { self } else { 0.0 };
             if low < 1.0 { low } else { 1.0 }
         }
@@ -135,7 +136,7 @@ impl Float for f32 {
 
     #[inline]
     fn fma_rn(self, b: f32, c: f32) -> f32 {
-        // Not `mul_add`, which is a call where the target has no such instruction. The product is exact.
+        // Not `mul_add`: on a target without such an instruction it is a call. The product is exact in `f64`.
         (sum_to_odd(f64::from(self) * f64::from(b), c.into()) as f32).canonical()
     }
 
@@ -168,7 +169,7 @@ impl Float for f32 {
     fn fma(self, b: f32, c: f32, r: Rounding) -> f32 {
         let product = f64::from(self) * f64::from(b);
         let sum = sum_to_odd(product, c.into());
-        // The host's zero is the one for the other directions.
+        // The sum of the host has the sign of zero for the other rounding modes.
         let zero = r == Rounding::Down && sum == 0.0 && (product.is_sign_negative() || c.is_sign_negative());
         if zero { -0.0 } else { narrow(sum, r).canonical() }
     }
@@ -220,7 +221,8 @@ impl Float for f32 {
 
     #[inline]
     fn canonical(self) -> f32 {
-        // A choice of integers: to a compiler one NaN is as good as another, and it leaves out a choice of floats.
+        // A choice between integers: a compiler may take one NaN for another, and optimise away a choice between
+        // floats.
         let bits = self.to_bits();
         f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits })
     }
@@ -231,13 +233,13 @@ impl Float for f32 {
     }
 }
 
-/// The NaN of an `f64` operation with these operands.
+/// The NaN of an operation on `f64` with these operands.
 #[cold]
 fn nan_of(operands: &[f64]) -> f64 {
     operands.iter().find(|operand| operand.is_nan()).map_or(Float::nan(), |nan| nan.canonical())
 }
 
-/// The result of the host's arithmetic, which may choose another NaN.
+/// The result of the host's arithmetic, except that the host may return another NaN than the device.
 #[inline]
 fn chosen(result: f64, operands: &[f64]) -> f64 {
     if result.is_nan() { nan_of(operands) } else { result }
@@ -333,7 +335,7 @@ impl Float for f64 {
         Float::div(self, b, r)
     }
 
-    // These are sums to an H200, which keep the sign of NaN.
+    // On an H200 `neg` and `abs` of `f64` are sums, so a NaN keeps its sign.
     #[inline]
     fn negated(self) -> f64 {
         if self.is_nan() { self.canonical() } else { -self }

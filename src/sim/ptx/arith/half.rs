@@ -1,10 +1,10 @@
-//! `f16` and `bf16`, as the bits that a register holds.
+//! `f16` and `bf16`, as the bits in a register.
 
 use super::approx;
 use super::compare::{Compare, Extreme, compare, extreme};
 use super::round::{Format, Rounding, sum_to_odd};
 
-/// The NaN of every operation on either format.
+/// The NaN that every operation on either format returns.
 pub(in crate::sim) const NAN: u16 = 0x7fff;
 
 /// IEEE's 16-bit format.
@@ -18,10 +18,10 @@ pub(in crate::sim) struct Bf16;
 pub(in crate::sim) trait Short {
     const FORMAT: Format;
 
-    /// `cvt.f32`, exact. `cvt.f64` is this made wider.
+    /// `cvt.f32`, which is exact. `cvt.f64` is a conversion of this result.
     fn widen(a: u16) -> f32;
 
-    /// `cvt` from any float, each of which is an `f64`.
+    /// `cvt` from any float: an `f64` holds the values of all of them.
     #[inline]
     fn round(value: f64, r: Rounding) -> u16 {
         Self::FORMAT.encode_f64(r, value) as u16
@@ -53,7 +53,7 @@ pub(in crate::sim) trait Short {
         Self::round(f64::from(Self::widen(a)) * f64::from(Self::widen(b)), Rounding::Nearest)
     }
 
-    /// A product that is zero if it is tiny before it is rounded: `.ftz`.
+    /// A product that is flushed to zero if it is below the normal numbers before rounding: `.ftz`.
     #[inline]
     fn mul_flushed(a: u16, b: u16) -> u16 {
         let product = f64::from(Self::widen(a)) * f64::from(Self::widen(b));
@@ -68,7 +68,7 @@ pub(in crate::sim) trait Short {
         Self::round(sum_to_odd(product, Self::widen(c).into()), Rounding::Nearest)
     }
 
-    /// Zero for a subnormal number, with its sign.
+    /// Flushes a subnormal number to a zero with the same sign.
     #[inline]
     fn flush(a: u16) -> u16 {
         if u64::from(a) & Self::FORMAT.infinity() == 0 { a & 0x8000 } else { a }
@@ -81,7 +81,7 @@ pub(in crate::sim) trait Short {
         if a & 0x8000 != 0 || Self::is_nan(a) { 0 } else { a.min(one) }
     }
 
-    /// `.relu`: what is negative becomes +0.
+    /// `.relu`: negative numbers become +0.
     #[inline]
     fn relu(a: u16) -> u16 {
         if Self::is_nan(a) {
@@ -93,7 +93,7 @@ pub(in crate::sim) trait Short {
         }
     }
 
-    /// `.satfinite` of a conversion's result that is infinite.
+    /// `.satfinite` for an infinite result of a conversion.
     #[inline]
     fn finite(a: u16) -> u16 {
         if u64::from(a & 0x7fff) == Self::FORMAT.infinity() { a - 1 } else { a }
@@ -122,7 +122,7 @@ pub(in crate::sim) trait Short {
     /// `min` and `max`.
     #[inline]
     fn extreme(how: Extreme, a: u16, b: u16) -> u16 {
-        // The signs are those of the operands as they are: a NaN has lost its own when it is wider.
+        // The signs are taken from the original bits, because a NaN loses its sign when it is widened.
         let bare = |value: u16| Self::widen(if how.xorsign { value & 0x7fff } else { value });
         let value = extreme(Extreme { xorsign: false, ..how }, bare(a), bare(b));
         let value = Self::round(value.into(), Rounding::Nearest);
@@ -148,11 +148,11 @@ impl Short for F16 {
     #[inline]
     fn widen(a: u16) -> f32 {
         let magnitude = u32::from(a & 0x7fff);
-        // 2^112 is the difference of the biases; a product also makes subnormal numbers normal.
+        // 2^112 is the difference of the biases; the product normalises subnormal numbers too.
         let finite = (f32::from_bits(magnitude << 13) * f32::from_bits(239 << 23)).to_bits();
         let special = if magnitude == 0x7c00 { 0x7f80_0000 } else { 0x7fff_ffff };
         let bits = if magnitude < 0x7c00 { finite } else { special };
-        // A NaN has no sign.
+        // The NaN of an `f32` has no sign.
         let sign = if magnitude > 0x7c00 { 0 } else { u32::from(a & 0x8000) << 16 };
         f32::from_bits(bits | sign)
     }

@@ -1,8 +1,8 @@
-//! Integers of every width. Nothing here overflows: what does not fit is cut off, as the device does.
+//! Integers of every width. Results wrap around, as on the device, and nothing panics.
 
-/// What PTX computes with integers. The names differ from those of Rust's own functions, which panic.
+/// What PTX computes with integers. The names differ from those of Rust's methods, which panic on overflow.
 pub(in crate::sim) trait Int: Copy + Ord {
-    /// The type of `mul.wide`.
+    /// The type of the result of `mul.wide`.
     type Wide: Copy;
     const BITS: u32;
 
@@ -14,27 +14,27 @@ pub(in crate::sim) trait Int: Copy + Ord {
     fn mul_hi(a: Self, b: Self) -> Self;
     fn mul_wide(a: Self, b: Self) -> Self::Wide;
     fn mad_wide(a: Self, b: Self, c: Self::Wide) -> Self::Wide;
-    /// All ones if the divisor is zero.
+    /// All bits are set if the divisor is zero.
     fn quotient(a: Self, b: Self) -> Self;
-    /// The dividend if the divisor is zero.
+    /// The result is the dividend if the divisor is zero.
     fn remainder(a: Self, b: Self) -> Self;
-    /// `abs`; the least number has none, and stays.
+    /// `abs`. The least number has no positive counterpart, and stays as it is.
     fn magnitude(a: Self) -> Self;
     fn negated(a: Self) -> Self;
-    /// `sad`: `c` and the distance of `a` and `b`.
+    /// `sad`: the sum of `c` and the distance between `a` and `b`.
     fn sad(a: Self, b: Self, c: Self) -> Self;
-    /// `cnot`: one for zero, else zero.
+    /// `cnot`: 1 for zero, and 0 for all other numbers.
     fn cnot(a: Self) -> Self;
     fn popc(a: Self) -> u32;
     fn clz(a: Self) -> u32;
     fn brev(a: Self) -> Self;
-    /// The position of the highest bit that is not a copy of the sign, or all ones.
+    /// The position of the highest bit that differs from the sign bit; all bits are set if there is none.
     fn bfind(a: Self) -> u32;
-    /// Zero from the width on.
+    /// The result is zero if `by` is at least the width.
     fn shl(a: Self, by: u32) -> Self;
-    /// Nothing but the sign from the width on.
+    /// The result has only copies of the sign bit if `by` is at least the width.
     fn shr(a: Self, by: u32) -> Self;
-    /// `bfe`: the field of `len` bits from `pos` on.
+    /// `bfe`: the field of `len` bits from bit `pos` on.
     fn bfe(a: Self, pos: u32, len: u32) -> Self;
     /// A sum and its carry.
     fn addc(a: Self, b: Self, carry: bool) -> (Self, bool);
@@ -73,20 +73,20 @@ pub(in crate::sim) trait Int: Copy + Ord {
         Self::add_sat(Self::mul_hi(a, b), c)
     }
 
-    /// `bfind.shiftamt`: by how much the bit found is below the highest.
+    /// `bfind.shiftamt`: the distance of the bit that was found from the highest bit.
     #[inline]
     fn bfind_shift(a: Self) -> u32 {
         let at = Self::bfind(a);
         if at == u32::MAX { at } else { Self::BITS - 1 - at }
     }
 
-    /// `mad.lo.cc` and, with what was carried in, `madc.lo.cc`.
+    /// `mad.lo.cc` or, with the carry, `madc.lo.cc`.
     #[inline]
     fn madc_lo(a: Self, b: Self, c: Self, carry: bool) -> (Self, bool) {
         Self::addc(Self::mul_lo(a, b), c, carry)
     }
 
-    /// `mad.hi.cc` and, with what was carried in, `madc.hi.cc`.
+    /// `mad.hi.cc` or, with the carry, `madc.hi.cc`.
     #[inline]
     fn madc_hi(a: Self, b: Self, c: Self, carry: bool) -> (Self, bool) {
         Self::addc(Self::mul_hi(a, b), c, carry)
@@ -179,19 +179,19 @@ macro_rules! int {
             }
             #[inline]
             fn shr(a: $int, by: u32) -> $int {
-                // Two steps, as one cannot shift out everything.
+                // In two steps: a single shift by the whole width would overflow.
                 let by = by.min(<$int>::BITS);
                 a >> (by / 2) >> (by - by / 2)
             }
             #[inline]
             fn bfe(a: $int, pos: u32, len: u32) -> $int {
-                // An H200 takes the low 8 bits with words, and all of them with 64 bits.
+                // An H200 uses the low 8 bits of these with words, and all bits with 64-bit integers.
                 let counted = if <$int>::BITS == 64 { u32::MAX } else { 0xff };
                 let (pos, len) = (pos & counted, len & counted);
                 if len == 0 {
                     return 0;
                 }
-                // The field's highest bit goes to the top, unless the field ends beyond it.
+                // Shifts the field to the top, or as far as it reaches there.
                 let up = <$int>::BITS.saturating_sub(pos.saturating_add(len));
                 let pos = pos.min(<$int>::BITS);
                 Self::shr(a << up, pos + up)
@@ -223,7 +223,7 @@ int!(i32, u32, i64, i32::wrapping_abs);
 int!(u64, u64, u128, |a| a);
 int!(i64, u64, i128, i64::wrapping_abs);
 
-/// `mul24`: of the low 24 bits, the bits from 0 or from 16 on of the product.
+/// `mul24`: the product of the low 24 bits of the operands, from bit 0 or from bit 16 on.
 #[inline]
 pub(in crate::sim) fn mul24_u32(hi: bool, a: u32, b: u32) -> u32 {
     let product = u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff);

@@ -1,11 +1,11 @@
-//! Where the elements of a matrix are in the registers of a warp.
+//! Which lane and register holds which element of a matrix.
 //!
-//! `mma` and `wmma` share one layout: eight groups of four lanes, where a group has a row of A or C or a column of B,
-//! and a lane the elements of one register side by side. Greater tiles are made of such tiles of 8, register after
-//! register. That of `wmma` is not in the manual; this is what compilers make of it from `sm_80` on, with the spare
-//! registers of A and B as copies.
+//! `mma` and `wmma` use one layout. A warp is eight groups of four lanes: a group holds a row of A or C, or a column
+//! of B, and each lane of it the adjacent elements in one register. Larger tiles consist of tiles of 8 by 8, one
+//! register after the other. The manual leaves the layout of `wmma` open; this is what compilers generate from `sm_80`
+//! on, with copies in the spare registers of A and B.
 
-/// Of the product of an `m` by `k` and a `k` by `n` matrix.
+/// The shape of a product of an `m` by `k` and a `k` by `n` matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct Shape {
     pub(in crate::sim) m: usize,
@@ -13,7 +13,7 @@ pub(in crate::sim) struct Shape {
     pub(in crate::sim) k: usize,
 }
 
-/// An operand; the result is as C.
+/// An operand; the result has the layout of C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Matrix {
     A,
@@ -22,7 +22,7 @@ pub(in crate::sim) enum Matrix {
 }
 
 impl Shape {
-    /// The row and the column of an element, of which a register has `per`.
+    /// The row and the column of an element, where a register holds `per` elements.
     #[inline]
     pub(in crate::sim) fn position(
         self,
@@ -33,7 +33,7 @@ impl Shape {
         lane: usize,
     ) -> (usize, usize) {
         let (group, member) = (lane / 4 % 8, lane % 4);
-        // Tiles along each side.
+        // The number of tiles in each direction.
         let (tall, wide) = ((self.m / 8).max(1), (self.n / 8).max(1));
         let deep = (self.k / (4 * per.max(1))).max(1);
         let pair = tall.min(2);
@@ -57,8 +57,8 @@ impl Shape {
     }
 }
 
-/// `ldmatrix` and `stmatrix` of 8 by 8 halves: the rows of the two halves of this lane's register, and their columns.
-/// The address of row `i` of matrix `q` is that of lane `8 * q + i`.
+/// `ldmatrix` and `stmatrix` of matrices of 8 by 8 halves: the row and the column of each of the two halves in a
+/// lane's register. The address of row `i` of matrix `q` is in lane `8 * q + i`.
 #[inline]
 pub(in crate::sim) fn halves(transposed: bool, lane: usize) -> [(usize, usize); 2] {
     let (group, member) = (lane / 4 % 8, lane % 4);
@@ -67,7 +67,7 @@ pub(in crate::sim) fn halves(transposed: bool, lane: usize) -> [(usize, usize); 
     if transposed { [turned(0), turned(1)] } else { [at(0), at(1)] }
 }
 
-/// `movmatrix`: a matrix of 8 by 8 halves, transposed.
+/// `movmatrix`: transposes a matrix of 8 by 8 halves.
 #[inline]
 pub(in crate::sim) fn movmatrix(a: &[u32; 32]) -> [u32; 32] {
     let half = |row: usize, column: usize| {

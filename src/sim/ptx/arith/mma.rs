@@ -1,7 +1,7 @@
-//! Products of matrices, whose elements are spread over the registers of a warp.
+//! Products of matrices whose elements are distributed over the registers of a warp.
 //!
-//! Products of floats are exact, and summed as tensor cores do: aligned to the greatest of them, cut off two bits
-//! behind an `f32`, and rounded towards zero at the end.
+//! Products of floats are exact, and are added as tensor cores do it: aligned to the one with the greatest exponent,
+//! truncated two bits below the precision of `f32`, and rounded towards zero at the end.
 
 use super::float::Float;
 use super::half::{Bf16, F16, Short};
@@ -24,7 +24,7 @@ pub(in crate::sim) enum Element {
 }
 
 impl Element {
-    /// How many a register has.
+    /// The number of elements in a register.
     #[inline]
     pub(in crate::sim) const fn per_register(self) -> usize {
         match self {
@@ -64,7 +64,7 @@ impl Element {
             Element::Bf16 => Term::of(Bf16::widen(bits as u16), -126),
             Element::E4m3 => Term::of(F16::widen(Fp8::E4m3.to_f16(bits as u8)), -14),
             Element::E5m2 => Term::of(F16::widen(Fp8::E5m2.to_f16(bits as u8)), -14),
-            // The last bits do not take part.
+            // The last 13 bits are ignored.
             _ => Term::of(f32::from_bits(bits & !0x1fff), -126),
         }
     }
@@ -78,13 +78,13 @@ pub(super) struct Term {
     exponent: i32,
 }
 
-/// Below every sum of two exponents, so that zeros never set the scale.
+/// An exponent below every sum of two exponents, so that zeros do not determine the alignment.
 const NOWHERE: i32 = -10_000;
 
 pub(super) const ZERO: Term = Term { value: 0.0, mantissa: 0, exponent: NOWHERE };
 
 impl Term {
-    /// With an exponent that its own format has.
+    /// `least` is the smallest exponent of the value's own format.
     #[inline]
     fn of(value: f32, least: i32) -> Term {
         let bits = value.to_bits();
@@ -99,7 +99,7 @@ impl Term {
     }
 }
 
-/// Shifts a magnitude right, or left by at most two.
+/// Shifts a magnitude right, or by at most two bits left if `right` is negative.
 #[inline]
 fn shifted(value: i64, right: i32) -> i64 {
     let size = value.unsigned_abs();
@@ -107,12 +107,12 @@ fn shifted(value: i64, right: i32) -> i64 {
     if value < 0 { -size } else { size }
 }
 
-/// A row by a column, and the third operand: in this format.
+/// The product of a row and a column, added to the third operand, in this format.
 pub(super) fn dot(a: &[Term], b: &[Term], c: Term, format: Format) -> u32 {
     let scale = a.iter().zip(b).map(|(a, b)| a.exponent + b.exponent).fold(c.exponent, i32::max);
     let finite = a.iter().chain(b).all(|term| term.value.is_finite()) && c.value.is_finite();
     if !finite {
-        // Only infinities and NaN count.
+        // If an operand is infinite or NaN, finite terms do not matter.
         let sum = a
             .iter()
             .zip(b)
@@ -121,7 +121,7 @@ pub(super) fn dot(a: &[Term], b: &[Term], c: Term, format: Format) -> u32 {
     }
     let mut sum = shifted(c.mantissa, scale - c.exponent - 2);
     for (a, b) in a.iter().zip(b) {
-        // A product has 46 bits behind the point, the sum 25.
+        // A product has 46 bits of fraction, and the sum 25.
         sum += shifted(a.mantissa * b.mantissa, 21 + scale - a.exponent - b.exponent);
     }
     let short = format != Format::F32;
@@ -139,7 +139,7 @@ pub(in crate::sim) enum Accumulator {
 }
 
 impl Accumulator {
-    /// How many a register has.
+    /// The number of elements in a register.
     #[inline]
     pub(in crate::sim) const fn per_register(self) -> usize {
         if matches!(self, Accumulator::F16) { 2 } else { 1 }
@@ -155,7 +155,7 @@ impl Accumulator {
     }
 }
 
-/// A product of matrices of 32-bit registers; `wmma` with [`Shape`]s that only it has is the same.
+/// A product of matrices in 32-bit registers; `wmma` differs from `mma` only in its [`Shape`]s.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct Mma {
     pub(in crate::sim) shape: Shape,
@@ -167,12 +167,12 @@ pub(in crate::sim) struct Mma {
     pub(in crate::sim) sat: bool,
 }
 
-/// The greatest sides that there are.
+/// The greatest dimensions of a shape: `m` and `n`, and `k`.
 const MOST: usize = 32;
 const DEEPEST: usize = 64;
 
 impl Mma {
-    /// Adds the product to C. A register is 32 lanes; those that are missing are zero.
+    /// Computes the product plus C. A register is an array of 32 lanes; missing registers are zero.
     pub(in crate::sim) fn run(self, a: &[[u32; 32]], b: &[[u32; 32]], c: &[[u32; 32]], d: &mut [[u32; 32]]) {
         let mut third = [[0u32; MOST]; MOST];
         self.each(Matrix::C, self.c.per_register(), c, |(row, column), word, part| {
@@ -196,7 +196,7 @@ impl Mma {
         }
     }
 
-    /// Every element of an operand: its position, its word, and its part of it.
+    /// Calls `f` for each element of an operand, with its position, its register's word, and its index in the word.
     #[inline]
     fn each(
         self,
@@ -224,7 +224,7 @@ impl Mma {
         });
         for (row, results) in rows.iter().zip(c.iter_mut()).take(self.shape.m) {
             for (column, result) in columns.iter().zip(results).take(self.shape.n) {
-                // 64 products of at most 255 * 255.
+                // 64 products of at most 255 * 255 fit the type.
                 let product: i32 = row.iter().zip(column).map(|(a, b)| a * b).sum();
                 let c = *result as i32;
                 *result = if self.sat { c.saturating_add(product) } else { c.wrapping_add(product) } as u32;
@@ -246,7 +246,7 @@ impl Mma {
             for (column, result) in columns.iter().zip(results).take(self.shape.n) {
                 let mut sum = self.c.term(*result);
                 let mut bits = 0;
-                // As many as are summed in one step.
+                // The number of products that a tensor core adds in one step.
                 for (a, b) in row[..depth].chunks(16).zip(column[..depth].chunks(16)) {
                     bits = dot(a, b, sum, format);
                     sum = self.d.term(bits);
@@ -257,7 +257,7 @@ impl Mma {
     }
 }
 
-/// A product of matrices of `f64`, a register of which has 64 bits: fused steps in the order of `k`, each rounded.
+/// A product of matrices of `f64` in 64-bit registers: fused multiply-adds in the order of `k`, each of which rounds.
 pub(in crate::sim) fn mma_f64(
     shape: Shape,
     rounding: Rounding,
@@ -289,7 +289,7 @@ pub(in crate::sim) fn mma_f64(
         .collect()
 }
 
-/// A product of matrices of bits, of which a register has 32: how many pairs are both one (`.and`) or differ (`.xor`).
+/// A product of matrices of bits, 32 in a register: it counts the pairs that are both one (`.and`) or differ (`.xor`).
 pub(in crate::sim) fn mma_bits(
     shape: Shape,
     and: bool,

@@ -3,10 +3,10 @@
 //! [`float`] has `f32` and `f64`, [`half`] `f16` and `bf16`, [`small`] the formats of tensor cores, [`int`] and
 //! [`bits`] integers, [`simd`] the video instructions, [`convert`] `cvt` and [`approx`] the approximate functions.
 //! [`matrix`] says which lane has which element of a matrix, and [`mma`] and [`quads`] multiply them.
-//! [`round`] is the one place where directions of rounding matter, and [`soft`] what the host cannot do for it.
+//! [`round`] is the one place that deals with rounding modes, and [`soft`] computes what the host's arithmetic cannot.
 //!
-//! Every function has a result for all operands: none panics. A modifier such as `.ftz` is a function of its own
-//! wherever it can be, to be applied to operands and results, so that what runs most stays one instruction.
+//! Every function has a result for all operands, and none panics. A modifier such as `.ftz` is a function of its own
+//! wherever it can be, applied to operands and results, so that common instructions stay one instruction of the host.
 
 pub(in crate::sim) mod approx;
 pub(in crate::sim) mod bits;

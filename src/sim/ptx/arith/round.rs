@@ -1,9 +1,9 @@
-//! Rounding into a format of floats, which is all that the directions of rounding have to know.
+//! Rounding to a format of floats: rounding modes matter here only.
 
-/// Which of the two neighbours in the format a value becomes: `.rn`, `.rz`, `.rm`, `.rp`.
+/// The rounding mode: to which of the two neighbours in the format a value is rounded (`.rn`, `.rz`, `.rm`, `.rp`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Rounding {
-    /// The nearer one, or the even one.
+    /// The nearer one, or in a tie the even one.
     Nearest,
     /// The one towards zero.
     Zero,
@@ -13,7 +13,7 @@ pub(in crate::sim) enum Rounding {
     Up,
 }
 
-/// A binary format: its sign is the bit above the exponent.
+/// A binary format, whose sign bit is above the exponent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct Format {
     /// Bits of the exponent.
@@ -30,21 +30,21 @@ impl Format {
     pub(in crate::sim) const E4M3: Format = Format { exponent: 4, fraction: 3 };
     pub(in crate::sim) const E5M2: Format = Format { exponent: 5, fraction: 2 };
 
-    /// The bits of infinity.
+    /// The bit pattern of infinity.
     #[inline]
     pub(in crate::sim) const fn infinity(self) -> u64 {
         ((1 << self.exponent) - 1) << self.fraction
     }
 
-    /// The bits of the sign.
+    /// The sign bit.
     #[inline]
     pub(in crate::sim) const fn sign(self) -> u64 {
         1 << (self.exponent + self.fraction)
     }
 
-    /// The magnitude of `mantissa * 2^exponent`, rounded as if the exponent had no upper bound: bits at or above
-    /// those of infinity mean that it does not fit. `mantissa` is below 2^63, and its last bit may stand for all
-    /// those behind it if it has two bits more than the format.
+    /// The magnitude of `mantissa * 2^exponent`, rounded as if the exponent had no upper bound: a result at or above
+    /// the bits of infinity means that it overflows. `mantissa` is below 2^63. Its last bit may be a sticky bit for
+    /// all bits below, if it has at least two bits more than the format.
     #[inline]
     pub(in crate::sim) fn magnitude(self, r: Rounding, negative: bool, mantissa: u64, exponent: i32) -> u64 {
         if mantissa == 0 {
@@ -68,7 +68,8 @@ impl Format {
             Rounding::Down => negative && rest != 0,
             Rounding::Up => !negative && rest != 0,
         };
-        // The leading bit of a normal number counts up the exponent, and so does a carry out of the fraction.
+        // The implicit leading bit of a normal number increments the exponent, and so does a carry out of the
+        // fraction.
         (((unit - least + fraction) as u64) << fraction) + kept + u64::from(more)
     }
 
@@ -81,7 +82,7 @@ impl Format {
         bits | if negative { self.sign() } else { 0 }
     }
 
-    /// The magnitude of a number that is too great.
+    /// The magnitude of a number that overflows.
     #[inline]
     fn overflow(self, r: Rounding, negative: bool) -> u64 {
         let outwards = match r {
@@ -93,7 +94,7 @@ impl Format {
         self.infinity() - u64::from(!outwards)
     }
 
-    /// The bits nearest to an `f64` in this direction; NaN becomes all ones after the sign.
+    /// Rounds an `f64` to the format; NaN becomes all ones below the sign.
     #[inline]
     pub(in crate::sim) fn encode_f64(self, r: Rounding, value: f64) -> u64 {
         if value.is_nan() {
@@ -107,7 +108,7 @@ impl Format {
         self.encode(r, negative, mantissa, exponent)
     }
 
-    /// The bits nearest to an integer in this direction.
+    /// Rounds an integer to the format.
     #[inline]
     pub(in crate::sim) fn encode_integer(self, r: Rounding, negative: bool, magnitude: u64) -> u64 {
         let (mantissa, exponent) =
@@ -116,7 +117,7 @@ impl Format {
     }
 }
 
-/// The magnitude of a finite number as an integer and the exponent of its last bit.
+/// The magnitude of a finite number as an integer, and the exponent of its last bit.
 #[inline]
 pub(in crate::sim) fn split(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
@@ -125,7 +126,7 @@ pub(in crate::sim) fn split(value: f64) -> (u64, i32) {
     if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) }
 }
 
-/// The nearest `f32` in this direction. Where `value` stands for an exact result, it was rounded to odd.
+/// Rounds to `f32`. If `value` is itself a rounded result, it must have been rounded to odd.
 #[inline]
 pub(in crate::sim) fn narrow(value: f64, r: Rounding) -> f32 {
     let near = value as f32;
@@ -138,11 +139,12 @@ pub(in crate::sim) fn narrow(value: f64, r: Rounding) -> f32 {
         Rounding::Up if wide < value => near.is_sign_positive(),
         _ => return near,
     };
-    // Away from zero or towards it; a zero that must be left has the sign of `value`, hence never wraps.
+    // One step away from zero or towards it. A `near` of zero has the sign of `value`, so the step goes away from it and
+    // does not wrap around.
     f32::from_bits(if step { bits.wrapping_add(1) } else { bits.wrapping_sub(1) })
 }
 
-/// A sum that is rounded to odd: a later rounding to a format with less than 52 bits is that of the exact sum.
+/// A sum rounded to odd: a later rounding to a format with less than 52 bits gives the same as that of the exact sum.
 #[inline]
 pub(in crate::sim) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;
@@ -151,7 +153,7 @@ pub(in crate::sim) fn sum_to_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, error)
 }
 
-/// The odd neighbour of an exact result that is `near` and a small `error`. NaN is no error.
+/// Rounds the exact value, which is `near` plus a small `error`, to odd. A NaN as `error` means that there is none.
 #[inline]
 pub(in crate::sim) fn to_odd(near: f64, error: f64) -> f64 {
     let bits = near.to_bits();

@@ -2,7 +2,7 @@
 
 use super::compare::{Compare, compare};
 
-/// What a video instruction computes of two parts.
+/// The operation of a video instruction on two parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Video {
     Add,
@@ -10,16 +10,16 @@ pub(in crate::sim) enum Video {
     AbsDiff,
     Min,
     Max,
-    /// Rounded away from zero; only of lanes.
+    /// The average, rounded away from zero; only for lanes.
     Average,
-    /// With `.wrap`, else with `.clamp`; only of scalars.
+    /// A shift by an amount with `.wrap` (true) or `.clamp`; only for scalars.
     Shl(bool),
     Shr(bool),
-    /// One or zero.
+    /// One if the comparison is true, or else zero.
     Set(Compare),
 }
 
-/// A part of a word, and whether it is signed.
+/// A part of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Part {
     Word,
@@ -53,7 +53,7 @@ impl Part {
         extend((word >> self.shift()).into(), self.bits(), signed)
     }
 
-    /// `into` with this part replaced.
+    /// The word `into`, in which this part is replaced.
     #[inline]
     fn merge(self, value: u32, into: u32) -> u32 {
         let mask = u32::MAX >> (32 - self.bits()) << self.shift();
@@ -61,14 +61,14 @@ impl Part {
     }
 }
 
-/// What is done with the result and the third operand.
+/// The second operation, on the result and the third operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Second {
     Nothing,
     Add,
     Min,
     Max,
-    /// The result becomes a part of it.
+    /// The result replaces this part of the third operand.
     Merge(Part),
 }
 
@@ -80,20 +80,20 @@ pub(in crate::sim) struct Scalar {
     pub(in crate::sim) b: Part,
     pub(in crate::sim) a_signed: bool,
     pub(in crate::sim) b_signed: bool,
-    /// That of the result and of the third operand.
+    /// The signedness of the result and of the third operand.
     pub(in crate::sim) d_signed: bool,
     pub(in crate::sim) sat: bool,
     pub(in crate::sim) second: Second,
 }
 
-/// The low bits of a number, as one of so many bits.
+/// The low `bits` bits of a number, sign-extended or zero-extended.
 #[inline]
 fn extend(value: i64, bits: u32, signed: bool) -> i64 {
     let spare = 64 - bits;
     if signed { value << spare >> spare } else { ((value << spare) as u64 >> spare) as i64 }
 }
 
-/// Clamps to so many bits.
+/// Clamps to the range of integers of `bits` bits.
 #[inline]
 fn clamp(value: i64, bits: u32, signed: bool) -> i64 {
     let (low, high) = if signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
@@ -113,7 +113,7 @@ fn compute(op: Video, a: i64, b: i64) -> i64 {
             let sum = a + b;
             (sum + i64::from(sum >= 0)) >> 1
         }
-        // Only 2^31 and more, shifted by 32, is too much; its low word is zero.
+        // Only a number from 2^31 on, shifted by 32, overflows; its low word is zero.
         Video::Shl(wrap) => a.checked_mul(1 << amount(wrap)).unwrap_or(0x7fff_ffff_0000_0000),
         Video::Shr(wrap) => a >> amount(wrap),
         Video::Set(op) => compare(op, a, b).into(),
@@ -144,13 +144,13 @@ pub(in crate::sim) struct Mad {
     pub(in crate::sim) b: Part,
     pub(in crate::sim) a_signed: bool,
     pub(in crate::sim) b_signed: bool,
-    /// Whether exactly one of the factors has a minus.
+    /// Whether exactly one of the factors is negated.
     pub(in crate::sim) negate_product: bool,
     pub(in crate::sim) negate_c: bool,
-    /// `.po`: one more.
+    /// `.po`: adds one to the result.
     pub(in crate::sim) plus_one: bool,
     pub(in crate::sim) sat: bool,
-    /// 0, 7 or 15.
+    /// The shift of the result, by 0, 7 or 15 bits.
     pub(in crate::sim) scale: u32,
 }
 
@@ -160,7 +160,7 @@ pub(in crate::sim) fn mad(how: Mad, a: u32, b: u32, c: u32) -> u32 {
     let signed = how.a_signed || how.b_signed || how.negate_product || how.negate_c;
     let product = i128::from(how.a.of(a, how.a_signed)) * i128::from(how.b.of(b, how.b_signed));
     let c = if !how.plus_one && !how.negate_product && how.negate_c {
-        // The complement is that of the register: the sum adds one.
+        // The complement is that of the register's 32 bits, and one is added after the extension.
         i128::from(extend(i64::from(!c), 32, signed)) + 1
     } else {
         extend(c.into(), 32, signed).into()
@@ -178,14 +178,14 @@ pub(in crate::sim) struct Lanes {
     pub(in crate::sim) op: Video,
     /// 2 or 4.
     pub(in crate::sim) count: u32,
-    /// For each lane, which of those of `a` and, after them, of `b` it is; the lowest first.
+    /// For each lane, the lowest first: the index of its operand among the lanes of `a`, followed by those of `b`.
     pub(in crate::sim) a: [u8; 4],
     pub(in crate::sim) b: [u8; 4],
     pub(in crate::sim) a_signed: bool,
     pub(in crate::sim) b_signed: bool,
     pub(in crate::sim) d_signed: bool,
     pub(in crate::sim) sat: bool,
-    /// `.add`: the results are added to `c`. Else the lanes that are not in the mask are those of `c`.
+    /// `.add`: the results are summed and added to `c`. Otherwise lanes that are not in the mask are taken from `c`.
     pub(in crate::sim) add: bool,
     /// A bit for each lane.
     pub(in crate::sim) mask: u8,

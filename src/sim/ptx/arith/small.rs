@@ -1,9 +1,10 @@
-//! The formats of tensor cores: `tf32`, and the 8-bit floats, which are only converted.
+//! The formats of tensor cores: `tf32`, and the 8-bit floats, for which there are only conversions.
 
 use super::half::{F16, Short, high, join, low};
 use super::round::{Format, Rounding};
 
-/// `cvt.rna.tf32.f32`: to the nearest, halves away from zero. An `f32` whose last 13 bits are zero. A NaN is cut.
+/// `cvt.rna.tf32.f32`: to nearest, ties away from zero. The result is an `f32` whose last 13 bits are zero. A NaN is
+/// truncated.
 #[inline]
 pub(in crate::sim) fn tf32_away(a: f32) -> u32 {
     let bits = a.to_bits();
@@ -23,7 +24,7 @@ pub(in crate::sim) fn tf32(a: f32, r: Rounding) -> u32 {
     (format.encode_f64(r, a.into()) as u32) << 13
 }
 
-/// `.satfinite` of a `tf32`. An H200 takes the number below, also of a NaN.
+/// `.satfinite` of a `tf32`. An H200 returns the number below infinity, for a NaN too.
 #[inline]
 pub(in crate::sim) fn tf32_finite(bits: u32) -> u32 {
     if bits & 0x7fff_ffff >= 0x7f80_0000 { bits - 0x2000 } else { bits }
@@ -38,14 +39,14 @@ pub(in crate::sim) fn tf32_relu(bits: u32) -> u32 {
 /// An 8-bit float.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum Fp8 {
-    /// Without infinities: only all ones is NaN, and 448 is the greatest.
+    /// The format without infinities: only the pattern of all ones is NaN, and 448 is the greatest number.
     E4m3,
-    /// As `f16`, without the lower half.
+    /// The upper half of an `f16`.
     E5m2,
 }
 
 impl Fp8 {
-    /// `cvt.rn.satfinite`, the only way there is.
+    /// `cvt.rn.satfinite`, the only rounding to these formats.
     #[inline]
     pub(in crate::sim) fn round(self, value: f64) -> u8 {
         if value.is_nan() {
@@ -73,7 +74,7 @@ impl Fp8 {
         match self {
             Fp8::E4m3 if magnitude == 0x7f => super::half::NAN,
             Fp8::E4m3 => {
-                // As an `f16` the bits are a number 2^8 times too small.
+                // Read as an `f16`, the bits have a value that is 2^8 times too small.
                 let value = f64::from(F16::widen(magnitude << 7)) * 256.0;
                 F16::round(value, Rounding::Nearest) | sign
             }
@@ -87,7 +88,7 @@ impl Fp8 {
         if a & 0x80 != 0 { 0 } else { a }
     }
 
-    /// `cvt.rn.satfinite.e4m3x2.f32 d, a, b`: `a` is the upper half.
+    /// `cvt.rn.satfinite.e4m3x2.f32 d, a, b`: `a` becomes the upper half.
     #[inline]
     pub(in crate::sim) fn pack(self, a: f32, b: f32) -> u16 {
         u16::from_le_bytes([self.round(b.into()), self.round(a.into())])

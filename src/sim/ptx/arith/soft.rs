@@ -1,10 +1,11 @@
-//! `f64` in the directions that the host's own arithmetic does not round in: exact integers, rounded once.
+//! Arithmetic of `f64` in the rounding modes that the host's does not offer: computed with exact integers and rounded
+//! once.
 //!
-//! All of it takes finite numbers; the callers leave infinities and NaN to the host, as no direction changes those.
+//! The operands are finite; the callers leave infinities and NaN to the host, because no rounding mode affects them.
 
 use super::round::{Format, Rounding, split};
 
-/// `mantissa * 2^exponent` with a sign; the last bit of the mantissa may stand for all those behind it.
+/// `mantissa * 2^exponent` with a sign. The last bit of the mantissa may be a sticky bit for all bits below.
 #[derive(Clone, Copy)]
 struct Exact {
     negative: bool,
@@ -27,7 +28,7 @@ impl Exact {
         }
     }
 
-    /// With the leading bit at 125, where a sum cannot carry out; not for zero.
+    /// Shifts the leading bit to bit 125, where a sum of two cannot overflow. The number must not be zero.
     fn normal(self) -> Exact {
         let up = self.mantissa.leading_zeros() as i32 - 2;
         Exact { mantissa: self.mantissa << up, exponent: self.exponent - up, ..self }
@@ -43,7 +44,7 @@ impl Exact {
     }
 }
 
-/// Shifts down, and keeps in the last bit whether anything was lost.
+/// Shifts right, and sets the last bit if any bit that is shifted out was set.
 fn jam(mantissa: u128, by: u32) -> u128 {
     if by > 127 {
         return u128::from(mantissa != 0);
@@ -83,7 +84,7 @@ pub(super) fn fma(a: f64, b: f64, c: f64, r: Rounding) -> f64 {
     sum(Exact::product(a, b), Exact::of(c), r)
 }
 
-/// Of finite numbers, the second of which is not zero.
+/// Divides finite numbers; the divisor must not be zero.
 pub(super) fn div(a: f64, b: f64, r: Rounding) -> f64 {
     let (a, b) = (Exact::of(a), Exact::of(b));
     let negative = a.negative != b.negative;
@@ -91,21 +92,21 @@ pub(super) fn div(a: f64, b: f64, r: Rounding) -> f64 {
         return Exact { negative, ..a }.round(r);
     }
     let a = a.normal();
-    // At most 53 bits, so that the quotient has at least 72.
+    // The divisor has at most 53 bits, so the quotient has at least 72.
     let quotient = a.mantissa.checked_div(b.mantissa).unwrap_or(0);
     let rest = a.mantissa.checked_rem(b.mantissa).unwrap_or(0);
     let mantissa = quotient | u128::from(rest != 0);
     Exact { negative, mantissa, exponent: a.exponent - b.exponent }.round(r)
 }
 
-/// Of a positive number.
+/// The square root of a positive number.
 pub(super) fn sqrt(a: f64, r: Rounding) -> f64 {
     let a = Exact::of(a);
     if a.mantissa == 0 {
         return a.round(r);
     }
     let a = a.normal();
-    // Half of the exponent must be whole.
+    // The exponent must be even to be halved.
     let odd = a.exponent & 1;
     let square = a.mantissa << odd;
     let root = square.isqrt();

@@ -1,8 +1,9 @@
-//! Parameters of functions that are registers there, and arguments that are registers or constants: calls pass all in
-//! local memory, so they are stored there before and loaded from there behind.
+//! Parameters that a function declares as registers, and arguments that are registers or constants. All arguments are
+//! passed in local memory, so the caller stores these before the call, and the callee loads them at its beginning;
+//! results go the other way.
 
 use super::super::inst::{Attempt, Call, Inst, Kind};
-use super::super::read::Function;
+use super::super::program::Function;
 use super::super::run::Reg;
 use super::super::scope::{Named, Scopes, Signature, split};
 use super::super::tokens::{Token, Written};
@@ -13,14 +14,14 @@ use super::memory;
 use super::operands::Elements;
 use super::{Builder, Names};
 
-/// A register, the offset of its value in the function's part of local memory, and the value's size.
+/// A register, the offset in the function's frame where its value is passed, and the size of the value.
 type Kept = (Reg, usize, usize);
 
-/// The most bytes that one argument has which is not in the space `.param`: a vector.
+/// The maximum size of an argument that is not in the space `.param`, in bytes: that of a vector.
 const MOST_BYTES: usize = 32;
 
 impl Builder<'_> {
-    /// Names a function's parameters, and loads those that are registers.
+    /// Defines a function's parameters, and loads those that are registers.
     pub(super) fn parameters(&mut self, function: &Function, scopes: &mut Scopes<'_>) -> Result<(), Refusal> {
         let signature = Signature::of(&function.returns, &function.parameters);
         let (returns, parameters, end) = signature.layout();
@@ -63,7 +64,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Stores the registers that a function returns.
+    /// Stores the registers in which a function returns its results.
     pub(super) fn store_returns(&mut self) {
         for (register, at, size) in self.returns.clone() {
             self.keep(register, at, size);
@@ -84,14 +85,14 @@ impl Builder<'_> {
         self.before(Kind::Memory(memory::store_local(base, size, register)));
     }
 
-    /// A register with the address of a place in the function's part of local memory.
+    /// A register with the address of an offset in the function's frame.
     fn in_frame(&mut self, at: usize) -> Reg {
         let base = self.new_register(Class::B64);
         self.before(uniform(base, move |lanes| (lanes.frame + at) as u64));
         base
     }
 
-    /// Where the caller has what it passes.
+    /// The offsets of a call's arguments in the caller's frame.
     pub(super) fn passed(
         &mut self,
         names: &Names<'_, '_>,
@@ -121,7 +122,7 @@ impl Builder<'_> {
         Ok(places)
     }
 
-    /// Where the caller gets what is returned, and the registers into which it goes from there.
+    /// The offsets of a call's results in the caller's frame, and the registers that are loaded from there.
     pub(super) fn returned(
         &mut self,
         names: &Names<'_, '_>,
@@ -156,7 +157,7 @@ impl Builder<'_> {
         Ok((places, kept))
     }
 
-    /// A call, and behind it what loads registers from what is returned.
+    /// A call, and the loads of the registers for its results after it.
     pub(super) fn call_and_load(&mut self, call: Call, kept: &[Kept]) -> Kind {
         if kept.is_empty() {
             return Kind::Call(call);
@@ -170,7 +171,7 @@ impl Builder<'_> {
         Kind::Memory(Box::new(move |lanes| loads.iter().try_for_each(|load| load(lanes))))
     }
 
-    /// The parts of a value in registers, which must have its size together.
+    /// The register and the offset of each element of a value, whose elements together must have its size.
     fn spread(
         &self,
         tokens: &[Token],
@@ -211,7 +212,7 @@ fn take(scratch: &mut usize) -> usize {
     at
 }
 
-/// Bytes of local memory that the calls of a function need for arguments that are not in the space `.param`.
+/// The bytes of the frame that the calls of a function need for arguments that are not in the space `.param`.
 pub(super) fn scratch(scopes: &Scopes<'_>) -> usize {
     let of = |statement: &super::Statement<'_>| {
         let is_local = |tokens: &&[Token]| match tokens {

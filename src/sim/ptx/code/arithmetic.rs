@@ -1,4 +1,4 @@
-//! Sums, products and quotients: of integers here, and the choice between those and floats.
+//! Sums, products and quotients. Those of integers are made here; those of floats are dispatched to their modules.
 
 use super::super::arith::int::{Int, mul24_s32, mul24_u32};
 use super::super::inst::Kind;
@@ -9,7 +9,7 @@ use super::opcode::Opcode;
 use super::operands::Operands;
 use super::{Builder, Names};
 
-/// An expression for the Rust type of integers of a PTX type.
+/// Evaluates an expression with `$t` as the Rust type of the integers of a PTX type.
 macro_rules! with_int {
     ($ty:expr, $t:ident => $value:expr) => {
         match $ty {
@@ -43,7 +43,7 @@ macro_rules! with_int {
 }
 pub(super) use with_int;
 
-/// Which part of a product.
+/// Which part of the double-width product is the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Low,
@@ -327,7 +327,7 @@ impl Builder<'_> {
     }
 }
 
-/// A function of both halves of two words.
+/// Applies a function to the lower and to the upper halves of two words.
 pub(super) fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16 | u32::from(f(a as u16, b as u16))
 }

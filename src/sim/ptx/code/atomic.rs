@@ -43,19 +43,19 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("cas", Operation::Cas),
 ];
 
-/// Where an operation is, and with what.
+/// The operands of an operation: its address and its values.
 #[derive(Clone, Copy)]
 struct Place {
     space: Space,
     base: Reg,
     offset: i64,
-    /// Where the old value goes.
+    /// The register for the old value.
     to: Reg,
     with: [Reg; 2],
 }
 
 impl Builder<'_> {
-    /// `atom`, and `red`, which returns nothing.
+    /// `atom`, and `red`, which returns no result.
     pub(super) fn atomic(
         &mut self,
         names: &Names<'_, '_>,
@@ -86,7 +86,7 @@ impl Builder<'_> {
         };
         let (address, values) = rest.split_first().ok_or_else(|| wrong("an address is missing"))?;
         let wanted = if operation == Operation::Cas { 2 } else { 1 };
-        // A cache policy may follow.
+        // A cache policy may follow the operands.
         if values.len() < wanted || values.len() > wanted + 1 {
             return Err(wrong(format!("{} values, where it takes {wanted}", values.len())));
         }
@@ -101,7 +101,7 @@ impl Builder<'_> {
         Ok(ordered(order, attempt))
     }
 
-    /// Several values beside each other in global memory, each of which is an operation of its own.
+    /// Consecutive values in global memory; each is an atomic operation of its own.
     fn atomic_vector(
         &mut self,
         names: &Names<'_, '_>,
@@ -163,7 +163,7 @@ fn ordered(order: Order, attempt: Attempt) -> Kind {
     }))
 }
 
-/// Has each lane replace what it finds by what `f` makes of it and of its operands.
+/// In each lane, replaces the value in memory by the result of `f`, which gets it and the lane's operands.
 fn update<T: Bytes + Lane>(place: Place, f: impl Fn(T, T, T) -> T + Send + Sync + 'static) -> Attempt {
     let Place { space, base, offset, to, with: [first, second] } = place;
     Box::new(move |lanes: &mut Lanes<'_>| {
@@ -175,7 +175,7 @@ fn update<T: Bytes + Lane>(place: Place, f: impl Fn(T, T, T) -> T + Send + Sync 
     })
 }
 
-/// The same where global memory computes otherwise than shared memory.
+/// The same for an operation that has another result in global memory than in shared memory.
 fn update_by_space<T: Bytes + Lane>(
     place: Place,
     f: impl Fn(T, T, bool) -> T + Send + Sync + 'static,
@@ -192,7 +192,6 @@ fn update_by_space<T: Bytes + Lane>(
 }
 
 fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
-    let none = || unknown(format!("this operation of type {ty}"));
     match (operation, ty) {
         (Operation::Exch, Type::B(4) | Type::U(4) | Type::S(4) | Type::F32) => {
             Ok(update(place, |_: u32, a, _| a))
@@ -223,19 +222,38 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
         (Operation::And, Type::B(8)) => Ok(update(place, |old: u64, a, _| old & a)),
         (Operation::Or, Type::B(8)) => Ok(update(place, |old: u64, a, _| old | a)),
         (Operation::Xor, Type::B(8)) => Ok(update(place, |old: u64, a, _| old ^ a)),
+        (Operation::Add | Operation::Min | Operation::Max, ty) if ty.is_float() => {
+            of_floats(operation, ty, place)
+        }
+        (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {
+            update(place, |old: u32, a, _| old.wrapping_add(a))
+        } else {
+            update(place, |old: u64, a, _| old.wrapping_add(a))
+        }),
+        (Operation::Min | Operation::Max, Type::U(4 | 8) | Type::S(4 | 8)) => {
+            let greatest = operation == Operation::Max;
+            with_int!(ty, T => pick::<T>(place, greatest))
+        }
+        _ => Err(without(ty)),
+    }
+}
+
+/// Sums, minima and maxima of floats.
+fn of_floats(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refusal> {
+    match (operation, ty) {
         (Operation::Add, Type::F32) => Ok(update_by_space(place, |old: u32, a, is_global| {
             let (old, a) = (f32::from_bits(old), f32::from_bits(a));
-            // Global memory has no subnormal numbers of this type.
+            // Atomic sums in global memory flush subnormal numbers of this type.
             if is_global { old.flush().add_rn(a.flush()).flush() } else { old.add_rn(a) }.to_bits()
         })),
         (Operation::Add, Type::F64) => Ok(update_by_space(place, |bits: u64, with, is_global| {
             let (old, a) = (f64::from_bits(bits), f64::from_bits(with));
             match (is_global, old.is_nan(), a.is_nan()) {
-                // Global memory keeps a NaN as it is.
+                // A NaN in global memory stays as it is.
                 (true, _, true) => with,
                 (true, true, false) => bits,
                 (true, ..) => old.add_rn(a).to_bits(),
-                // Of two NaNs, a sum is the last one: here that of memory.
+                // If both are NaN, the result is the last operand of the sum, which here is the value in memory.
                 (false, ..) => a.add_rn(old).to_bits(),
             }
         })),
@@ -254,20 +272,15 @@ fn attempt(operation: Operation, ty: Type, place: Place) -> Result<Attempt, Refu
                 _ => update(place, move |old: u32, a, _| packed2(old, a, |a, b| Bf16::extreme(how, a, b))),
             })
         }
-        (Operation::Add, Type::U(4 | 8) | Type::S(4 | 8)) => Ok(if ty.size() == 4 {
-            update(place, |old: u32, a, _| old.wrapping_add(a))
-        } else {
-            update(place, |old: u64, a, _| old.wrapping_add(a))
-        }),
-        (Operation::Min | Operation::Max, Type::U(4 | 8) | Type::S(4 | 8)) => {
-            let greatest = operation == Operation::Max;
-            with_int!(ty, T => pick::<T>(place, greatest))
-        }
-        _ => Err(none()),
+        _ => Err(without(ty)),
     }
 }
 
-/// Integers of memory that are compared.
+fn without(ty: Type) -> Refusal {
+    unknown(format!("this operation of type {ty}"))
+}
+
+/// Integers in memory whose minimum or maximum is computed.
 trait Picked: Copy + Ord + 'static {
     type Bits: Bytes + Lane;
     fn of(bits: Self::Bits) -> Self;

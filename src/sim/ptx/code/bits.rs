@@ -1,4 +1,5 @@
-//! Bits of integers: logic, shifts, fields, bytes, products of parts.
+//! Operations on the bits of integers: logic, shifts, fields, permutations of bytes, and dot products of bytes and
+//! halves.
 
 use super::super::arith::bits::{self, Permute};
 use super::super::arith::int::Int;

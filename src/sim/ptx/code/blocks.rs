@@ -1,4 +1,4 @@
-//! The basic blocks of a function, and where its registers are written and read.
+//! The basic blocks of a function, and where its registers are written and read: the data flow that other modules use.
 
 use super::super::run::Reg;
 use super::super::scope::{Named, Scopes, Statement};
@@ -6,7 +6,7 @@ use super::super::tokens::Token;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// Statements that have no result: what they name first is read.
+/// Opcodes without a result: their first operand is read. The exceptions are in `WITH_RESULT`.
 const WITHOUT_RESULT: &[&str] = &[
     "st",
     "red",
@@ -27,10 +27,10 @@ const WITHOUT_RESULT: &[&str] = &[
     "multimem",
     "nanosleep",
 ];
-/// Those among them that have one.
+/// Forms of the opcodes above that do have a result.
 const WITH_RESULT: &[&str] =
     &["wmma.load.", "wmma.mma.", "mbarrier.arrive", "mbarrier.test_wait", "mbarrier.try_wait"];
-/// Statements after which a block ends.
+/// Opcodes that end a basic block.
 const ENDS: &[&str] = &["bra", "brx", "call", "ret", "exit", "trap"];
 
 /// How a statement mentions a register.
@@ -39,14 +39,14 @@ pub(super) struct Mention {
     pub(super) statement: usize,
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// The statement has a guard, so not all threads write.
+    /// The statement has a guard, so it may write the register in some of the lanes only.
     pub(super) is_guarded: bool,
 }
 
 pub(super) struct Blocks {
-    /// Where blocks begin, and the end of the function.
+    /// The first statement of each block, and at last the number of statements.
     starts: Vec<usize>,
-    /// Where each block may go on.
+    /// The possible successors of each block.
     next: Vec<Vec<usize>>,
     mentions: HashMap<Reg, Vec<Mention>>,
 }
@@ -55,7 +55,7 @@ fn name<'a>(statement: &Statement<'a>) -> &'a str {
     statement.opcode.split('.').next().unwrap_or_default()
 }
 
-/// The statements to which one may jump.
+/// The statements to which a statement may jump.
 fn targets(scopes: &Scopes<'_>, statement: &Statement<'_>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut labels: Vec<String> = Vec::new();
@@ -102,12 +102,12 @@ impl Blocks {
         Blocks { starts, next, mentions }
     }
 
-    /// The number of the block of a statement.
+    /// The number of the block that a statement is in.
     pub(super) fn block(&self, statement: usize) -> usize {
         self.starts.partition_point(|start| *start <= statement) - 1
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(super) fn count(&self) -> usize {
         self.next.len()
     }
@@ -116,12 +116,12 @@ impl Blocks {
         self.starts[block]..self.starts[block + 1]
     }
 
-    /// The numbers of the blocks that may come after one.
+    /// The numbers of the possible successors of a block.
     pub(super) fn next(&self, block: usize) -> impl Iterator<Item = usize> {
         self.next[block].iter().map(|start| self.block(*start)).filter(|next| *next < self.count())
     }
 
-    /// Every register that statements mention, with the mentions in the order of the statements.
+    /// Every register that statements mention, with its mentions in the order of the statements.
     pub(super) fn registers(&self) -> impl Iterator<Item = (Reg, &[Mention])> {
         self.mentions.iter().map(|(register, mentions)| (*register, mentions.as_slice()))
     }
@@ -133,7 +133,8 @@ impl Blocks {
         &all[first..last.max(first)]
     }
 
-    /// The statements that read what one has written, if none of them is in another block.
+    /// The statements that read the value which a statement has written to a register; `None` if one may be in another
+    /// block.
     pub(super) fn uses_in_block(&self, at: usize, register: Reg) -> Option<Vec<usize>> {
         let block = self.block(at);
         let mut uses = Vec::new();
@@ -150,10 +151,10 @@ impl Blocks {
         if self.is_read_after(block, register) { None } else { Some(uses) }
     }
 
-    /// Whether the value that a register has at the end of a block may be read.
+    /// Whether the value that a register has at the end of a block may be read later.
     fn is_read_after(&self, block: usize, register: Reg) -> bool {
         let (mut open, mut seen) = (self.next[block].clone(), BTreeSet::new());
-        // Most registers are of one block only, which writes them first.
+        // Most registers are mentioned in one block only, and written before they are read.
         let within = self.mentions(register, self.starts[block]..self.starts[block + 1]).len();
         if self.mentions.get(&register).is_some_and(|all| all.len() == within && !all[0].reads) {
             return false;
@@ -172,13 +173,13 @@ impl Blocks {
         false
     }
 
-    /// Whether one of these statements writes a register.
+    /// Whether one of these statements writes the register.
     pub(super) fn is_written(&self, register: Reg, statements: Range<usize>) -> bool {
         self.mentions(register, statements).iter().any(|mention| mention.writes)
     }
 }
 
-/// The registers that a statement mentions, each once.
+/// The registers that a statement mentions, each listed once.
 fn mentioned(scopes: &Scopes<'_>, at: usize, statement: &Statement<'_>) -> HashMap<Reg, Mention> {
     let mut found: HashMap<Reg, Mention> = HashMap::new();
     let has_result = !WITHOUT_RESULT.contains(&name(statement))

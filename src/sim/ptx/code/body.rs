@@ -5,40 +5,40 @@ use super::super::run::{Counts, Fault, Range, Reg, WARP};
 use super::Special;
 use std::fmt;
 
-/// The code of a kernel, and what it needs.
+/// The code of a kernel, and the memory and other resources that it needs.
 #[derive(Default)]
 pub(in crate::sim) struct Body {
     pub(in super::super) code: Vec<Inst>,
-    /// The line of each instruction, and which of `opcodes` it was written with.
+    /// The line of each instruction, and the index in `opcodes` of the opcode in the text.
     pub(super) written: Vec<(u32, u32)>,
     opcodes: Vec<String>,
     pub(in super::super) counts: Counts,
-    /// Registers that no instruction sets.
+    /// Registers that no instruction sets: they hold constants, addresses and special registers.
     pub(in super::super) fixed: Vec<(Reg, Fixed)>,
-    /// Those among them that hold a coordinate of the block.
+    /// Registers of this kind that hold a coordinate of the block.
     pub(in super::super) of_block: Vec<(Reg, u8)>,
-    /// Those that differ from block to block otherwise.
+    /// Other registers of this kind whose value differs between blocks.
     pub(in super::super) of_place: Vec<(Reg, Special)>,
     /// The functions that it calls.
     pub(in super::super) functions: Vec<Function>,
     pub(in super::super) entry: u32,
-    /// Bytes of static shared memory; the dynamic part of a launch follows.
+    /// The size of static shared memory; the dynamic shared memory of a launch follows it.
     pub(in crate::sim) shared: usize,
-    /// Bytes of local memory, without those of functions.
+    /// The size of the kernel's own frame in local memory.
     pub(in crate::sim) local: usize,
     /// Whether it allocates from the device's heap.
     pub(in super::super) has_heap: bool,
-    /// Whether it asks for the memory in which the blocks of a cooperative launch meet.
+    /// Whether it asks for the memory by which the blocks of a cooperative launch synchronise.
     pub(in super::super) has_workspace: bool,
-    /// Whether it asks for the shared memory that the system reserves.
+    /// Whether it uses the shared memory that the system reserves.
     pub(in super::super) has_reserved: bool,
 }
 
-/// What a register holds that no instruction sets.
+/// The value of a register that no instruction sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Fixed {
     Bits(u128),
-    /// The address of a variable of the module, and so many bytes more.
+    /// The address of a variable of the module, plus a number of bytes.
     Variable(usize, i64),
     /// The address of an offset in the block's shared memory.
     Shared(u64),
@@ -52,12 +52,12 @@ pub(in super::super) enum Fixed {
 pub(in super::super) struct Function {
     /// Its number in the program.
     pub(in super::super) number: u64,
-    /// Its first instruction, or why it has none.
+    /// Its first instruction, or why it has no code.
     pub(in super::super) at: Result<u32, String>,
-    /// Bytes of its part of local memory.
+    /// The size of its frame in local memory.
     pub(in super::super) local: usize,
     pub(in super::super) range: Range,
-    /// Whether it may be called while a call of it goes on.
+    /// Whether it may be called again before a call of it has returned.
     pub(in super::super) is_recursive: bool,
 }
 
@@ -69,9 +69,9 @@ impl Function {
 }
 
 impl Body {
-    /// The number of an opcode among those that are written.
+    /// The index of an opcode in `opcodes`, where it is added if it is new.
     pub(super) fn opcode(&mut self, opcode: &str) -> u32 {
-        // Most are the last ones again.
+        // Most opcodes occur again soon after.
         if let Some(at) = self.opcodes.iter().rposition(|known| known == opcode) {
             return at as u32;
         }
@@ -84,24 +84,24 @@ impl Body {
         self.functions.iter().map(|function| function.number)
     }
 
-    /// A number that instructions have in common which are written with the same opcode.
+    /// A number that is the same for all instructions with the same opcode and modifiers.
     pub(in super::super) fn opcode_at(&self, at: u32) -> u32 {
         self.written.get(at as usize).map_or(0, |(_, opcode)| *opcode)
     }
 
-    /// The line and the opcode of an instruction.
+    /// The line and the opcode of an instruction in the text.
     pub(in super::super) fn written_at(&self, at: u32) -> (u32, &str) {
         let (line, opcode) = self.written.get(at as usize).copied().unwrap_or_default();
         (line, self.opcodes.get(opcode as usize).map_or("", String::as_str))
     }
 
-    /// A fault with the instruction in which it is.
+    /// Adds to a fault the instruction at which it occurred.
     pub(in super::super) fn locate(&self, at: u32, fault: Fault) -> Fault {
         let (line, opcode) = self.written_at(at);
         fault.within(format_args!("line {line}, {opcode}: "))
     }
 
-    /// How much memory of the host the threads of a warp take.
+    /// The host memory for the threads of a warp, in bytes.
     pub(in super::super) fn bytes_of_warp(&self) -> u64 {
         self.counts.all() * 8 * WARP as u64 + (self.local * WARP) as u64
     }

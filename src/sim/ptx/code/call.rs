@@ -25,8 +25,34 @@ fn bracketed(tokens: &[Token]) -> Option<Vec<&[Token]>> {
     }
 }
 
+/// The operands of a call: `(results), function, (arguments), prototype`, where only the function must be there.
+struct Written<'t> {
+    returned: Vec<&'t [Token]>,
+    function: &'t [Token],
+    passed: Vec<&'t [Token]>,
+    behind: Option<&'t [Token]>,
+}
+
+impl<'t> Written<'t> {
+    fn of(operands: Operands<'_, 't>) -> Result<Written<'t>, Refusal> {
+        let missing = || wrong("the function is missing");
+        let mut rest = operands.iter().copied();
+        let first = rest.next().ok_or_else(missing)?;
+        let (returned, function) = match bracketed(first) {
+            Some(places) => (places, rest.next().ok_or_else(missing)?),
+            None => (Vec::new(), first),
+        };
+        let second = rest.next();
+        let (passed, behind) = match second.and_then(bracketed) {
+            Some(values) => (values, rest.next()),
+            None => (Vec::new(), second),
+        };
+        Ok(Written { returned, function, passed, behind })
+    }
+}
+
 impl Builder<'_> {
-    /// `local` is the size of the caller's part of local memory, after which the callee's begins.
+    /// `local` is the size of the caller's frame, after which the callee's begins.
     pub(super) fn call(
         &mut self,
         names: &Names<'_, '_>,
@@ -35,47 +61,12 @@ impl Builder<'_> {
         local: usize,
     ) -> Result<Kind, Refusal> {
         op.has("uni");
-        let mut rest = operands;
-        let mut next = || {
-            let (first, others) = rest.split_first()?;
-            rest = others;
-            Some(*first)
-        };
-        let mut function = next().ok_or_else(|| wrong("the function is missing"))?;
-        let mut returned = Vec::new();
-        if let Some(places) = bracketed(function) {
-            returned = places;
-            function = next().ok_or_else(|| wrong("the function is missing"))?;
-        }
-        let mut behind = next();
-        let mut passed = Vec::new();
-        if let Some(values) = behind.and_then(bracketed) {
-            passed = values;
-            behind = next();
-        }
+        let Written { returned, function, passed, behind } = Written::of(operands)?;
         let [Token::Word(name)] = function else {
             return Err(wrong("a function is called by its name or its address"));
         };
         let (target, signature) = if let Some(Named::Register(_)) = names.find(name) {
-            self.calls_any = true;
-            // Its address may be that of any function of the program.
-            let defined = self
-                .program
-                .functions
-                .iter()
-                .enumerate()
-                .filter(|(_, it)| !it.is_kernel && it.code.is_some());
-            let all: Vec<usize> = defined.map(|(number, _)| number).collect();
-            for number in all {
-                self.callee(number);
-            }
-            let label = behind.and_then(|tokens| tokens.first()).and_then(Token::word);
-            let signature = match label.and_then(|it| names.find(it)) {
-                Some(Named::Prototype(signature)) => signature,
-                Some(Named::Callees(all)) => self.signature_of_all(&all)?,
-                _ => return Err(unknown("a call by an address without a prototype")),
-            };
-            (Target::Pointer(self.source(names, function, Type::U(8))?), signature)
+            self.callee_at_address(names, function, behind)?
         } else {
             self.callee_named(name)?
         };
@@ -106,6 +97,30 @@ impl Builder<'_> {
         Ok(self.call_and_load(call, &kept))
     }
 
+    /// A function that is called by the address in a register; what follows the arguments says how.
+    fn callee_at_address(
+        &mut self,
+        names: &Names<'_, '_>,
+        register: &[Token],
+        behind: Option<&[Token]>,
+    ) -> Result<(Target, Signature), Refusal> {
+        self.calls_any = true;
+        // The address may be that of any function of the program.
+        let defined =
+            self.program.functions.iter().enumerate().filter(|(_, it)| !it.is_kernel && it.code.is_some());
+        let all: Vec<usize> = defined.map(|(number, _)| number).collect();
+        for number in all {
+            self.callee(number);
+        }
+        let label = behind.and_then(|tokens| tokens.first()).and_then(Token::word);
+        let signature = match label.and_then(|it| names.find(it)) {
+            Some(Named::Prototype(signature)) => signature,
+            Some(Named::Callees(all)) => self.signature_of_all(&all)?,
+            _ => return Err(unknown("a call by an address without a prototype")),
+        };
+        Ok((Target::Pointer(self.source(names, register, Type::U(8))?), signature))
+    }
+
     /// A function that is called by its name.
     fn callee_named(&mut self, name: &str) -> Result<(Target, Signature), Refusal> {
         let number = self.program.function(name).ok_or_else(|| wrong(format!("{name} is not a function")))?;
@@ -126,7 +141,7 @@ impl Builder<'_> {
         Ok((Target::Function(at as u32), signature))
     }
 
-    /// What functions take and return that all are called in the same way.
+    /// The common signature of functions that one call by address may call.
     fn signature_of_all(&self, names: &[String]) -> Result<Signature, Refusal> {
         let mut found: Option<Signature> = None;
         for name in names {

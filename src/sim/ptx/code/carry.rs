@@ -1,4 +1,4 @@
-//! Sums, differences and products that take a carry, set one, or both.
+//! Sums, differences and products with carry: they use the carry flag, set it, or both.
 
 use super::super::arith::int::Int;
 use super::super::inst::Kind;
@@ -10,8 +10,8 @@ use super::opcode::Opcode;
 use super::operands::Operands;
 use super::{Builder, Names};
 
-/// The flag of sums that carry. After a difference it says that nothing was borrowed: the device adds the complement,
-/// and compilers have a sum take the flag of a difference.
+/// The carry flag, as sums set it. After a difference it is set if nothing was borrowed: the device subtracts by
+/// adding the complement, and compilers have a sum use the flag of a difference.
 const CARRY: Reg = Reg { class: Class::Pred, at: 0 };
 
 impl Builder<'_> {
@@ -37,7 +37,7 @@ impl Builder<'_> {
         self.carrying(ty, to, from, true, true, sets)
     }
 
-    /// A sum or a difference with a carry that it takes, sets, or both.
+    /// A sum or a difference that uses the carry flag, sets it, or both.
     pub(super) fn carrying(
         &mut self,
         ty: Type,
@@ -83,7 +83,7 @@ impl Builder<'_> {
     }
 }
 
-/// What takes a carry, sets one, or both.
+/// An operation that uses the carry flag, sets it, or both.
 fn carry<T: Lane>(
     to: Reg,
     [a, b, c]: [Reg; 3],

@@ -9,7 +9,7 @@ use super::operands::{Operands, exactly};
 use super::{Builder, Names};
 
 impl Builder<'_> {
-    /// The type of an address, which is a generic one without a space.
+    /// The type of an address in shared memory; without `.shared::cluster` it is a generic address.
     fn address_of_cluster(&mut self, op: &mut Opcode<'_>) -> Result<Type, Refusal> {
         op.has("shared::cluster");
         match op.ty()? {
@@ -26,7 +26,7 @@ impl Builder<'_> {
     ) -> Result<Kind, Refusal> {
         let ty = self.address_of_cluster(op)?;
         let (to, [from, rank]) = self.typed(names, operands, ty, [ty, Type::U(4)])?;
-        // A generic address has its window above the rank.
+        // In a generic address the bits of the window are above those of the rank.
         Ok(Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
             let (mut bits, ranks) = (lanes.registers.bits(from), lanes.get::<u32>(rank));
             bits.iter_mut().zip(ranks).for_each(|(at, rank)| *at = in_rank(*at as u64, rank).into());

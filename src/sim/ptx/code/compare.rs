@@ -34,7 +34,7 @@ const COMPARISONS: &[(&str, Compare)] = &[
     ("nan", Compare::Nan),
 ];
 
-/// What is done with a comparison and a predicate.
+/// How the result of a comparison is combined with a predicate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Combine {
     And,
@@ -44,7 +44,7 @@ enum Combine {
 
 const COMBINATIONS: &[(&str, Combine)] = &[("and", Combine::And), ("or", Combine::Or), ("xor", Combine::Xor)];
 
-/// Compares all lanes: the lower halves, and the upper ones if there are two in a register.
+/// Compares in all lanes: the lower halves and, if a register holds two values, the upper halves.
 type Compared = Box<dyn Fn(&Lanes<'_>) -> (u32, u32) + Send + Sync>;
 
 fn comparison<T: Lane>(a: Reg, b: Reg, f: impl Fn(T, T) -> bool + Send + Sync + 'static) -> Compared {
@@ -66,7 +66,7 @@ fn of_halves(a: Reg, b: Reg, f: impl Fn(u16, u16) -> bool + Send + Sync + 'stati
     })
 }
 
-/// Compares by one of the usual comparisons, each of which is a loop of its own.
+/// One of the usual comparisons. Each has a closure of its own, which becomes a vectorised loop.
 fn ordered<T: Lane + PartialOrd>(how: Compare, a: Reg, b: Reg) -> Compared {
     match how {
         Compare::Eq => comparison(a, b, |a: T, b: T| a == b),
@@ -112,7 +112,7 @@ fn compared(how: Compare, ftz: bool, ty: Type, [a, b]: [Reg; 2]) -> Result<Compa
     })
 }
 
-/// The result and the predicate behind a bar: `p|q`.
+/// The two results of `p|q`, of which the second may be missing.
 pub(super) fn results(tokens: &[Token]) -> (&[Token], Option<&[Token]>) {
     match tokens.iter().position(|token| token.is('|')) {
         Some(at) => (&tokens[..at], Some(&tokens[at + 1..])),
@@ -159,7 +159,7 @@ impl Builder<'_> {
         })))
     }
 
-    /// A comparison whose result is a number: all ones or 1.0 if it is true.
+    /// A comparison with a number as its result: all ones, or 1.0, if it is true.
     pub(super) fn set(
         &mut self,
         names: &Names<'_, '_>,
@@ -210,7 +210,7 @@ impl Builder<'_> {
         })))
     }
 
-    /// What an instruction also tells as a predicate, if it is asked for.
+    /// The predicate that is the second result of an instruction, if the text asks for it.
     pub(super) fn second_predicate(
         &mut self,
         names: &Names<'_, '_>,

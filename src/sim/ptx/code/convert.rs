@@ -55,7 +55,7 @@ impl Builder<'_> {
             relu: op.has("relu"),
             satfinite: op.has("satfinite"),
         };
-        // The type of the result comes first.
+        // The type of the result is the first of the two.
         if let Some(format) =
             op.peek().and_then(|to| SMALL.iter().find(|(name, _)| *name == to)).map(|it| it.1)
         {
@@ -67,21 +67,7 @@ impl Builder<'_> {
         }
         let to_type = op.ty()?;
         if matches!(to_type, Type::F16x2 | Type::Bf16x2) {
-            if let Some(format) = op.one_of(SMALL) {
-                if to_type != Type::F16x2 || how.ftz || how.sat || how.satfinite {
-                    return Err(unknown("this conversion from floats of 8 bits"));
-                }
-                let (to, [from]) = self.typed(names, operands, Type::F16x2, [Type::B(2)])?;
-                let relu = |bits: u32| if bits >> 15 & 1 != 0 { bits & 0xffff_0000 } else { bits };
-                let relu = move |bits: u32| {
-                    if how.relu { relu(relu(bits).rotate_left(16)).rotate_left(16) } else { bits }
-                };
-                return Ok(lanes1(to, from, move |a: u16| relu(format.unpack(a))));
-            }
-            let half = if to_type == Type::F16x2 { Number::F16 } else { Number::Bf16 };
-            let from = op.ty()?;
-            let (to, from) = self.typed(names, operands, to_type, [from, from])?;
-            return Ok(lanes2(to, from, move |a, b| convert::convert2(half, how, a, b)));
+            return self.cvt_halves(names, op, operands, to_type, how);
         }
         let from_type = op.ty()?;
         let [to, from] = exactly(operands)?;
@@ -99,7 +85,33 @@ impl Builder<'_> {
         converted(to, from, number(to_type)?, number(from_type)?, how)
     }
 
-    /// To two floats of 8 bits.
+    /// A conversion to two floats of 16 bits, from two of 8 or 32 bits.
+    fn cvt_halves(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+        to_type: Type,
+        how: How,
+    ) -> Result<Kind, Refusal> {
+        if let Some(format) = op.one_of(SMALL) {
+            if to_type != Type::F16x2 || how.ftz || how.sat || how.satfinite {
+                return Err(unknown("this conversion from floats of 8 bits"));
+            }
+            let (to, [from]) = self.typed(names, operands, Type::F16x2, [Type::B(2)])?;
+            let relu = |bits: u32| if bits >> 15 & 1 != 0 { bits & 0xffff_0000 } else { bits };
+            let relu = move |bits: u32| {
+                if how.relu { relu(relu(bits).rotate_left(16)).rotate_left(16) } else { bits }
+            };
+            return Ok(lanes1(to, from, move |a: u16| relu(format.unpack(a))));
+        }
+        let half = if to_type == Type::F16x2 { Number::F16 } else { Number::Bf16 };
+        let from = op.ty()?;
+        let (to, from) = self.typed(names, operands, to_type, [from, from])?;
+        Ok(lanes2(to, from, move |a, b| convert::convert2(half, how, a, b)))
+    }
+
+    /// A conversion to two floats of 8 bits.
     fn cvt_small(
         &mut self,
         names: &Names<'_, '_>,
@@ -181,7 +193,7 @@ fn relu(format: Fp8, bits: u16) -> u16 {
     u16::from_le_bytes([format.relu(low), format.relu(high)])
 }
 
-/// A conversion in registers of any class.
+/// A conversion between registers of any class.
 fn converted(to: Reg, from: Reg, to_number: Number, from_number: Number, how: How) -> Result<Kind, Refusal> {
     let plain = how == How::rounded(Rounding::Nearest);
     match (to_number, from_number, to.class, from.class) {

@@ -1,4 +1,4 @@
-//! Asynchronous copies.
+//! Asynchronous copies. They are performed when they are issued.
 
 use super::super::inst::Kind;
 use super::super::run::{WARP, lanes_of};
@@ -12,7 +12,7 @@ use super::{Builder, Names};
 use std::array::from_fn;
 
 impl Builder<'_> {
-    /// `cp.async`: it is done when it is issued.
+    /// `cp.async`.
     pub(super) fn copy_asynchronously(
         &mut self,
         names: &Names<'_, '_>,
@@ -39,7 +39,7 @@ impl Builder<'_> {
         };
         let size = *size as usize;
         let ((to, to_offset), (from, from_offset)) = (self.address(names, to)?, self.address(names, from)?);
-        // Behind all others is a cache policy, if there is one.
+        // A cache policy, if there is one, is the last operand.
         let given = match rest.split_last() {
             Some((_, others)) if has_policy => others.first(),
             _ => rest.first(),
@@ -53,7 +53,7 @@ impl Builder<'_> {
         }
         Ok(Kind::Memory(Box::new(move |lanes| {
             let (to, from) = (lanes.addresses(to, to_offset), lanes.addresses(from, from_offset));
-            // Nothing is given where a predicate says that the source is ignored.
+            // If the predicate is true, the source is ignored, and the destination is filled with zeros.
             let given: [u32; WARP] = if given.class == Class::Pred {
                 let ignored = lanes.registers.predicate(given.at);
                 from_fn(|lane| if ignored >> lane & 1 != 0 { 0 } else { size as u32 })

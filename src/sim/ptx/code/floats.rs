@@ -1,4 +1,4 @@
-//! Arithmetic of floats; that of 16 bits is in [`half`](super::half).
+//! Arithmetic of `f32` and `f64`; that of floats of 16 bits is in [`half`](super::half).
 
 use super::super::arith::approx;
 use super::super::arith::compare::{Extreme, Property, extreme, extreme3, testp};
@@ -15,13 +15,13 @@ use super::{Builder, Names};
 pub(super) const ROUNDINGS: &[(&str, Rounding)] =
     &[("rn", Rounding::Nearest), ("rz", Rounding::Zero), ("rm", Rounding::Down), ("rp", Rounding::Up)];
 
-/// What the modifiers of an operation say about its operands and its result.
+/// The modifiers of an operation that apply to its operands and to its result.
 #[derive(Clone, Copy)]
 pub(super) struct How {
     pub(super) rounding: Rounding,
     pub(super) ftz: bool,
     pub(super) sat: bool,
-    /// Of a sum with a product, as [`joined`](super::joined) makes it.
+    /// Whether the product is negated, for a sum that was contracted with a product ([`contraction`](super::contraction)).
     pub(super) minus_product: bool,
     pub(super) minus_addend: bool,
 }
@@ -37,7 +37,7 @@ impl How {
         }
     }
 
-    /// Whether it says nothing.
+    /// Whether there are no such modifiers.
     fn is_plain(self) -> bool {
         self.rounding == Rounding::Nearest
             && !self.ftz
@@ -46,7 +46,7 @@ impl How {
             && !self.minus_addend
     }
 
-    /// A factor and the addend with their signs.
+    /// A factor and the addend with their signs changed as the modifiers say.
     pub(super) fn signed<T>(self, factor: T, addend: T, negated: impl Fn(T) -> T) -> (T, T) {
         let factor = if self.minus_product { negated(factor) } else { factor };
         (factor, if self.minus_addend { negated(addend) } else { addend })
@@ -62,7 +62,7 @@ impl How {
     }
 }
 
-/// An expression for the Rust type of floats of a PTX type.
+/// Evaluates an expression with `$t` as the Rust type of the floats of a PTX type.
 macro_rules! with_float {
     ($ty:expr, $t:ident => $value:expr) => {
         match $ty {
@@ -79,7 +79,7 @@ macro_rules! with_float {
     };
 }
 
-/// Refuses what only `f32` has.
+/// Refuses modifiers that only operations on `f32` have.
 fn only_of_f32(ty: Type, how: How) -> Result<(), Refusal> {
     if ty != Type::F32 && (how.ftz || how.sat) {
         return Err(unknown(format!("the modifier .{} of type {ty}", if how.ftz { "ftz" } else { "sat" })));
@@ -176,7 +176,8 @@ impl Builder<'_> {
         })
     }
 
-    /// An approximate quotient in a sum: a product with a reciprocal, which is not rounded before the sum is.
+    /// A sum that was contracted with an approximate quotient: the quotient is the product with a reciprocal, and is
+    /// not rounded before the sum.
     fn fma_quotient(
         &mut self,
         names: &Names<'_, '_>,

@@ -1,4 +1,4 @@
-//! `wmma`: matrices in the registers of a warp, and in memory.
+//! `wmma`: products of matrices whose fragments are in the registers of a warp, and loads and stores of fragments.
 
 use super::super::arith::matrix::{Matrix, Shape, movmatrix};
 use super::super::arith::round::Rounding;
@@ -7,16 +7,16 @@ use super::super::run::{Fault, Lanes, Reg, WARP, lanes_of};
 use super::super::types::{Class, Type};
 use super::super::{Refusal, Space, unknown, wrong};
 use super::floats::ROUNDINGS;
-use super::matrix::{Product, VALUES, Value, shape_of, value_of};
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
+use super::product::{Product, VALUES, Value, shape_of, value_of};
 use super::warp::joint;
 use super::{Builder, Names};
 
-/// Whether consecutive elements are those of a row.
+/// The layouts of a matrix in memory; true if the elements of a row are consecutive.
 pub(super) const LAYOUTS: &[(&str, bool)] = &[("row", true), ("col", false)];
 
-/// The registers of a fragment, and where its elements are in memory.
+/// A fragment: which elements of the matrix its registers hold, and where these are in memory.
 struct Fragment {
     shape: Shape,
     matrix: Matrix,
@@ -29,7 +29,8 @@ struct Fragment {
     registers: Vec<Reg>,
 }
 
-/// How many different registers a fragment has, and how many a program gives it: those of halves have copies.
+/// The number of different registers of a fragment, and the number of registers in the text: fragments of halves
+/// contain copies.
 pub(super) fn registers_of(shape: Shape, matrix: Matrix, value: Value) -> (usize, usize) {
     let elements = match matrix {
         Matrix::A => shape.m * shape.k,
@@ -40,7 +41,7 @@ pub(super) fn registers_of(shape: Shape, matrix: Matrix, value: Value) -> (usize
     (different, if value == Value::F16 && matrix != Matrix::C { 8 } else { different })
 }
 
-/// Whether the values of A and B may be multiplied with `wmma` in this shape.
+/// Refuses types of A and B that `wmma` does not multiply in this shape.
 fn check(shape: Shape, value: Value) -> Result<(), Refusal> {
     let Shape { m, n, k } = shape;
     let is_there = match value {
@@ -56,7 +57,7 @@ fn check(shape: Shape, value: Value) -> Result<(), Refusal> {
     if is_there { Ok(()) } else { Err(unknown(format!("it with {value:?} in the shape m{m}n{n}k{k}"))) }
 }
 
-/// Whether C and D may have these values in this shape.
+/// Refuses types of C and D that are not available in this shape.
 fn check_third(shape: Shape, value: Value) -> Result<(), Refusal> {
     let Shape { m, n, k } = shape;
     let tall = matches!((m, n, k), (16, 16, 16) | (32, 8, 16) | (8, 32, 16));
@@ -155,7 +156,7 @@ impl Builder<'_> {
         if bitwise.is_some() && !op.has("popc") {
             return Err(wrong("it without .popc"));
         }
-        // A fragment is the same from a matrix of either layout.
+        // The layouts of A and B do not matter here: a fragment has the same registers for both.
         for _ in 0..2 {
             op.one_of(LAYOUTS).ok_or_else(|| wrong("it without two layouts"))?;
         }
@@ -163,7 +164,7 @@ impl Builder<'_> {
         let rounding = op.one_of(ROUNDINGS).unwrap_or(Rounding::Nearest);
         let first = value_of(op)?;
         let second = value_of(op)?;
-        // Products of halves name only D and C.
+        // For products of halves, the text names only the types of D and C.
         let (d, [a, b], c) = match op.one_of(VALUES) {
             Some(b) => (first, [second, b], value_of(op)?),
             None => (first, [Value::F16; 2], second),
@@ -188,14 +189,15 @@ impl Builder<'_> {
 }
 
 impl Fragment {
-    /// The index of an element in memory, and whether those of its register follow each other.
+    /// The index of an element in memory, where the elements of one register may be consecutive.
     fn index(&self, register: usize, part: usize, lane: usize, stride: u32) -> u64 {
         let (row, column) = self.shape.position(self.matrix, self.value.per_register(), register, part, lane);
         let (line, at) = if self.is_by_rows { (row, column) } else { (column, row) };
         line as u64 * u64::from(stride) + at as u64
     }
 
-    /// Calls the function for each element: its lane, its register, the bit in it, its address, and the bit there.
+    /// Calls `f` for each element with its lane, its register, the position of its bits there, its address, and the
+    /// position of its bits there.
     fn each(
         &self,
         lanes: &mut Lanes<'_>,

@@ -12,7 +12,7 @@ use super::lanes::{lanes1, lanes2, lanes3};
 use super::operands::Operands;
 use super::{Builder, Names};
 
-/// An instruction of one or two floats of 16 bits, of which `f` computes one.
+/// Makes an instruction on one or two floats of 16 bits from a function `f` of one value.
 macro_rules! with_half {
     ($ty:expr, $t:ident, $scalar:ident, $packed:ident, $to:expr, $from:expr, |$($value:ident),+| $result:expr) => {{
         match $ty {
@@ -46,7 +46,7 @@ fn after<T: Short>(how: How, value: u16) -> u16 {
     if how.sat { T::saturate(value) } else { value }
 }
 
-/// Refuses another rounding, of which there is none.
+/// Refuses rounding modes other than to nearest even, which instructions on these types do not have.
 fn only_to_the_nearest(how: How) -> Result<(), Refusal> {
     match how.rounding {
         Rounding::Nearest => Ok(()),

@@ -1,6 +1,6 @@
-//! Instructions that change nothing here: hints to a cache or a profiler, and fences.
+//! Instructions without an effect in the interpreter: hints to a cache or a profiler, and fences.
 //!
-//! Their modifiers are those that PTX has, and nothing else: a misspelt one is no hint.
+//! Their modifiers are checked against the forms that PTX has: a misspelt one is refused.
 
 use super::super::inst::Kind;
 use super::super::types::{Class, Type};
@@ -11,7 +11,8 @@ use super::operands::Operands;
 use super::{Builder, Names};
 use std::sync::atomic::{Ordering, fence};
 
-/// The modifiers of each, in their order: of each group one, and `""` where it may be missing.
+/// The alternative forms of the modifiers of an opcode. A form is a list of groups in order; one of each group must be
+/// given, and `""` in a group means that it may be missing.
 type Forms = &'static [&'static [&'static [&'static str]]];
 
 const SCOPES: &[&str] = &["cta", "cluster", "gpu", "sys"];
@@ -52,13 +53,13 @@ const FENCE: Forms = &[
     ],
 ];
 
-/// Takes the modifiers, which must be one of the forms.
+/// Takes the modifiers, and refuses them unless they are one of the forms.
 fn take(op: &mut Opcode<'_>, forms: Forms) -> Result<(), Refusal> {
     let mut given = Vec::new();
     while let Some(part) = op.next() {
         given.push(part);
     }
-    // A part of a group may be two modifiers, as `async.global` is.
+    // An element of a group may consist of two modifiers, such as `async.global`.
     let given = given.join(".");
     let fits = |form: &&&[&[&str]]| {
         let mut left = vec![given.as_str()];
@@ -84,7 +85,7 @@ fn take(op: &mut Opcode<'_>, forms: Forms) -> Result<(), Refusal> {
 }
 
 impl Builder<'_> {
-    /// What only helps a cache or a profiler, or says when something may begin.
+    /// A hint to a cache or a profiler, or one that says when a dependent launch may begin.
     pub(super) fn hint(
         &mut self,
         _: &Names<'_, '_>,
@@ -104,7 +105,7 @@ impl Builder<'_> {
         Ok(Kind::Nothing)
     }
 
-    /// The result of an instruction that has none but asks for memory.
+    /// A cache policy, which is computed by instructions with this one result.
     pub(super) fn policy(
         &mut self,
         names: &Names<'_, '_>,
@@ -124,7 +125,7 @@ impl Builder<'_> {
         _: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
         take(op, if op.name == "membar" { MEMBAR } else { FENCE })?;
-        // Who waits by accesses of other kinds has one in its loop.
+        // A loop that waits by other kinds of accesses has a fence in it, by which it is recognised as waiting.
         Ok(Kind::Volatile(Box::new(|_| {
             fence(Ordering::SeqCst);
             Ok(())

@@ -1,4 +1,4 @@
-//! Instructions that compute a value in each lane from those of the same lane.
+//! Builders for instructions that compute each lane's result from operands of the same lane.
 
 use super::super::inst::Kind;
 use super::super::run::{Lane, Lanes, Reg, WARP, are_few, each, lanes_of};
@@ -77,7 +77,7 @@ pub(super) fn lanes4<A: Lane, B: Lane, C: Lane, D: Lane, R: Lane>(
     }))
 }
 
-/// A function of all lanes' predicates at once, as bits.
+/// A function of the predicates of all lanes at once, as bits.
 pub(super) fn predicates(
     to: Reg,
     [a, b]: [Reg; 2],
@@ -89,7 +89,7 @@ pub(super) fn predicates(
     }))
 }
 
-/// Takes over the bits of a register of the same class, or of another one, as many as both have.
+/// Copies the bits of a register; between classes of different widths, the bits that both have.
 pub(super) fn copy(to: Reg, from: Reg) -> Kind {
     use super::super::types::Class;
     if to.class != from.class {
@@ -107,7 +107,7 @@ pub(super) fn copy(to: Reg, from: Reg) -> Kind {
     }
 }
 
-/// Sets a register of any class to the same bits in all lanes.
+/// Sets a register of any class to the same value in all lanes.
 pub(super) fn uniform(to: Reg, f: impl Fn(&Lanes<'_>) -> u64 + Send + Sync + 'static) -> Kind {
     Kind::Lanes(Box::new(move |lanes: &mut Lanes<'_>| {
         let value = f(lanes);

@@ -1,6 +1,6 @@
-//! How many registers of a function are in use at once.
+//! Liveness: the number of registers of a function that are in use at the same time.
 
-use super::super::read::Program;
+use super::super::program::Program;
 use super::super::reader::Reader;
 use super::super::run::{Counts, Reg};
 use super::super::scope::{Named, Scopes, SharedLayout};
@@ -8,13 +8,14 @@ use super::super::types::Class;
 use super::blocks::{Blocks, Mention};
 use std::collections::{HashMap, HashSet};
 
-/// Functions that call each other are looked into so far.
+/// Calls are followed to this depth.
 const DEPTH: usize = 8;
-/// Longer functions have all the registers that a thread can have, it is assumed.
+/// Longer functions are assumed to use as many registers as a thread can have.
 const MOST_STATEMENTS: usize = 1 << 16;
 const MANY: u32 = 255;
 
-/// The largest number of registers of 32 bits that a kernel and what it calls have in use at once.
+/// The greatest number of 32-bit registers that are in use at the same time in a kernel and in the functions that it
+/// calls.
 pub(in super::super) fn most_live(program: &Program, kernel: usize) -> u32 {
     let mut known = HashMap::new();
     with_callees(program, kernel, DEPTH, &mut known).min(MANY)
@@ -24,7 +25,7 @@ fn with_callees(program: &Program, number: usize, depth: usize, known: &mut Hash
     if let Some(live) = known.get(&number) {
         return *live;
     }
-    // Who calls it again while this is found out counts it as nothing.
+    // For a recursive function, the inner call counts as nothing.
     known.insert(number, 0);
     let (own, callees) = own(program, number);
     let calls = callees.into_iter().filter(|_| depth > 0);
@@ -34,7 +35,7 @@ fn with_callees(program: &Program, number: usize, depth: usize, known: &mut Hash
     live
 }
 
-/// What a function itself has in use at once, and the functions that it names.
+/// The number for the function alone, and the functions that it names.
 fn own(program: &Program, number: usize) -> (u32, HashSet<usize>) {
     let function = &program.functions[number];
     let Some((tokens, lines)) = &function.code else { return (0, HashSet::new()) };
@@ -58,12 +59,13 @@ fn own(program: &Program, number: usize) -> (u32, HashSet<usize>) {
     (most(&scopes, &Blocks::new(&scopes)), callees)
 }
 
-/// Registers of 32 bits that hold what one of the class does; predicates have registers of their own.
+/// The number of 32-bit registers for a register of the class. Predicates have registers of their own kind, which are
+/// not counted.
 fn words(class: Class) -> u32 {
     class.bits().div_ceil(32).min(4) * u32::from(class != Class::Pred)
 }
 
-/// The registers that are written once, with what a compiler needs no register for: a parameter, or a constant.
+/// Registers that are written once, with a parameter or a constant: a compiler needs no register for these.
 fn needless(scopes: &Scopes<'_>, blocks: &Blocks) -> HashSet<Reg> {
     let mut found = HashSet::new();
     for (register, mentions) in blocks.registers() {
@@ -79,7 +81,7 @@ fn needless(scopes: &Scopes<'_>, blocks: &Blocks) -> HashSet<Reg> {
     found
 }
 
-/// The most registers that are in use at once between two statements.
+/// The greatest number of registers that are in use between two statements.
 fn most(scopes: &Scopes<'_>, blocks: &Blocks) -> u32 {
     let needless = needless(scopes, blocks);
     let mut of_statement: Vec<Vec<(Reg, Mention)>> = vec![Vec::new(); scopes.statements.len()];
@@ -91,7 +93,7 @@ fn most(scopes: &Scopes<'_>, blocks: &Blocks) -> u32 {
         for mention in mentions {
             of_statement[mention.statement].push((register, *mention));
         }
-        // Most are of one block, which writes them first.
+        // Most registers are mentioned in one block only, and written there before they are read.
         let first = blocks.block(mentions[0].statement);
         let is_of_one = mentions.last().is_some_and(|last| blocks.block(last.statement) == first);
         if !is_of_one || mentions[0].reads || mentions[0].is_guarded {
@@ -127,7 +129,7 @@ fn most(scopes: &Scopes<'_>, blocks: &Blocks) -> u32 {
 }
 
 impl Blocks {
-    /// Which of these registers are in use behind each block, as bits of their numbers.
+    /// The registers that are in use at the end of each block, as bits by their numbers in `wide`.
     fn live_after(&self, wide: &HashMap<Reg, usize>, of_statement: &[Vec<(Reg, Mention)>]) -> Vec<Vec<u64>> {
         let (count, length) = (self.count(), wide.len().div_ceil(64));
         let mut reads = vec![vec![0u64; length]; count];

@@ -1,7 +1,8 @@
-//! `mbarrier`: barriers in words of shared memory, which programs do not look into.
+//! `mbarrier`: barriers in words of shared memory, whose layout PTX leaves open.
 //!
-//! The lowest bit is the phase's parity. Behind it are the arrivals that each phase expects, those that the present one
-//! still waits for, and the bytes that are still to be copied, which may be below zero for a while.
+//! Here the lowest bit is the parity of the phase. The number of arrivals that each phase expects follows, then the
+//! arrivals that the present phase still waits for, and the bytes that are still to be copied, which may be negative
+//! for a while.
 
 use super::super::inst::Kind;
 use super::super::run::{Lanes, Reg, lanes_of};
@@ -13,7 +14,7 @@ use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
 use super::{Builder, Names};
 
-/// Arrivals have 20 bits, bytes have 21 and a sign.
+/// The masks of the fields: the numbers of arrivals have 20 bits, and that of bytes has 21 and a sign.
 const ARRIVALS: u64 = (1 << 20) - 1;
 const BYTES: u64 = (1 << 22) - 1;
 
@@ -40,7 +41,7 @@ impl Counts {
         self.phase | (self.expected & ARRIVALS) << 1 | (self.pending & ARRIVALS) << 21 | bytes << 41
     }
 
-    /// Begins the next phase if nothing is missing in this one.
+    /// Begins the next phase if all arrivals and bytes of this one are complete.
     fn completed(self) -> Counts {
         if self.pending & ARRIVALS != 0 || self.bytes != 0 {
             return self;
@@ -57,7 +58,7 @@ impl Counts {
     }
 }
 
-/// What an instruction makes of a barrier, with a number that is an operand.
+/// The effect of an instruction on a barrier; the number is an operand.
 type Change = fn(Counts, u32) -> Counts;
 
 impl Builder<'_> {
@@ -130,7 +131,7 @@ impl Builder<'_> {
         self.change(names, address, space, Some(state), count, change)
     }
 
-    /// Whether a phase is complete: that of a state, or of a parity.
+    /// Whether a phase is complete, which a state or a parity identifies.
     fn wait_for_phase(
         &mut self,
         names: &Names<'_, '_>,
@@ -162,8 +163,8 @@ impl Builder<'_> {
         })))
     }
 
-    /// `cp.async.mbarrier.arrive`: an arrival when the thread's copies are done, as they are at once. Without `.noinc` it
-    /// is one more than was expected, and changes nothing.
+    /// `cp.async.mbarrier.arrive`: an arrival when the thread's copies are complete, which they are at once. Without
+    /// `.noinc` the expected number is incremented for it, so that nothing changes.
     pub(super) fn arrive_after_copies(
         &mut self,
         names: &Names<'_, '_>,
@@ -180,7 +181,7 @@ impl Builder<'_> {
         self.change(names, address, space, None, one, change)
     }
 
-    /// Has each lane change its barrier, lane after lane, and gives it what the barrier was before.
+    /// Changes the barrier of each lane, one lane after the other, and returns what it was before.
     fn change(
         &mut self,
         names: &Names<'_, '_>,
@@ -203,7 +204,7 @@ impl Builder<'_> {
     }
 }
 
-/// Later phases expect so many arrivals less.
+/// The effect of `arrive_drop`: this and later phases expect fewer arrivals.
 fn dropped(counts: Counts, count: u32) -> Counts {
     Counts { expected: counts.expected.wrapping_sub(count.into()), ..counts }
 }

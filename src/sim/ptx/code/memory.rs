@@ -14,9 +14,9 @@ use std::sync::atomic::{Ordering, fence};
 
 const SCOPES: &[(&str, ())] = &[("cta", ()), ("cluster", ()), ("gpu", ()), ("sys", ())];
 
-/// What the modifiers of an access say about its order.
+/// The memory ordering that an access asks for.
 pub(super) struct Order {
-    /// It is seen by threads that wait for it.
+    /// Whether it is a strong access: threads that wait for each other see it.
     pub(super) is_strong: bool,
     pub(super) fences: bool,
 }
@@ -31,7 +31,7 @@ impl Order {
     }
 }
 
-/// Modifiers that only help a cache.
+/// Takes the modifiers that are hints to a cache.
 pub(super) fn pass_hints(op: &mut Opcode<'_>) {
     for hint in ["nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt"] {
         op.has(hint);
@@ -41,14 +41,14 @@ pub(super) fn pass_hints(op: &mut Opcode<'_>) {
 
 pub(super) const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
 
-/// Where an access is, and of what.
+/// The memory that an access reads or writes.
 #[derive(Clone, Copy)]
 struct Place {
     space: Space,
     base: Reg,
     offset: i64,
     ty: Type,
-    /// How many values lie beside each other, which together are aligned.
+    /// The number of consecutive values, which are aligned as a whole.
     count: usize,
 }
 
@@ -59,7 +59,7 @@ impl Place {
 }
 
 impl Builder<'_> {
-    /// Parameters of functions are in local memory, those of kernels are not.
+    /// The space of an access. The parameters of functions are in local memory, those of kernels are not.
     pub(super) fn space_of(
         &mut self,
         names: &Names<'_, '_>,
@@ -67,7 +67,7 @@ impl Builder<'_> {
         address: &[Token],
     ) -> Result<Space, Refusal> {
         if space == Space::Generic {
-            // A variable that is named has the space that it is in.
+            // Without a modifier, the space is that of the variable, if one is named.
             let Some(Token::Word(name)) = address.get(1) else { return Ok(space) };
             return match names.find(name).or_else(|| self.shared_named(name)) {
                 Some(Named::Local(_)) => Ok(Space::Local),
@@ -178,7 +178,7 @@ impl Builder<'_> {
     }
 }
 
-/// Refuses another number of registers than of values, and registers that are too small.
+/// Refuses registers that are too small, or a number of registers that is not the number of values.
 fn check(registers: &[Reg], place: Place) -> Result<(), Refusal> {
     if registers.len() != place.count {
         return Err(wrong(format!("{} registers for {} values", registers.len(), place.count)));
@@ -191,7 +191,7 @@ fn check(registers: &[Reg], place: Place) -> Result<(), Refusal> {
     }
 }
 
-/// An access of one value or of several.
+/// An access to one value or to several.
 fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
     let whole = place.count * place.ty.size();
     let all: Attempt = match parts.len() {
@@ -207,7 +207,7 @@ fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
             parts.iter().try_for_each(|part| part(lanes))
         }),
     };
-    // A device reads and writes 16 bytes at once, and programs rely on it, though PTX does not promise it of vectors.
+    // A device accesses 16 bytes in one step, and programs rely on it, although PTX does not promise it for vectors.
     let is_whole = order.is_strong && whole > 8 && matches!(place.space, Space::Global | Space::Generic);
     let all: Attempt = match is_whole {
         true => Box::new(move |lanes| {
@@ -227,7 +227,7 @@ fn access(place: Place, order: Order, mut parts: Vec<Attempt>) -> Kind {
     if order.is_strong && place.space != Space::Local { Kind::Volatile(all) } else { Kind::Memory(all) }
 }
 
-/// Parameters of a kernel, which are the same for all threads: those from an offset on.
+/// Loads a kernel's parameters from an offset on: they are the same for all threads.
 fn parameters(place: Place, at: u64, to: Vec<Reg>) -> Kind {
     let (size, signed) = (place.ty.size(), place.ty.is_signed());
     Kind::Memory(Box::new(move |lanes: &mut Lanes<'_>| {
@@ -278,7 +278,7 @@ fn load_exactly<T: Bytes + Lane>(Place { space, base, offset, .. }: Place, to: R
     })
 }
 
-/// A value of so many bytes of the function's own part of local memory, whose address is in the register `base`.
+/// Loads a value of `size` bytes from the function's frame in local memory; its address is in the register `base`.
 pub(super) fn load_local(base: Reg, size: usize, to: Reg) -> Attempt {
     load(Place { space: Space::Local, base, offset: 0, ty: Type::B(size as u8), count: 1 }, to)
 }
@@ -287,7 +287,7 @@ pub(super) fn store_local(base: Reg, size: usize, from: Reg) -> Attempt {
     store(Place { space: Space::Local, base, offset: 0, ty: Type::B(size as u8), count: 1 }, from)
 }
 
-/// Into a register that is wider than the value.
+/// Loads into a register that is wider than the value.
 fn load_extended(Place { space, base, offset, ty, .. }: Place, to: Reg) -> Attempt {
     let (size, signed) = (ty.size(), ty.is_signed());
     Box::new(move |lanes: &mut Lanes<'_>| {
@@ -329,7 +329,7 @@ fn store_exactly<T: Bytes + Lane>(Place { space, base, offset, .. }: Place, from
     })
 }
 
-/// From a register that is wider than the value.
+/// Stores from a register that is wider than the value.
 fn store_cut(Place { space, base, offset, ty, .. }: Place, from: Reg) -> Attempt {
     let size = ty.size();
     Box::new(move |lanes: &mut Lanes<'_>| -> Result<(), Fault> {

@@ -1,4 +1,4 @@
-//! Makes a kernel's code: each instruction of the kernel, and of the functions that it calls, becomes a closure.
+//! Generates the code of kernels: each instruction of a kernel, and of the functions that it calls, becomes a closure.
 
 mod arguments;
 mod arithmetic;
@@ -10,6 +10,7 @@ mod call;
 mod carry;
 mod cluster;
 mod compare;
+mod contraction;
 mod convert;
 mod copies;
 mod floats;
@@ -17,7 +18,6 @@ mod flow;
 mod fragments;
 mod half;
 mod hints;
-mod joined;
 mod lanes;
 mod live;
 mod matrix;
@@ -26,6 +26,7 @@ mod memory;
 mod moves;
 mod opcode;
 mod operands;
+mod product;
 mod quads;
 mod special;
 mod stack;
@@ -40,56 +41,57 @@ pub(super) use live::most_live;
 pub(super) use special::{RESERVED, Special};
 
 use super::inst::{Inst, Kind};
-use super::read::Program;
+use super::program::Program;
 use super::reader::Reader;
 use super::run::{Range, Reg};
 use super::scope::{Named, Scopes, SharedLayout, Statement};
 use super::tokens::Token;
 use super::types::Class;
 use super::{Refusal, unknown, wrong};
-use joined::Joined;
+use contraction::Contracted;
 use opcode::Opcode;
 use std::collections::HashMap;
 
-/// What is said of a function that is called and not defined.
+/// The reason why a function that is called and not defined has no code.
 pub(super) fn unresolved(name: &str) -> String {
     format!("Unresolved extern function '{name}'")
 }
 
-/// The maximum size of shared and of local memory, in bytes.
+/// The maximum sizes of shared and of local memory, in bytes.
 const MOST_SHARED: usize = 1 << 20;
 const MOST_LOCAL: usize = 512 << 10;
 
-/// A kernel's code while it is made.
+/// The code of a kernel while it is generated.
 pub(super) struct Builder<'a> {
     program: &'a Program,
     body: Body,
     shared: SharedLayout,
-    /// Shared memory that is declared outside of functions, as far as the kernel uses it.
+    /// The variables in shared memory, declared outside of functions, that the kernel uses.
     shared_names: HashMap<String, Named>,
-    /// Registers that hold what no instruction sets.
+    /// The registers that no instruction sets, by their values.
     fixed: HashMap<(Class, Fixed), Reg>,
-    /// Registers that hold the address behind all shared memory of a fixed size, which is known at the end.
+    /// The registers that hold the address of dynamic shared memory, which is known only at the end.
     dynamic: Vec<Reg>,
     /// The numbers of the functions that are called, in the order of their code.
     called: Vec<usize>,
-    /// Which function calls which, by their places among these; the kernel is none.
+    /// The calls: the caller and the callee, by their indices in `called`; the kernel is `None`.
     calls: Vec<(Option<usize>, usize)>,
-    /// The function whose code is made.
+    /// The function whose code is being generated; `None` for the kernel.
     present: Option<usize>,
-    /// Whether some function is called by its address, which may be any one's.
+    /// Whether there is a call by address, which may reach any function.
     calls_any: bool,
-    /// Where the code of the present statement begins: what it needs first comes before it.
+    /// The guard of the present statement's own instruction, until it is added; those that are added before it have
+    /// none.
     guard: Option<(u32, bool)>,
-    /// The guard of the present statement.
+    /// The guard in the text of the present statement.
     own_guard: Option<(u32, bool)>,
-    /// The registers that the present function returns.
+    /// The registers in which the present function returns its results.
     returns: Vec<(Reg, usize, usize)>,
-    /// Where its calls have arguments that are not in the space `.param`.
+    /// The offset in the frame where its calls have arguments that are not in the space `.param`.
     scratch: usize,
 }
 
-/// The names of the function whose code is made.
+/// The names and the scope of the present statement.
 pub(super) struct Names<'s, 'a> {
     scopes: &'s Scopes<'a>,
     scope: usize,
@@ -102,7 +104,7 @@ pub(super) fn check(program: &Program, function: usize) -> Result<(), Refusal> {
     builder.function(function).map(|_| ())
 }
 
-/// Makes the code of a kernel of the program.
+/// Generates the code of a kernel of the program.
 pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal> {
     let mut builder = Builder::new(program);
     builder.function(kernel)?;
@@ -117,7 +119,7 @@ pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal
         found.range = range;
         match made {
             Ok(local) => (found.at, found.local) = (Ok(at), local),
-            // Nobody may ever call it.
+            // The function may never be called, so this is an error only when it is.
             Err(refusal) if builder.calls_any && refusal.is_unknown() => {
                 found.at = Err(format!("the function {}: {refusal}", program.functions[number].name));
             }
@@ -148,7 +150,7 @@ impl<'a> Builder<'a> {
             returns: Vec::new(),
             scratch: 0,
         };
-        // The flag of the sums that carry.
+        // The carry flag.
         builder.body.counts.add(Class::Pred, 1);
         builder
     }
@@ -169,7 +171,7 @@ impl<'a> Builder<'a> {
         Ok(self.body)
     }
 
-    /// Whether a function may be called within a call of another one.
+    /// Whether a call of one function may lead to a call of another one.
     fn reaches(&self, from: usize, to: usize) -> bool {
         let (mut open, mut seen) = (vec![from], vec![false; self.called.len()]);
         while let Some(at) = open.pop() {
@@ -185,7 +187,7 @@ impl<'a> Builder<'a> {
         false
     }
 
-    /// Makes the code of a function, and returns the size of its part of local memory.
+    /// Generates the code of a function, and returns the size of its frame in local memory.
     fn function(&mut self, number: usize) -> Result<usize, Refusal> {
         let function = &self.program.functions[number];
         let Some((tokens, lines)) = &function.code else {
@@ -219,13 +221,14 @@ impl<'a> Builder<'a> {
         }
         let local = local.next_multiple_of(16);
         let mut starts = Vec::with_capacity(scopes.statements.len() + 1);
-        let joined = if self.program.is_debugged { HashMap::new() } else { joined::joined(&scopes) };
+        let contracted =
+            if self.program.is_debugged { HashMap::new() } else { contraction::contracted(&scopes) };
         for (at, statement) in scopes.statements.iter().enumerate() {
             starts.push(self.body.code.len() as u32);
-            let made = match joined.get(&at) {
+            let made = match contracted.get(&at) {
                 None => self.statement(&scopes, statement, local),
-                Some(Joined::Nothing) => Ok(()),
-                Some(Joined::Sum(sum)) => self.statement(&scopes, &sum.statement(statement), local),
+                Some(Contracted::Nothing) => Ok(()),
+                Some(Contracted::Sum(sum)) => self.statement(&scopes, &sum.statement(statement), local),
             };
             made.map_err(|refusal| refusal.at(statement.line))?;
         }
@@ -276,12 +279,12 @@ impl<'a> Builder<'a> {
         self.body.written.push(written);
     }
 
-    /// An instruction that the present statement needs before it.
+    /// Adds an instruction that the present statement needs before its own.
     fn before(&mut self, kind: Kind) {
         self.body.code.push(Inst { guard: None, kind });
     }
 
-    /// A register that holds this, which no instruction sets.
+    /// The register with this value, which no instruction sets.
     fn fixed(&mut self, class: Class, fixed: Fixed) -> Reg {
         if let Some(register) = self.fixed.get(&(class, fixed)) {
             return *register;
@@ -304,7 +307,7 @@ impl<'a> Builder<'a> {
         self.body.counts.add(class, 1)
     }
 
-    /// The place of a function among those that are called.
+    /// The index of a function in `called`, where it is added if it is new.
     fn callee(&mut self, number: usize) -> usize {
         if let Some(at) = self.called.iter().position(|called| *called == number) {
             return at;
@@ -320,7 +323,7 @@ impl Names<'_, '_> {
         self.scopes.find(self.scope, name)
     }
 
-    /// The number of a predicate.
+    /// The number of a predicate register.
     fn predicate(&self, name: &str) -> Result<u32, Refusal> {
         match self.find(name) {
             Some(Named::Register(register)) if register.class == Class::Pred => Ok(register.at),
@@ -328,7 +331,7 @@ impl Names<'_, '_> {
         }
     }
 
-    /// The number of the statement behind a label.
+    /// The number of the statement after a label.
     fn label(&self, name: &str) -> Result<u32, Refusal> {
         match self.find(name) {
             Some(Named::Label(at)) => Ok(at as u32),

@@ -1,4 +1,4 @@
-//! Moves, choices, and addresses of one space as those of another.
+//! Moves, selections, and conversions of addresses between state spaces.
 
 use super::super::inst::Kind;
 use super::super::run::{
@@ -14,7 +14,7 @@ use super::opcode::Opcode;
 use super::operands::{Elements, Operands, exactly};
 use super::{Builder, Names};
 
-/// What of the machine has a part for each axis.
+/// Special registers with three dimensions.
 const COORDINATES: [&str; 8] =
     ["%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"];
 
@@ -49,7 +49,7 @@ impl Builder<'_> {
         }
         let register = self.any_source(names, from, ty)?;
         let to = self.to(names, to, ty)?;
-        // Registers of the machine may be wider than what is taken of them.
+        // Special registers may be wider than the register to which they are moved.
         let is_own =
             matches!(from, [Token::Word(name)] if name.starts_with('%') && names.find(name).is_none());
         if register.class != to.class && !is_own {
@@ -58,7 +58,7 @@ impl Builder<'_> {
         Ok(copy(to, register))
     }
 
-    /// The elements of a vector into those of another one, all at once.
+    /// Moves the elements of a vector to those of another one; all are read before one is written.
     fn mov_vector(
         &mut self,
         names: &Names<'_, '_>,
@@ -66,7 +66,7 @@ impl Builder<'_> {
         ty: Type,
         count: usize,
     ) -> Result<Kind, Refusal> {
-        // A coordinate of the machine is a vector too, whose last element is zero.
+        // A special register with three dimensions is a vector too, whose last element is zero.
         let coordinates = match from {
             [Token::Word(name)] if COORDINATES.contains(&&name[..]) && names.find(name).is_none() => {
                 let element = |axis: &str| vec![Token::Word(format!("{name}.{axis}"))];
@@ -107,7 +107,7 @@ impl Builder<'_> {
         })))
     }
 
-    /// The registers of a vector that together have the bits of a type.
+    /// The registers of a vector that together have the size of a type.
     fn parts(
         &mut self,
         names: &Names<'_, '_>,
@@ -161,7 +161,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The first of two values if a third one is not negative.
+    /// The first of two values if the third one is not negative, or else the second.
     pub(super) fn slct(
         &mut self,
         names: &Names<'_, '_>,
@@ -176,7 +176,7 @@ impl Builder<'_> {
                 match by {
                     Type::S(4) => lanes3(to, from, |a: $ty, b: $ty, by: i32| if by >= 0 { a } else { b }),
                     Type::F32 => lanes3(to, from, move |a: $ty, b: $ty, by: f32| {
-                        // A subnormal number is flushed to zero, which is not negative.
+                        // With `.ftz`, a negative subnormal number counts as zero, which is not negative.
                         if by >= 0.0 || ftz && by.is_subnormal() { a } else { b }
                     }),
                     other => return Err(unknown(format!("it by a number of type {other}"))),
@@ -228,7 +228,7 @@ impl Builder<'_> {
             })));
         }
         Ok(match window(space) {
-            // Constants are in global memory here, and are not told from it.
+            // Constants are in global memory here, and cannot be distinguished from it.
             None => {
                 lanes1(to, from, move |at: u64| !constant && at.wrapping_sub(SHARED_WINDOW) >= 3 * WINDOW)
             }
@@ -237,7 +237,7 @@ impl Builder<'_> {
     }
 }
 
-/// Where the generic addresses of a space begin, unless they are the space's own.
+/// Where the window of a space in the generic addresses begins; `None` for global memory, whose addresses are generic.
 fn window(space: Space) -> Option<u64> {
     match space {
         Space::Shared | Space::Cluster => Some(SHARED_WINDOW),
@@ -247,7 +247,7 @@ fn window(space: Space) -> Option<u64> {
     }
 }
 
-/// Parts of so many bits, the lowest first.
+/// Concatenates values of `width` bits each, the lowest first.
 fn pack(to: Reg, parts: Vec<Reg>, width: u32) -> Kind {
     if let (Class::B64, [low, high]) = (to.class, &parts[..]) {
         return lanes2(to, [*low, *high], |low: u32, high: u32| u64::from(high) << 32 | u64::from(low));

@@ -1,11 +1,12 @@
-//! An opcode with its modifiers, each of which must be asked for: one that nobody knows is refused.
+//! An opcode with its modifiers. The code for an opcode takes each modifier that it handles; one that is left is
+//! refused.
 
 use super::super::types::Type;
 use super::super::{Refusal, Space, unknown, wrong};
 
 pub(super) struct Opcode<'a> {
     pub(super) name: &'a str,
-    /// The modifiers that nobody has asked for yet.
+    /// The modifiers that are not taken yet.
     left: Vec<&'a str>,
 }
 
@@ -16,27 +17,27 @@ impl<'a> Opcode<'a> {
         Opcode { name, left: parts.collect() }
     }
 
-    /// Whether it has a modifier.
+    /// Takes a modifier; false if it is not there.
     pub(super) fn has(&mut self, modifier: &str) -> bool {
         let at = self.left.iter().position(|part| *part == modifier);
         at.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// The one of these that it has; several together are refused later, as one is left.
+    /// Takes one of these modifiers and returns its value. A second one is left, and so refused.
     pub(super) fn one_of<T: Copy>(&mut self, known: &[(&str, T)]) -> Option<T> {
         let at = self.left.iter().position(|part| known.iter().any(|(name, _)| name == part))?;
         let part = self.left.remove(at);
         known.iter().find(|(name, _)| *name == part).map(|(_, value)| *value)
     }
 
-    /// The first modifier of which the function makes something.
+    /// Takes the first modifier for which the function has a result.
     pub(super) fn find<T>(&mut self, f: impl Fn(&str) -> Option<T>) -> Option<T> {
         let (at, found) = self.left.iter().enumerate().find_map(|(at, part)| Some((at, f(part)?)))?;
         self.left.remove(at);
         Some(found)
     }
 
-    /// Refuses an instruction for which not all lanes of a warp come together.
+    /// Refuses an instruction that is not `.sync.aligned`: one that not all lanes of a warp execute together.
     pub(super) fn is_of_all_lanes(&mut self) -> Result<(), Refusal> {
         if self.has("sync") && self.has("aligned") {
             Ok(())
@@ -45,7 +46,7 @@ impl<'a> Opcode<'a> {
         }
     }
 
-    /// Its first type.
+    /// Takes the first type.
     pub(super) fn ty(&mut self) -> Result<Type, Refusal> {
         self.has_type().ok_or_else(|| unknown("it without a type"))
     }
@@ -55,22 +56,22 @@ impl<'a> Opcode<'a> {
         Type::named(self.left.remove(at))
     }
 
-    /// The next modifier, whatever it is.
+    /// Takes the next modifier, whatever it is.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         if self.left.is_empty() { None } else { Some(self.left.remove(0)) }
     }
 
-    /// The next modifier, which is left to be asked for.
+    /// The next modifier, which is not taken.
     pub(super) fn peek(&self) -> Option<&'a str> {
         self.left.first().copied()
     }
 
-    /// Takes all modifiers for which this is true.
+    /// Takes all modifiers for which the function is true.
     pub(super) fn pass(&mut self, f: impl Fn(&str) -> bool) {
         self.left.retain(|part| !f(part));
     }
 
-    /// The memory of an address.
+    /// Takes the state space; without one, the address is generic.
     pub(super) fn space(&mut self) -> Space {
         let spaces = [
             ("param", Space::Param),
@@ -86,7 +87,7 @@ impl<'a> Opcode<'a> {
         self.one_of(&spaces).unwrap_or(Space::Generic)
     }
 
-    /// Refuses what nobody has asked for.
+    /// Refuses the opcode if a modifier is left.
     pub(super) fn is_all(&self) -> Result<(), Refusal> {
         match self.left.first() {
             None => Ok(()),

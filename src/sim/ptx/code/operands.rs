@@ -1,5 +1,5 @@
-//! What the operands of instructions stand for. All are registers: constants and addresses are in registers that no
-//! instruction sets, and what must be computed is computed before the instruction.
+//! The operands of instructions. All of them become registers: constants and addresses are in registers that no
+//! instruction sets, and what must be computed for an operand is computed by an instruction before.
 
 use super::super::run::Reg;
 use super::super::scope::Named;
@@ -10,15 +10,15 @@ use super::lanes::{lanes1, predicates, uniform};
 use super::special::{Clock, Special};
 use super::{Builder, Fixed, Names};
 
-/// The largest negative offset of an address.
+/// The greatest amount by which the offset of an address may be negative.
 const MOST_BACKWARDS: i64 = 1 << 31;
-/// What the constant WARP_SZ stands for.
+/// The value of the constant `WARP_SZ`.
 const WARP_SIZE: i64 = 32;
 
 /// The operands of an instruction.
 pub(super) type Operands<'o, 't> = &'o [&'t [Token]];
 
-/// Refuses another number of operands.
+/// Refuses a number of operands other than `N`.
 pub(super) fn exactly<'o, 't, const N: usize>(
     operands: Operands<'o, 't>,
 ) -> Result<[&'t [Token]; N], Refusal> {
@@ -26,7 +26,7 @@ pub(super) fn exactly<'o, 't, const N: usize>(
 }
 
 impl Builder<'_> {
-    /// A value of this type.
+    /// A register that an instruction reads as a value of this type.
     pub(super) fn source(
         &mut self,
         names: &Names<'_, '_>,
@@ -41,7 +41,7 @@ impl Builder<'_> {
         Err(wrong(format!("`{}` has {has} bits, and {bits} are read", Written(tokens))))
     }
 
-    /// A value of this type, in a register of any size.
+    /// The same, where the register may have any size.
     pub(super) fn any_source(
         &mut self,
         names: &Names<'_, '_>,
@@ -80,7 +80,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A register and a constant: an instruction before the present one adds them.
+    /// A register plus a constant, which an instruction before the present one computes.
     fn with_constant(
         &mut self,
         names: &Names<'_, '_>,
@@ -146,7 +146,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What a name stands for that the function does not declare.
+    /// The meaning of a name that the function does not declare.
     fn global(
         &mut self,
         names: &Names<'_, '_>,
@@ -182,7 +182,7 @@ impl Builder<'_> {
         Err(wrong(format!("{name} is not declared")))
     }
 
-    /// Shared memory that is declared outside of functions.
+    /// A variable in shared memory that is declared outside of functions.
     pub(super) fn shared_named(&mut self, name: &str) -> Option<Named> {
         if let Some(known) = self.shared_names.get(name) {
             return Some(known.clone());
@@ -193,7 +193,7 @@ impl Builder<'_> {
         Some(named)
     }
 
-    /// Where a result of this type goes.
+    /// The register for a result of this type.
     pub(super) fn to(&mut self, names: &Names<'_, '_>, tokens: &[Token], ty: Type) -> Result<Reg, Refusal> {
         let register = self.any_to(names, tokens, ty)?;
         if register.class == ty.class() {
@@ -203,7 +203,7 @@ impl Builder<'_> {
         Err(wrong(format!("`{}` has {has} bits, and the result has {bits}", Written(tokens))))
     }
 
-    /// Where a result of this type goes, in a register of any size.
+    /// The same, where the register may have any size.
     pub(super) fn any_to(
         &mut self,
         names: &Names<'_, '_>,
@@ -223,7 +223,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `{a, b}`, a vector, or one register: the elements of what a vector instruction reads or writes.
+    /// The elements of the operand of a vector instruction: `{a, b}`, a vector, or a single register.
     pub(super) fn elements<'t>(
         &mut self,
         names: &Names<'_, '_>,
@@ -267,7 +267,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A result and operands that all are of one type.
+    /// A result and operands of one type.
     pub(super) fn alike<const N: usize>(
         &mut self,
         names: &Names<'_, '_>,
@@ -277,7 +277,7 @@ impl Builder<'_> {
         self.typed(names, operands, ty, [ty; N])
     }
 
-    /// A result, and operands of these types.
+    /// A result and operands of these types.
     pub(super) fn typed<const N: usize>(
         &mut self,
         names: &Names<'_, '_>,
@@ -321,8 +321,7 @@ fn number(value: i64, ty: Type) -> u128 {
     }
 }
 
-/// The register of `vector.x`, where the function declares what is before the dot: it may have the name of a register of
-/// the machine.
+/// The register of `vector.x`, if the function declares `vector`: it may have the same name as a special register.
 fn element(names: &Names<'_, '_>, name: &str) -> Option<Result<Reg, Refusal>> {
     let (of, element) = name.rsplit_once('.')?;
     let vector = names.find(of)?;

@@ -7,9 +7,10 @@ use super::super::run::WARP;
 use super::super::types::Class;
 use super::super::{Refusal, wrong};
 use super::fragments::LAYOUTS;
-use super::matrix::{Value, words};
+use super::matrix::words;
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
+use super::product::Value;
 use super::warp::joint;
 use super::{Builder, Names};
 

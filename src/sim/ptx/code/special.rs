@@ -1,10 +1,10 @@
-//! Registers that the machine sets.
+//! Special registers: `%tid`, `%clock` and others, which instructions read.
 
 use super::super::types::Class;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Bytes of shared memory that the system reserves in each block.
+/// The size of the shared memory that the system reserves in each block, in bytes.
 pub(in super::super) const RESERVED: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,17 +34,17 @@ pub(in super::super) enum Special {
     Envreg(u8),
     DynamicShared,
     TotalShared,
-    /// With what the system reserves.
+    /// The size of all shared memory, with what the system reserves.
     AggregateShared,
-    /// An offset in the shared memory that the system reserves, which comes after all other.
+    /// The address of an offset in the shared memory that the system reserves, which follows all other shared memory.
     Reserved(u16),
     Zero,
-    /// Of 64 bits.
+    /// Zero, of 64 bits.
     WideZero,
 }
 
 impl Special {
-    /// Whether it differs from block to block, and is no coordinate.
+    /// Whether its value differs between blocks although it is not a coordinate.
     pub(super) fn is_of_place(self) -> bool {
         matches!(self, Special::Smid | Special::Clusterid(_))
     }
@@ -65,7 +65,7 @@ impl Special {
         if let Some(number) = name.strip_prefix("envreg").and_then(|number| number.parse().ok()) {
             return Some(Special::Envreg(number)).filter(|_| number < 32);
         }
-        // The performance counters, which count nothing.
+        // Performance counters, which do not count here.
         if let Some(counter) = name.strip_prefix("pm") {
             let (number, zero) = match counter.strip_suffix("_64") {
                 Some(number) => (number, Special::WideZero),
@@ -99,7 +99,7 @@ impl Special {
         })
     }
 
-    /// One of a vector of four registers, the last of which is 0.
+    /// An element of a special register with three dimensions, whose fourth element is 0.
     fn coordinate(base: &str, axis: &str) -> Option<Special> {
         let axis = match axis {
             "x" | "r" => 0,
@@ -123,7 +123,7 @@ impl Special {
     }
 }
 
-/// Registers that change while a kernel runs.
+/// Special registers whose values change while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clock {
     Low,
@@ -151,7 +151,7 @@ impl Clock {
         if matches!(self, Clock::All | Clock::Nanoseconds) { Class::B64 } else { Class::B32 }
     }
 
-    /// The value at this moment, of a clock that ticks once in a nanosecond.
+    /// The present value, for clocks with a tick of one nanosecond.
     pub(super) fn now(self) -> u64 {
         let now = nanoseconds();
         match self {
@@ -162,7 +162,7 @@ impl Clock {
     }
 }
 
-/// Nanoseconds of a clock that never goes back, whatever happens to the host's: it is set once, and counts from there.
+/// Nanoseconds that never go back: the host's time is read once, and a monotonic clock continues from there.
 fn nanoseconds() -> u64 {
     static BEGUN: OnceLock<(Instant, u64)> = OnceLock::new();
     let (begun, first) = BEGUN.get_or_init(|| {

@@ -15,14 +15,14 @@ use crate::sim::texture::{Bound, Channel};
 const BEYOND: &[(&str, Beyond)] = &[("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)];
 const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4)];
 
-/// What an access says of itself.
+/// The modifiers of an access to a surface.
 #[derive(Clone, Copy)]
 struct Access {
     geometry: Geometry,
     beyond: Beyond,
     ty: Type,
     count: usize,
-    /// The first coordinate counts elements, and not bytes.
+    /// Whether the first coordinate counts elements (`.p`) rather than bytes (`.b`).
     by_elements: bool,
 }
 
@@ -44,13 +44,13 @@ impl Access {
         Ok(Access { geometry, beyond, ty: op.ty()?, count, by_elements })
     }
 
-    /// Refuses other types than those of bits, and more than 16 bytes.
+    /// Refuses types other than untyped bits, and accesses of more than 16 bytes.
     fn is_of_bits(self) -> Result<Access, Refusal> {
         let known = matches!(self.ty, Type::B(1 | 2 | 4 | 8)) && self.count * self.ty.size() <= 16;
         if known { Ok(self) } else { Err(wrong(format!("{} values of type {}", self.count, self.ty))) }
     }
 
-    /// Where a lane's access of so many bytes is; `None` if it is nowhere.
+    /// The address of a lane's access of this size; `None` if the access is outside of the surface and has no effect.
     fn find<'a>(
         &self,
         lanes: &Lanes<'a>,

@@ -6,14 +6,14 @@ use super::opcode::Opcode;
 use super::operands::Operands;
 use super::{Builder, Names};
 
-/// Opcodes of PTX that are not modelled; any other is misspelt.
+/// Opcodes of PTX that are not modelled. An opcode that is neither here nor below is not PTX.
 const OTHERS: &[&str] = &["clusterlaunchcontrol", "istypep", "multimem", "tcgen05", "tensormap", "wgmma"];
 
-/// One line for each: how its instructions are made.
+/// One line for each opcode: the function that makes its instructions.
 macro_rules! opcodes {
     ($($($name:literal)|+ => $method:ident),* $(,)?) => {
         impl Builder<'_> {
-            /// Makes an instruction.
+            /// Makes the instruction of a statement.
             pub(super) fn fill(
                 &mut self,
                 names: &Names<'_, '_>,

@@ -1,4 +1,4 @@
-//! Reads of textures, and questions about them.
+//! Reads of textures, and queries of their properties.
 
 use super::super::arith::half::{F16, Short, join};
 use super::super::arith::round::Rounding;
@@ -34,7 +34,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The layer and the coordinates of a lane, as bits.
+    /// The layer and the coordinates in one lane, as bits.
     pub(super) fn bits(&self, lanes: &Lanes<'_>, lane: usize) -> (u32, [u32; 3]) {
         let layer = self.layer.map_or(0, |layer| lanes.one(layer, lane));
         let mut at = [0; 3];
@@ -54,7 +54,7 @@ impl Place {
 }
 
 impl Builder<'_> {
-    /// A texture or surface, which is a register that holds its handle.
+    /// The register with the handle of a texture or a surface.
     fn object(&mut self, names: &Names<'_, '_>, tokens: &[Token]) -> Result<Reg, Refusal> {
         match tokens {
             [Token::Word(name)] => match names.find(name) {
@@ -100,7 +100,7 @@ impl Builder<'_> {
         Ok(Place { object, layer, coordinates: registers, is_float: ty == Type::F32 })
     }
 
-    /// Where four channels of this type go.
+    /// The registers for four channels of this type.
     fn channels(
         &mut self,
         names: &Names<'_, '_>,
@@ -118,7 +118,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `tex`. Textures have one level, so what says which level is not looked at.
+    /// `tex`. Textures have one level here, so modifiers and operands that choose a level are ignored.
     pub(super) fn texture(
         &mut self,
         names: &Names<'_, '_>,
@@ -228,7 +228,7 @@ fn reads(op: &mut Opcode<'_>) -> Result<(Geometry, Type, usize), Refusal> {
     Ok((geometry, op.ty()?, count))
 }
 
-/// Reads for each lane, and sets the results when all have been read.
+/// Reads for each lane, and sets the results after all lanes have been read.
 fn each_lane(
     lanes: &mut Lanes<'_>,
     (geometry, ty): (Geometry, Type),
@@ -265,8 +265,9 @@ fn each_lane(
 
 type Question = fn(&Bound) -> u32;
 
-/// An H200's compiler has no other question for what is in registers. A line of a texture has one row, and others have
-/// none; layers are the dimension behind the others, and for a surface faces are layers.
+/// The queries that the compiler of an H200 accepts for handles in registers. The height of a one-dimensional texture
+/// of an array is 1, and that of others 0; layers count as the dimension after the others, and so do the faces of a
+/// surface.
 const QUESTIONS: &[(&str, Question)] = &[
     ("width", |it| it.grid.size[0] as u32),
     ("height", |it| match (it.grid.dimensions, it.grid.is_layered) {

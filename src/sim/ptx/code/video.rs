@@ -1,4 +1,4 @@
-//! The video instructions: arithmetic of parts of words.
+//! The video instructions: arithmetic on bytes and halves of words.
 
 use super::super::arith::compare::Compare;
 use super::super::arith::simd::{self, Part, Second, Video};
@@ -23,7 +23,7 @@ const COMPARISONS: &[(&str, Compare)] = &[
 
 const WRAP: &[(&str, bool)] = &[("wrap", true), ("clamp", false)];
 
-/// What an instruction computes, by its name without the number of its lanes.
+/// The operation of an opcode, from its name without the number of lanes.
 fn video_of(op: &mut Opcode<'_>) -> Result<Video, Refusal> {
     Ok(match op.name.trim_end_matches(['2', '4']) {
         "vadd" => Video::Add,
@@ -38,7 +38,7 @@ fn video_of(op: &mut Opcode<'_>) -> Result<Video, Refusal> {
     })
 }
 
-/// A register and the part of it that is meant: `%r1.b3`.
+/// A register and the part of it that is selected, as in `%r1.b3`.
 fn selected(tokens: &[Token]) -> (Vec<Token>, Part) {
     if let [Token::Word(name)] = tokens {
         let part = name.rsplit_once('.').and_then(|(base, part)| {
@@ -57,8 +57,8 @@ fn selected(tokens: &[Token]) -> (Vec<Token>, Part) {
     (tokens.to_vec(), Part::Word)
 }
 
-/// An H200 computes some of these in another way than the manual says, so they are not executed at all: with a selected part
-/// or a sum without a sign, `.sat` cuts off more than the result; with `min` and `max` some signs are others.
+/// An H200 computes some of these in other ways than the manual says, so they are refused: with a selected part, or
+/// with an unsigned sum, `.sat` clamps more than the result; with `min` and `max` some signs differ.
 fn otherwise() -> Refusal {
     unknown("it with these modifiers, as an H200 does not compute what the manual says")
 }
@@ -72,7 +72,7 @@ impl Builder<'_> {
         operands: Operands<'_, '_>,
     ) -> Result<Kind, Refusal> {
         let video = video_of(op)?;
-        // The result of a comparison is no number with a sign.
+        // The result of a comparison is unsigned.
         let d = if matches!(video, Video::Set(_)) { Type::U(4) } else { op.ty()? };
         let [a_type, b_type] = [op.ty()?, op.ty()?];
         let sat = op.has("sat");
@@ -142,7 +142,7 @@ impl Builder<'_> {
         Ok(lanes3(to, from, move |a, b, c| simd::mad(how, a, b, c)))
     }
 
-    /// Those of two halves or four bytes.
+    /// The video instructions on two halves or four bytes.
     pub(super) fn video_lanes(
         &mut self,
         names: &Names<'_, '_>,
@@ -163,7 +163,7 @@ impl Builder<'_> {
             let Some((base, selector)) = name.rsplit_once('.') else { return (tokens.to_vec(), order) };
             let Some(digits) = selector.strip_prefix(letter) else { return (tokens.to_vec(), order) };
             let mut lanes = order;
-            // The highest comes first.
+            // The text names the highest lane first.
             for (lane, digit) in lanes.iter_mut().zip(digits.bytes().rev()) {
                 *lane = digit.wrapping_sub(b'0');
             }

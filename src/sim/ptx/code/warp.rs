@@ -1,4 +1,4 @@
-//! Barriers, and instructions by which lanes of a warp work together.
+//! Barriers, and instructions by which the lanes of a warp exchange values.
 
 use super::super::inst::{Barrier, Exchange, Given, How, Kind, Reduce};
 use super::super::run::{Lanes, Reg, WARP, each, lanes_of};
@@ -131,7 +131,7 @@ impl Builder<'_> {
         self.together(names, members, words(from), take)
     }
 
-    /// Whether an instruction names the lanes that execute it: what was written for older devices need not.
+    /// Whether an instruction names the lanes that take part. Texts for older devices need not do so.
     fn is_sync(&self, op: &mut Opcode<'_>) -> Result<bool, Refusal> {
         let is_sync = op.has("sync");
         if !is_sync && self.program.version >= 64 && self.program.target >= 70 {
@@ -141,7 +141,7 @@ impl Builder<'_> {
         Ok(is_sync)
     }
 
-    /// Computes with the values of the lanes that are named, or of those that are there.
+    /// An exchange between the lanes that are named, or, if none are, between those that execute it together.
     fn together(
         &mut self,
         names: &Names<'_, '_>,
@@ -256,7 +256,7 @@ impl Builder<'_> {
         }))
     }
 
-    /// One of the lanes that are there: the first one.
+    /// Elects one of the named lanes, the first.
     pub(super) fn elect(
         &mut self,
         names: &Names<'_, '_>,
@@ -282,10 +282,10 @@ impl Builder<'_> {
     }
 }
 
-/// Operands, and the one that names lanes.
+/// The operands, and the one that names lanes, if it is there.
 type WithMembers<'o, const N: usize> = ([&'o [Token]; N], Option<&'o [Token]>);
 
-/// The operands, of which the last one names lanes if it is there.
+/// Splits off the last operand, which names lanes if it is there.
 fn with_members<'o, const N: usize>(
     operands: Operands<'_, 'o>,
     is_sync: bool,
@@ -296,7 +296,7 @@ fn with_members<'o, const N: usize>(
     }
 }
 
-/// Each lane gives a word.
+/// The value that each lane gives: a word from a register.
 fn words(from: Reg) -> impl Fn(&Lanes<'_>) -> Given + Send + Sync {
     move |lanes| {
         let words = lanes.get::<u32>(from);
@@ -304,7 +304,8 @@ fn words(from: Reg) -> impl Fn(&Lanes<'_>) -> Given + Send + Sync {
     }
 }
 
-/// Lanes that the register names give each other values, wherever they are at an instruction like this one.
+/// An exchange of values between the lanes that the register names. They may be at different instructions with the
+/// same opcode.
 fn exchange(
     members: Reg,
     give: impl Fn(&Lanes<'_>) -> Given + Send + Sync + 'static,
@@ -313,7 +314,7 @@ fn exchange(
     Kind::Exchange(members, Exchange { give: Box::new(give), take: Box::new(take) })
 }
 
-/// Computes with the values of the lanes that the register names.
+/// An instruction that computes with the values of the lanes that the register names.
 pub(super) fn joint(members: Reg, compute: impl Fn(&mut Lanes<'_>) + Send + Sync + 'static) -> Kind {
     Kind::Joint(
         members,
@@ -324,7 +325,7 @@ pub(super) fn joint(members: Reg, compute: impl Fn(&mut Lanes<'_>) + Send + Sync
     )
 }
 
-/// Which lane's value a lane gets.
+/// From which lane a lane gets its value.
 #[derive(Clone, Copy)]
 enum Mode {
     Up,
@@ -334,7 +335,7 @@ enum Mode {
 }
 
 impl Mode {
-    /// The lane, and whether it is inside of the segment; from outside a lane gets its own.
+    /// The source lane, and whether it is inside of the segment; a lane whose source is outside gets its own value.
     fn source(self, lane: i32, by: u32, clamp: u32) -> (usize, bool) {
         let (by, bound, segment) = ((by & 31) as i32, (clamp & 31) as i32, (clamp >> 8 & 31) as i32);
         let last = lane & segment | bound & !segment;

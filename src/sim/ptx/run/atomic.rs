@@ -1,4 +1,4 @@
-//! Atomic operations: lane after lane, each as one step.
+//! Atomic operations: the lanes perform them one after the other, each in one indivisible step.
 
 use super::super::Space;
 use super::fault::Fault;
@@ -6,7 +6,7 @@ use super::lanes::{Bytes, Lanes, lanes_of};
 use super::registers::WARP;
 
 impl Lanes<'_> {
-    /// Replaces the value at each lane's address by what `f` makes of it, and returns the old ones.
+    /// Replaces the value at each lane's address by the result of `f`, and returns the old values.
     pub(in super::super) fn update<T: Bytes>(
         &mut self,
         space: Space,

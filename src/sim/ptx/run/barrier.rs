@@ -1,26 +1,27 @@
-//! Barriers of a block: a warp has arrived when all its threads that have not ended have.
+//! Barriers of a block. A warp has arrived at one when all its threads that have not ended have.
 
 use super::super::inst::{Barrier, How};
-use super::block::Floor;
+use super::block::BlockState;
 use super::fault::{Fault, LAUNCH_FAILED};
 use super::registers::WARP;
 use super::split::State;
 use super::warp::Warp;
 
 const BARRIERS: usize = 16;
-/// That of the cluster comes behind them.
+/// The number of the cluster's barrier, which follows those of the block.
 pub(super) const CLUSTER: u8 = BARRIERS as u8;
-const GATES: usize = BARRIERS + 1;
+const ALL_BARRIERS: usize = BARRIERS + 1;
 
-/// One barrier of a block.
+/// The state of one barrier.
 #[derive(Clone, Default)]
-struct Gate {
+struct BarrierState {
     /// The lanes of each warp that have arrived.
     arrived: Vec<u32>,
-    /// For how many threads it is; all of the block if that is not said.
+    /// The number of threads that it waits for; if `None`, all of the block.
     count: Option<u32>,
     is_used: bool,
-    /// Of the predicates so far: in how many threads they were true, and whether in all.
+    /// For a reduction: in how many of the threads that have arrived the predicate is true, and whether in all of
+    /// them.
     trues: u32,
     all: bool,
 }
@@ -28,16 +29,17 @@ struct Gate {
 /// The barriers of a block.
 #[derive(Default)]
 pub(super) struct Barriers {
-    gates: Vec<Gate>,
+    states: Vec<BarrierState>,
     /// The lanes of each warp whose threads have not ended.
     live: Vec<u32>,
-    /// What the last round of each has found, for the threads that are let go.
+    /// The result of the last reduction of each barrier, for the threads that it releases.
     found: Vec<(u32, bool)>,
-    /// Those that may be complete.
+    /// The barriers that may have become complete, as bits.
     changed: u32,
-    /// Whether threads have arrived that do not wait: the barrier may be complete, and be as new when they arrive again.
+    /// Whether threads have arrived at a barrier without waiting. It may be complete then, and must be reset before
+    /// they arrive again.
     pub(super) has_arrived: bool,
-    /// The block has others beside it in its cluster, for whose barrier they are as well.
+    /// Whether the cluster has other blocks, for which its barrier waits too.
     is_one_of_several: bool,
 }
 
@@ -50,7 +52,7 @@ impl Barriers {
         self.live.resize(live.len(), 0);
         self.live.iter_mut().zip(live).for_each(|(known, live)| *known = live);
         self.changed = 0;
-        self.gates.iter_mut().for_each(|gate| gate.is_used = false);
+        self.states.iter_mut().for_each(|state| state.is_used = false);
     }
 
     pub(super) fn ended(&mut self, warp: u32, live: u32) {
@@ -60,69 +62,70 @@ impl Barriers {
         self.changed = u32::MAX;
     }
 
-    fn gate(&mut self, number: usize) -> &mut Gate {
-        if self.gates.is_empty() {
-            self.gates = vec![Gate::default(); GATES];
-            self.found = vec![(0, false); GATES];
+    fn state(&mut self, number: usize) -> &mut BarrierState {
+        if self.states.is_empty() {
+            self.states = vec![BarrierState::default(); ALL_BARRIERS];
+            self.found = vec![(0, false); ALL_BARRIERS];
         }
         let warps = self.live.len();
-        let gate = &mut self.gates[number % GATES];
-        if !gate.is_used {
-            gate.arrived.clear();
-            gate.arrived.resize(warps, 0);
-            *gate = Gate {
-                arrived: std::mem::take(&mut gate.arrived),
+        let state = &mut self.states[number % ALL_BARRIERS];
+        if !state.is_used {
+            state.arrived.clear();
+            state.arrived.resize(warps, 0);
+            *state = BarrierState {
+                arrived: std::mem::take(&mut state.arrived),
                 is_used: true,
                 all: true,
-                ..Gate::default()
+                ..BarrierState::default()
             };
         }
-        gate
+        state
     }
 
-    /// The lanes of a warp that have arrived at the cluster's barrier, where others have not.
+    /// The lanes of a warp that have arrived at the cluster's barrier, while it still waits for others.
     fn arrived_early(&self, warp: u32) -> u32 {
-        let gate = self.gates.get(BARRIERS).filter(|gate| gate.is_used);
-        gate.and_then(|gate| gate.arrived.get(warp as usize)).copied().unwrap_or(0)
+        let state = self.states.get(BARRIERS).filter(|state| state.is_used);
+        state.and_then(|state| state.arrived.get(warp as usize)).copied().unwrap_or(0)
     }
 
-    /// Whether all threads have arrived at the cluster's barrier that have not ended, and whether any have arrived.
+    /// Whether all threads that have not ended have arrived at the cluster's barrier, and whether any thread has
+    /// arrived.
     pub(super) fn is_at_cluster(&self) -> (bool, bool) {
-        match self.gates.get(BARRIERS).filter(|gate| gate.is_used) {
-            Some(gate) => {
-                (gate.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0), true)
+        match self.states.get(BARRIERS).filter(|state| state.is_used) {
+            Some(state) => {
+                (state.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0), true)
             }
             None => (self.live.iter().all(|live| *live == 0), false),
         }
     }
 
-    /// The cluster's barrier is as new; the result is as from `complete`.
+    /// Resets the cluster's barrier; the result is as that of `complete`.
     pub(super) fn leave_cluster(&mut self) -> u32 {
-        if let Some(gate) = self.gates.get_mut(BARRIERS) {
-            gate.is_used = false;
+        if let Some(state) = self.states.get_mut(BARRIERS) {
+            state.is_used = false;
         }
         1 << BARRIERS
     }
 
-    /// The barriers that all have reached, which are as new.
+    /// The barriers that are complete, as bits; they are reset.
     pub(super) fn complete(&mut self) -> u32 {
         let mut complete = 0;
         let changed = std::mem::take(&mut self.changed);
-        for (number, gate) in self.gates.iter_mut().enumerate() {
+        for (number, state) in self.states.iter_mut().enumerate() {
             let is_others = number == BARRIERS && self.is_one_of_several;
-            if changed >> number & 1 == 0 || !gate.is_used || is_others {
+            if changed >> number & 1 == 0 || !state.is_used || is_others {
                 continue;
             }
             let is_there = |(arrived, live): (&u32, &u32)| *arrived != 0 && live & !arrived == 0;
-            let there = gate.arrived.iter().zip(&self.live).filter(|it| is_there(*it)).count();
-            let done = match gate.count {
+            let there = state.arrived.iter().zip(&self.live).filter(|it| is_there(*it)).count();
+            let done = match state.count {
                 Some(count) => (there * WARP) as u32 >= count,
-                None => gate.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0),
+                None => state.arrived.iter().zip(&self.live).all(|(arrived, live)| live & !arrived == 0),
             };
             if done {
                 complete |= 1 << number;
-                self.found[number] = (gate.trues, gate.all);
-                gate.is_used = false;
+                self.found[number] = (state.trues, state.all);
+                state.is_used = false;
             }
         }
         complete
@@ -135,10 +138,10 @@ impl Warp {
         which: usize,
         active: u32,
         barrier: &Barrier,
-        floor: &mut Floor,
+        common: &mut BlockState,
     ) -> Result<(), Fault> {
         if !barrier.arrives {
-            return self.wait_for_cluster(which, active, floor);
+            return self.wait_for_cluster(which, active, common);
         }
         let which = self.only(which, active);
         let lane = active.trailing_zeros() as usize;
@@ -153,30 +156,30 @@ impl Warp {
                 format!("a barrier for {wrong} threads, which are no whole warps"),
             ));
         }
-        let gate = floor.barriers.gate(number);
-        gate.count = count.or(gate.count);
-        if let Some(arrived) = gate.arrived.get_mut(self.number as usize) {
+        let state = common.barriers.state(number);
+        state.count = count.or(state.count);
+        if let Some(arrived) = state.arrived.get_mut(self.number as usize) {
             *arrived |= active;
         }
         if let Some(reduce) = &barrier.reduce {
             let set = self.registers.predicate(reduce.of.at) ^ if reduce.is_negated { u32::MAX } else { 0 };
-            gate.trues += (set & active).count_ones();
-            gate.all &= set & active == active;
+            state.trues += (set & active).count_ones();
+            state.all &= set & active == active;
         }
-        floor.barriers.changed |= 1 << number;
+        common.barriers.changed |= 1 << number;
         if barrier.waits {
             self.splits[which].state = State::Waits(number as u8);
         } else {
             self.splits[which].at += 1;
-            floor.barriers.has_arrived = true;
+            common.barriers.has_arrived = true;
         }
         Ok(())
     }
 
-    /// The threads that have arrived wait, if others have not.
-    fn wait_for_cluster(&mut self, which: usize, active: u32, floor: &mut Floor) -> Result<(), Fault> {
+    /// Makes the threads that have arrived wait, unless all others have arrived too.
+    fn wait_for_cluster(&mut self, which: usize, active: u32, common: &mut BlockState) -> Result<(), Fault> {
         let which = self.only(which, active);
-        let waiting = active & floor.barriers.arrived_early(self.number);
+        let waiting = active & common.barriers.arrived_early(self.number);
         if waiting == 0 {
             self.splits[which].at += 1;
         } else {
@@ -186,7 +189,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Lets the threads go on that wait at these barriers.
+    /// Resumes the threads that wait at these barriers.
     pub(super) fn release(&mut self, complete: u32, code: &[super::super::inst::Inst], barriers: &Barriers) {
         for which in 0..self.splits.len() {
             let State::Waits(number) = self.splits[which].state else { continue };

@@ -12,59 +12,61 @@ use super::warp::{Stop, Warp};
 use crate::sim::memory::View;
 use std::time::Duration;
 
-/// A warp executes so many instructions before the next one has its turn.
+/// The number of instructions that a warp executes before the next warp has its turn.
 const TURN: u32 = 1 << 16;
 
-/// After so many accesses by which threads wait for others, those of other blocks have their turn.
-const PATIENCE: u32 = 1 << 10;
-/// The same where they have had it before: as many blocks may look in vain as there are.
-const AGAIN: u32 = 1 << 4;
+/// The number of accesses by which threads may be waiting after which a block ends its turn, for other blocks to go
+/// on.
+const WAITS_PER_TURN: u32 = 1 << 10;
+/// The same in later turns: there may be as many waiting blocks as there are blocks, and each only looks once more in
+/// vain.
+const WAITS_PER_LATER_TURN: u32 = 1 << 4;
 
-/// A sleep that the host's processor does not leave to others.
-const SHORT: Duration = Duration::from_micros(20);
-/// A block that sleeps lets those that share its processor look so often whether they have slept enough.
-const NAP: Duration = Duration::from_micros(100);
+/// A sleep up to this length is passed by letting others run: a sleep of the host's thread would take longer.
+const SHORT_SLEEP: Duration = Duration::from_micros(20);
+/// A block that sleeps pauses the host's thread at most this long at a time, so that the other blocks on it can go on.
+const LONGEST_PAUSE: Duration = Duration::from_micros(100);
 
-/// What the blocks of a launch have in common.
+/// What all blocks of a launch use.
 pub(super) struct Env<'a> {
     pub(super) body: &'a Body,
     pub(super) view: &'a View,
     pub(super) parameters: &'a [u8],
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
-    /// How many blocks a cluster has.
+    /// The sizes of a cluster, in blocks.
     pub(super) cluster: [u32; 3],
     pub(super) running: &'a Running<'a>,
 }
 
-/// What the warps of a block have in common.
-pub(super) struct Floor {
-    /// The shared memory of all blocks of the cluster, which the block has while it has its turn.
+/// The state that the warps of a block share.
+pub(super) struct BlockState {
+    /// The shared memory of all blocks of the cluster. Only the block whose turn it is holds it.
     pub(super) shared: Vec<u8>,
     pub(super) place: Place,
     pub(super) barriers: Barriers,
     pub(super) ctaid: [u32; 3],
-    /// Accesses by which threads may wait, in the block's turn.
+    /// The number of accesses by which threads may be waiting, in the present turn of the block.
     pub(super) waits: u32,
 }
 
 pub(super) struct Block {
-    pub(super) floor: Floor,
+    pub(super) common: BlockState,
     warps: Vec<Warp>,
     /// The warp whose turn it is.
     turn: usize,
-    patience: u32,
+    most_waits: u32,
 }
 
-/// How a block's turn has ended.
+/// How the turn of a block has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     Done,
-    /// Its threads may wait for those of other blocks.
+    /// Its threads may be waiting for threads of other blocks.
     Waits,
-    /// Its threads wait for each other, or at the barrier of the cluster: by themselves they do not go on.
+    /// All its threads wait for each other or at the cluster's barrier: they cannot go on by themselves.
     Stuck,
-    /// It has executed as many instructions as it may at a time.
+    /// It has executed as many instructions as a turn has.
     Turn,
 }
 
@@ -72,8 +74,8 @@ impl Block {
     pub(super) fn new(body: &Body, threads: u32, place: Place) -> Block {
         let warps = (0..threads.div_ceil(WARP as u32)).map(|number| Warp::new(body, number)).collect();
         let barriers = Barriers::new(place.blocks > 1);
-        let floor = Floor { shared: Vec::new(), place, barriers, ctaid: [0; 3], waits: 0 };
-        Block { floor, warps, turn: 0, patience: PATIENCE }
+        let common = BlockState { shared: Vec::new(), place, barriers, ctaid: [0; 3], waits: 0 };
+        Block { common, warps, turn: 0, most_waits: WAITS_PER_TURN }
     }
 
     /// Fills the registers whose values do not depend on the block.
@@ -81,36 +83,37 @@ impl Block {
         for warp in &mut self.warps {
             let first = warp.number * WARP as u32;
             for (register, fixed) in &env.body.fixed {
-                let values = env.running.values(fixed, first, [0; 3], self.floor.place.rank);
+                let values = env.running.values(fixed, first, [0; 3], self.common.place.rank);
                 warp.registers.set_bits(*register, &values, ALL);
             }
         }
     }
 
-    /// Begins with the threads of another block.
+    /// Restarts with the threads of another block.
     pub(super) fn begin(&mut self, [x, y, z]: [u32; 3], env: &Env<'_>) {
-        // One at a time: a processor waits where it reads several at once that it has just written one by one.
-        let ctaid = &mut self.floor.ctaid;
+        // Element by element: several that are written one by one and then read at once would stall the host's
+        // processor.
+        let ctaid = &mut self.common.ctaid;
         (ctaid[0], ctaid[1], ctaid[2]) = (x, y, z);
         let threads: u32 = env.block.iter().product();
         for warp in &mut self.warps {
             let first = warp.number * WARP as u32;
             warp.begin(env.body, threads - first);
             for (register, axis) in &env.body.of_block {
-                set_all(warp, *register, self.floor.ctaid[*axis as usize]);
+                set_all(warp, *register, self.common.ctaid[*axis as usize]);
             }
             for (register, special) in &env.body.of_place {
-                let values = env.running.values(&Fixed::Special(*special), first, self.floor.ctaid, 0);
+                let values = env.running.values(&Fixed::Special(*special), first, self.common.ctaid, 0);
                 warp.registers.set_bits(*register, &values, ALL);
             }
         }
-        (self.turn, self.patience) = (0, PATIENCE);
-        self.floor.barriers.begin(self.warps.iter().map(|warp| warp.live));
+        (self.turn, self.most_waits) = (0, WAITS_PER_TURN);
+        self.common.barriers.begin(self.warps.iter().map(|warp| warp.live));
     }
 
-    /// Goes on until all threads have ended, or `budget` instructions are executed.
+    /// Executes until all threads have ended, or until `budget` instructions are executed.
     pub(super) fn run(&mut self, env: &Env<'_>, budget: &mut u64) -> Result<Progress, Fault> {
-        self.floor.waits = 0;
+        self.common.waits = 0;
         loop {
             let (mut done, mut stuck, mut idle) = (true, true, true);
             let mut sleep = None;
@@ -127,7 +130,7 @@ impl Block {
                 }
                 let granted = TURN.min(u32::try_from(*budget).unwrap_or(TURN));
                 let mut left = granted;
-                let stop = warp.run(env, &mut self.floor, &mut left)?;
+                let stop = warp.run(env, &mut self.common, &mut left)?;
                 *budget -= u64::from(granted - left);
                 let waits = stop == Stop::Waits && left == granted;
                 (stuck, idle) = (stuck && waits, idle && waits);
@@ -135,9 +138,9 @@ impl Block {
                 if *budget == 0 {
                     return Ok(Progress::Turn);
                 }
-                let complete = self.floor.barriers.complete();
+                let complete = self.common.barriers.complete();
                 if complete != 0 {
-                    let barriers = &self.floor.barriers;
+                    let barriers = &self.common.barriers;
                     self.warps.iter_mut().for_each(|warp| warp.release(complete, &env.body.code, barriers));
                     (stuck, done, idle) = (false, false, false);
                 }
@@ -149,34 +152,34 @@ impl Block {
                 return Ok(Progress::Stuck);
             }
             if let Some(left) = sleep.filter(|_| idle) {
-                // All that could go on sleeps. Short sleeps are over before the host's would be.
-                if left > SHORT {
-                    std::thread::sleep(left.min(NAP));
+                // All threads that could go on are asleep.
+                if left > SHORT_SLEEP {
+                    std::thread::sleep(left.min(LONGEST_PAUSE));
                 }
                 return Ok(Progress::Waits);
             }
-            if self.floor.waits > self.patience {
-                self.patience = AGAIN;
+            if self.common.waits > self.most_waits {
+                self.most_waits = WAITS_PER_LATER_TURN;
                 return Ok(Progress::Waits);
             }
         }
     }
 
-    /// Whether all its threads that have not ended have arrived at the barrier of the cluster, and whether any have.
+    /// Whether all its threads that have not ended have arrived at the cluster's barrier, and whether any thread has.
     pub(super) fn is_at_cluster(&self) -> (bool, bool) {
-        self.floor.barriers.is_at_cluster()
+        self.common.barriers.is_at_cluster()
     }
 
-    /// Lets the threads go on that wait at the barrier of the cluster.
+    /// Resumes the threads that wait at the cluster's barrier.
     pub(super) fn leave_cluster(&mut self, env: &Env<'_>) {
-        let complete = self.floor.barriers.leave_cluster();
-        let barriers = &self.floor.barriers;
+        let complete = self.common.barriers.leave_cluster();
+        let barriers = &self.common.barriers;
         self.warps.iter_mut().for_each(|warp| warp.release(complete, &env.body.code, barriers));
     }
 
-    /// Where its threads are.
+    /// Describes where its threads are.
     #[cold]
-    pub(super) fn standing(&self, env: &Env<'_>) -> String {
+    pub(super) fn positions(&self, env: &Env<'_>) -> String {
         let mut threads = Vec::new();
         for warp in self.warps.iter().filter(|warp| warp.live != 0).take(8) {
             for split in warp.splits.iter().take(4) {
@@ -184,7 +187,7 @@ impl Block {
                 let at = match split.state {
                     State::Waits(CLUSTER) => " at the barrier of the cluster".to_owned(),
                     State::Waits(number) => format!(" at barrier {number}"),
-                    State::Joins => " for other lanes".to_owned(),
+                    State::AwaitsLanes => " for other lanes".to_owned(),
                     State::Ready => String::new(),
                 };
                 let first =
@@ -196,7 +199,7 @@ impl Block {
                 ));
             }
         }
-        format!("block {:?}:{}", self.floor.ctaid, threads.join(";"))
+        format!("block {:?}:{}", self.common.ctaid, threads.join(";"))
     }
 }
 

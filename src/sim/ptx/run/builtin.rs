@@ -1,4 +1,4 @@
-//! The functions that the device has: `vprintf`, `__assertfail`, `malloc` and `free`.
+//! The functions that the device provides: `vprintf`, `__assertfail`, `malloc` and `free`.
 
 use super::super::Space;
 use super::super::inst::Builtin;
@@ -11,10 +11,10 @@ use std::io::Write;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many arguments `printf` takes.
+/// The maximum number of arguments of a `printf`.
 const MOST_ARGUMENTS: u64 = 32;
 
-/// Where the caller has what it passes, and where it expects what is returned.
+/// The offsets in the caller's frame of the arguments, and of the result.
 pub(super) struct Places<'a> {
     pub(super) passed: &'a [(usize, usize, usize)],
     pub(super) returned: &'a [(usize, usize, usize)],
@@ -86,7 +86,7 @@ fn printf(lanes: &mut Lanes<'_>, lane: usize, format: u64, arguments: u64) -> Re
     while let Some((first, behind)) = rest.split_first() {
         rest = behind;
         let conversion = Some(behind).filter(|_| *first == b'%' && passed.taken < MOST_ARGUMENTS);
-        // What is no conversion is printed as it stands.
+        // What is not a conversion is printed as it is.
         let Some((conversion, length)) = conversion.and_then(Conversion::read) else {
             out.push(*first);
             continue;
@@ -114,7 +114,7 @@ fn printf(lanes: &mut Lanes<'_>, lane: usize, format: u64, arguments: u64) -> Re
     Ok(passed.taken)
 }
 
-/// Where the arguments of a `printf` are, and how many were taken.
+/// The arguments of a `printf`, and how many of them are already used.
 struct Passed {
     lane: usize,
     at: u64,
@@ -122,7 +122,7 @@ struct Passed {
 }
 
 impl Passed {
-    /// The next argument. What is not there is undefined: it is zero if nothing can be read.
+    /// The next argument. An argument that was not passed is undefined: here it is zero if it cannot be read.
     fn next(&mut self, size: u64, lanes: &mut Lanes<'_>) -> u64 {
         let at = self.at.wrapping_add(size - 1) & !(size - 1);
         self.at = at.wrapping_add(size);
@@ -131,7 +131,7 @@ impl Passed {
     }
 }
 
-/// What `%s` prints.
+/// The text that `%s` prints.
 fn string(
     lanes: &mut Lanes<'_>,
     lane: usize,
@@ -146,7 +146,7 @@ fn string(
     text(lanes, lane, address, most)
 }
 
-/// Prints a text, which is lost if nobody can take it, as on the device.
+/// Prints a text. A text that cannot be written is lost, as on the device.
 fn print(text: &[u8]) {
     static LOST: AtomicBool = AtomicBool::new(false);
     let mut stdout = std::io::stdout().lock();
@@ -156,7 +156,7 @@ fn print(text: &[u8]) {
     match std::str::from_utf8(text) {
         Ok(text) => {
             drop(stdout);
-            // It is what a test harness captures, and it panics where the others return an error.
+            // `print!` is what a test harness captures. It panics where other ways to write return an error.
             if catch_unwind(|| print!("{text}")).is_err() {
                 LOST.store(true, Ordering::Relaxed);
             }

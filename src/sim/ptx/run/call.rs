@@ -2,7 +2,7 @@
 
 use super::super::code::{Body, Function};
 use super::super::inst::{Call, Target};
-use super::block::{Env, Floor};
+use super::block::{BlockState, Env};
 use super::builtin;
 use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
 use super::lanes::lanes_of;
@@ -12,34 +12,35 @@ use super::warp::Warp;
 use super::{FUNCTION_STEP, FUNCTIONS};
 use std::sync::Arc;
 
-/// The local memory of a thread has at most so many bytes, as on the device.
+/// The maximum size of a thread's local memory, in bytes, as on the device.
 const MOST_LOCAL: usize = 512 << 10;
-/// So many bytes of its stack a call takes at least, beside what the text declares: a compiler keeps there where it returns
-/// to, and the registers that the caller uses.
+/// Each call takes at least this many bytes of the stack in addition to what the text declares: a compiler keeps the
+/// return address and the caller's registers there.
 const CALL: usize = 16;
-/// So many calls may be in each other.
+/// The maximum depth of calls.
 const MOST_CALLS: usize = 1 << 14;
-/// What the registers of a warp held before calls of the same functions has at most so many bytes.
+/// The maximum size of the saved registers of a warp, in bytes: recursive calls save the registers of the outer calls.
 const MOST_SAVED: usize = 256 << 20;
 
 /// A call that has not returned.
 #[derive(Clone)]
 pub(super) struct Frame {
-    /// The instruction after the call.
+    /// The return address: the instruction after the call.
     back: u32,
-    /// Where the caller's part of local memory begins.
+    /// Where the caller's frame begins in local memory.
     below: usize,
-    /// Where the callee leaves what it returns, where the caller has it, and how many bytes it is.
+    /// For each result: its offset in the callee's frame, its offset in the caller's frame, and its size in bytes.
     returned: Arc<[(usize, usize, usize)]>,
-    /// What the callee's registers held before, if another call of it may be going on.
+    /// The values of the function's registers before the call, if an outer call of the same function may not have
+    /// returned.
     saved: Option<Arc<Saved>>,
-    /// The bytes of what is saved, with those of the calls that it is in.
+    /// The size of the saved values of this call and of all outer calls, in bytes.
     saved_bytes: usize,
     /// How far the lanes' stacks were in use, if any was.
     tops: Option<Arc<Tops>>,
-    /// The function's registers.
+    /// The registers of the function.
     range: Range,
-    /// Its number.
+    /// The function's number.
     function: u32,
 }
 
@@ -48,7 +49,7 @@ impl Frame {
         (self.back, self.below)
     }
 
-    /// Takes over what was saved of these lanes.
+    /// Takes over the saved values of these lanes.
     pub(super) fn join(&mut self, other: &Frame, mask: u32) {
         if let (Some(own), Some(its)) = (&mut self.saved, &other.saved) {
             if !Arc::ptr_eq(own, its) {
@@ -69,14 +70,14 @@ impl Warp {
         active: u32,
         call: &Call,
         env: &Env<'_>,
-        floor: &mut Floor,
+        common: &mut BlockState,
     ) -> Result<(), Fault> {
         let which = self.only(which, active);
         match &call.target {
             Target::Builtin(which_one) => {
                 let frame = self.splits[which].frame;
                 let places = builtin::Places { passed: &call.passed, returned: &call.returned };
-                let lanes = &mut self.lanes(frame, env, floor);
+                let lanes = &mut self.lanes(frame, env, common);
                 lanes.mask = active;
                 builtin::call(*which_one, &places, lanes, env)?;
                 self.splits[which].at += 1;
@@ -124,7 +125,7 @@ impl Warp {
         let saved = is_recursive.then(|| Arc::new(self.registers.save(range)));
         let before = split.frames.last().map_or(0, |frame| frame.saved_bytes);
         let saved_bytes = before + saved.as_ref().map_or(0, |saved| saved.bytes());
-        // What is called by its address may be declared in another way than it is.
+        // A function that is called by its address may have other parameters than the call declares.
         let places = call.passed.iter().map(|(_, to, size)| to + size);
         let end =
             places.chain(call.returned.iter().map(|(_, from, size)| from + size)).fold(*local, usize::max);
@@ -133,7 +134,8 @@ impl Warp {
                 format!("{} calls are in each other, which is too many for the stack", split.frames.len());
             return Err(Fault::new(LAUNCH_FAILED, why));
         }
-        // The stack of calls whose depth the text says is as large as they need.
+        // Only recursive calls are checked: for calls whose depth the text determines, the stack is always large
+        // enough.
         let used = (frame + end).saturating_sub(body.local) + CALL * split.frames.len();
         if *is_recursive && used > stack && split.frames.iter().any(|frame| frame.function == number) {
             let depth = split.frames.len();
@@ -159,10 +161,10 @@ impl Warp {
         Ok(())
     }
 
-    /// Returns from a function, or ends the threads if it is the kernel.
-    pub(super) fn return_from(&mut self, which: usize, active: u32, floor: &mut Floor) {
+    /// Returns from a function. In the kernel itself, it ends the threads.
+    pub(super) fn return_from(&mut self, which: usize, active: u32, common: &mut BlockState) {
         if self.splits[which].frames.is_empty() {
-            return self.exit(which, active, floor);
+            return self.exit(which, active, common);
         }
         let which = self.only(which, active);
         let split = &mut self.splits[which];

@@ -13,7 +13,7 @@ pub(super) const MISALIGNED_ADDRESS: CUresult = 716;
 pub(super) const INVALID_PROGRAM_COUNTER: CUresult = 718;
 pub(in super::super) const LAUNCH_FAILED: CUresult = 719;
 
-/// For shared addresses from here on the device reports an illegal instruction.
+/// For shared addresses from here on the device reports an illegal instruction instead of an illegal address.
 const SHARED_END: u64 = 1 << 24;
 
 /// The status that the context keeps, and a sentence.
@@ -33,14 +33,14 @@ impl Fault {
     }
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// A thread, as it is named in a fault.
+/// A thread, as the text of a fault names it.
 pub(super) struct Thread {
     pub(super) tid: [u32; 3],
     pub(super) ctaid: [u32; 3],
@@ -61,13 +61,13 @@ impl Thread {
         Fault::new(ILLEGAL_ADDRESS, format!("thread {tid:?} of block {ctaid:?} {does} {why}"))
     }
 
-    /// A write for whose contents the host has no room. No GPU answers so, which has what it allocates.
+    /// A write to memory that the host cannot provide. A GPU has no such fault: it has what it has allocated.
     pub(super) fn no_room(&self) -> Fault {
         let Thread { tid, ctaid } = self;
         Fault::new(OUT_OF_MEMORY, format!("thread {tid:?} of block {ctaid:?} writes, and {NO_ROOM}"))
     }
 
-    /// Bytes that shared, local or parameter memory of this length does not have.
+    /// An access outside of shared, local or parameter memory of this length.
     pub(super) fn beyond(
         &self,
         access: Access,

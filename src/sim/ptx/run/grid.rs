@@ -1,4 +1,4 @@
-//! A launch: its clusters of blocks, on as many of the host's cores as there are.
+//! A launch: its clusters of blocks, executed on all cores of the host.
 
 use super::super::code::{Body, Fixed, RESERVED, Special};
 use super::super::{Entry, Program};
@@ -21,28 +21,28 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Scope, available_parallelism, scope};
 use std::time::{Duration, Instant};
 
-/// A kernel that executes so many instructions is assumed not to end, unless the program says otherwise.
+/// A kernel that executes more instructions than this is assumed not to end, unless the program sets another limit.
 const MOST_STEPS: u64 = 1 << 33;
 static LIMIT: AtomicU64 = AtomicU64::new(MOST_STEPS);
 
-/// Sets how many instructions of a warp a kernel may execute, and returns how many it was.
+/// Sets the limit of instructions that the warps of a kernel may execute in all, and returns the previous limit.
 pub(in crate::sim) fn limit_steps(most: u64) -> u64 {
     LIMIT.swap(most, Ordering::Relaxed)
 }
 
-/// A block executes so many instructions before the worker looks whether the kernel is to end.
+/// A worker executes this many instructions of a cluster before it checks whether the kernel has to end.
 const TURN: u64 = 1 << 20;
-/// After so many turns it lets others have theirs, which may be what it waits for.
+/// After this many such turns the worker's other clusters have theirs: this one may be waiting for them.
 const TURNS: u32 = 1 << 6;
-/// Other cores help with a kernel that takes longer.
-const ALONE: Duration = Duration::from_micros(100);
-/// Blocks that wait for others are in memory together, up to so many bytes.
+/// One core executes a short kernel alone; after this time the others help.
+const BEFORE_HELP: Duration = Duration::from_micros(100);
+/// The limit of the memory that the waiting clusters of a worker may take at first, in bytes.
 const MOST_MEMORY: u64 = 512 << 20;
-/// Each has so many turns without an end of any before there are more of them.
+/// If the clusters of a worker have had this many turns each and none has ended, the worker begins more of them.
 const IDLE: usize = 16;
-/// Threads that a multiprocessor has at once.
+/// The maximum number of threads on a multiprocessor at once.
 const THREADS: u64 = 2048;
-/// The memory in which blocks of a cooperative launch count who has arrived.
+/// The size of the memory in which the blocks of a cooperative launch count who has arrived, in bytes.
 const WORKSPACE: usize = 4096;
 
 /// A kernel with the parameters of a launch.
@@ -54,13 +54,13 @@ pub(in crate::sim) struct Launch {
     pub(in crate::sim) variables: Arc<Vec<u64>>,
     pub(in crate::sim) grid: [u32; 3],
     pub(in crate::sim) block: [u32; 3],
-    /// How many blocks each cluster has, if the launch or the kernel says it.
+    /// The sizes of a cluster in blocks, if the launch or the kernel gives them.
     pub(in crate::sim) cluster: Option<[u32; 3]>,
     pub(in crate::sim) dynamic_shared: usize,
     pub(in crate::sim) parameters: Vec<u8>,
-    /// Bytes of each thread's stack, for calls whose depth the text does not say.
+    /// The stack of each thread in bytes, which limits recursive calls.
     pub(in crate::sim) stack: usize,
-    /// The multiprocessors that it may use, if not all.
+    /// The multiprocessors that it may use; all of the device if `None`.
     pub(in crate::sim) part: Option<Multiprocessors>,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Running<'a> {
     body: &'a Body,
     workspace: u64,
     clusters: u64,
-    /// The first cluster that nobody has begun.
+    /// The first cluster that no worker has claimed.
     next: AtomicU64,
     steps: AtomicU64,
     limit: u64,
@@ -120,17 +120,17 @@ pub(super) struct Running<'a> {
     unended: Unended,
 }
 
-/// A worker has this many clusters to itself at the most.
+/// The most clusters that a worker claims at a time.
 const MOST_CLAIMED: u64 = 64;
 
-/// What a worker has.
+/// The clusters of one worker.
 struct Worker {
-    /// Clusters that wait for others.
+    /// Clusters that have begun and not ended.
     waiting: VecDeque<Box<Cluster>>,
-    /// Clusters that have ended, to be used again. They are moved often, and are large.
+    /// Clusters that have ended, whose memory the next ones use. They are moved often, and are large.
     #[allow(clippy::vec_box, reason = "a cluster is moved from here into the queue")]
     spare: Vec<Box<Cluster>>,
-    /// The clusters that it begins next.
+    /// The clusters that it begins next, which no other worker begins.
     claimed: Range<u64>,
     steps: u64,
 }
@@ -141,7 +141,7 @@ fn cores() -> usize {
 }
 
 impl Running<'_> {
-    /// Executes clusters until none is left. The first worker starts the others, in the scope.
+    /// Executes clusters until none is left. Only the first worker gets the scope, in which it starts the others.
     fn work<'s>(&'s self, mut helpers: Option<&'s Scope<'s, '_>>) {
         let view = memory::view(self.launch.context);
         let env = Env {
@@ -172,18 +172,18 @@ impl Running<'_> {
                 Err(fault) => return self.fail(fault),
             }
             if idle > IDLE * most && most < resident {
-                // What they all wait for may be a block that is not there yet.
+                // They may all be waiting for a block that has not begun.
                 (idle, most) = (0, (2 * most).min(resident));
             }
-            if helpers.is_some() && begun.elapsed() > ALONE {
-                self.call(helpers.take());
+            if helpers.is_some() && begun.elapsed() > BEFORE_HELP {
+                self.start_helpers(helpers.take());
             }
         }
         self.unended.tell(&worker.waiting, &env);
     }
 
-    /// Has the other cores help, if there is something left for them.
-    fn call<'s>(&'s self, scope: Option<&'s Scope<'s, '_>>) {
+    /// Starts workers on the other cores, as far as there are clusters left for them.
+    fn start_helpers<'s>(&'s self, scope: Option<&'s Scope<'s, '_>>) {
         let left = self.clusters.saturating_sub(self.next.load(Ordering::Relaxed));
         let wanted = (cores() - 1).min(usize::try_from(left).unwrap_or(usize::MAX));
         let Some(scope) = scope else { return };
@@ -195,8 +195,8 @@ impl Running<'_> {
         }
     }
 
-    /// How many clusters one worker may have begun at first, as far as memory allows, and later: those of a device that
-    /// are there at once.
+    /// How many clusters one worker may have begun and not ended: at first, as memory allows, and at most, as many as
+    /// a device runs at once.
     fn most_at_once(&self) -> (usize, usize) {
         let threads = count(self.launch.block).max(1);
         let processors = self.launch.part.map_or(SM_COUNT, Multiprocessors::count);
@@ -211,7 +211,7 @@ impl Running<'_> {
         self.body.shared + self.launch.dynamic_shared
     }
 
-    /// Where the shared memory begins that the system reserves.
+    /// The offset of the shared memory that the system reserves.
     fn reserved(&self) -> usize {
         self.shared().next_multiple_of(RESERVED)
     }
@@ -220,7 +220,7 @@ impl Running<'_> {
         if self.body.has_reserved { self.reserved() + RESERVED } else { self.shared() }
     }
 
-    /// Begins the next cluster, if there is one that nobody has begun.
+    /// Begins the next cluster, if there is one left.
     fn begin(&self, env: &Env<'_>, worker: &mut Worker) -> Option<Box<Cluster>> {
         if worker.claimed.is_empty() {
             worker.claimed = self.claim();
@@ -233,7 +233,8 @@ impl Running<'_> {
         Some(cluster)
     }
 
-    /// Some clusters for this worker alone: many as long as there are many, because workers meet here.
+    /// Claims clusters for this worker: more at a time while many are left, because the workers contend for the
+    /// counter.
     fn claim(&self) -> Range<u64> {
         let left = self.clusters.saturating_sub(self.next.load(Ordering::Relaxed));
         let wanted = (left / (8 * cores() as u64)).clamp(1, MOST_CLAIMED);
@@ -241,7 +242,8 @@ impl Running<'_> {
         first..(first + wanted).min(self.clusters)
     }
 
-    /// `steps` are those that are not counted yet.
+    /// Executes some turns of a cluster. `steps` counts the worker's instructions that are not yet in the common
+    /// count.
     fn go_on(&self, cluster: &mut Cluster, env: &Env<'_>, steps: &mut u64) -> Result<Progress, Fault> {
         let mut turns = 0;
         loop {
@@ -267,8 +269,8 @@ impl Running<'_> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
 
-    /// The values of a register that no instruction sets, in the lanes of a warp whose first thread has this number, and
-    /// whose block has this place in the grid and this rank in its cluster.
+    /// The values, in the lanes of a warp, of a register that no instruction sets. `first` is the number of the warp's
+    /// first thread, `ctaid` the block's place in the grid, and `rank` its rank in the cluster.
     pub(super) fn values(&self, fixed: &Fixed, first: u32, ctaid: [u32; 3], rank: u32) -> [u128; WARP] {
         match fixed {
             Fixed::Bits(bits) => [*bits; WARP],

@@ -1,4 +1,4 @@
-//! The heap from which kernels allocate: each context has one, from the first launch on whose kernel uses it.
+//! The heap from which kernels allocate. Each context has one, from the first launch of a kernel that uses it.
 
 use crate::sim::machine::{self, Handle};
 use crate::sim::memory::{self, Kind};
@@ -10,7 +10,7 @@ const STEP: u64 = 16;
 /// The parts of a heap.
 struct Heap {
     start: u64,
-    /// The sizes of what is allocated, and of what is not, by address.
+    /// The sizes of the allocated and of the free parts, by address.
     used: BTreeMap<u64, u64>,
     free: BTreeMap<u64, u64>,
 }
@@ -38,7 +38,7 @@ pub(super) fn prepare(context: Handle) {
     }
 }
 
-/// So many bytes, or 0 if there are not as many.
+/// Allocates memory; the result is 0 if there is not enough.
 pub(super) fn allocate(context: Handle, size: u64) -> u64 {
     let mut heaps = heaps();
     let Some(heap) = heaps.get_mut(&context) else { return 0 };
@@ -56,7 +56,7 @@ pub(super) fn allocate(context: Handle, size: u64) -> u64 {
     at
 }
 
-/// Frees what was allocated; nothing for 0, and for what was not allocated.
+/// Frees an allocation. Null and addresses that were not allocated are ignored.
 pub(super) fn free(context: Handle, at: u64) {
     let mut heaps = heaps();
     let Some(heap) = heaps.get_mut(&context) else { return };

@@ -1,7 +1,7 @@
-//! Instructions for which lanes of a warp wait for each other.
+//! Instructions at which lanes of a warp wait for each other.
 
 use super::super::inst::Kind;
-use super::block::{Env, Floor};
+use super::block::{BlockState, Env};
 use super::fault::Fault;
 use super::lanes::lanes_of;
 use super::registers::WARP;
@@ -9,13 +9,14 @@ use super::split::State;
 use super::warp::Warp;
 
 impl Warp {
-    /// Executes the instruction in the lanes that name only such as are here; the others wait here.
+    /// Executes the instruction for the groups of lanes that are complete: all lanes that a group names are here. The
+    /// other lanes wait here.
     pub(super) fn joint(
         &mut self,
         which: usize,
         active: u32,
         env: &Env<'_>,
-        floor: &mut Floor,
+        common: &mut BlockState,
     ) -> Result<(), Fault> {
         let which = self.only_with_waiting(which, active);
         let Some(inst) = env.body.code.get(self.splits[which].at as usize) else { return Ok(()) };
@@ -35,7 +36,7 @@ impl Warp {
                 continue;
             }
             ready |= same;
-            let mut lanes = self.lanes(self.splits[which].frame, env, floor);
+            let mut lanes = self.lanes(self.splits[which].frame, env, common);
             lanes.mask = same;
             match &inst.kind {
                 Kind::Joint(_, attempt) => attempt(&mut lanes)?,
@@ -48,27 +49,27 @@ impl Warp {
         }
         let split = &mut self.splits[which];
         if ready == 0 {
-            split.state = State::Joins;
+            split.state = State::AwaitsLanes;
         } else if ready == here {
             split.at += 1;
         } else {
             let (at, mut waiting) = (split.at, split.part(here & !ready, split.at));
             split.at = at + 1;
-            waiting.state = State::Joins;
+            waiting.state = State::AwaitsLanes;
             self.splits.push(waiting);
         }
         if ready != here {
-            self.converge(env, floor);
+            self.converge(env, common);
         }
         Ok(())
     }
 
-    /// These lanes, and those that wait at the same instruction, as one split.
+    /// Merges these lanes with those that already wait at the same instruction into one split.
     fn only_with_waiting(&mut self, which: usize, active: u32) -> usize {
         let mut which = self.only(which, active);
         let mut other = 0;
         while other < self.splits.len() {
-            let waits = self.splits[other].state == State::Joins && other != which;
+            let waits = self.splits[other].state == State::AwaitsLanes && other != which;
             if waits && self.splits[other].is_with(&self.splits[which]) {
                 let joined = self.splits.remove(other);
                 which -= usize::from(other < which);
@@ -81,28 +82,29 @@ impl Warp {
         which
     }
 
-    /// Lets lanes go on that wait for others, if those have ended or wait as well, at another instruction. False if none
-    /// can.
-    pub(super) fn meets(&mut self, env: &Env<'_>, floor: &mut Floor) -> Result<bool, Fault> {
+    /// Resumes lanes that wait for others, if those have ended meanwhile, or wait at another instruction of the same
+    /// kind. False if no lane can go on.
+    pub(super) fn resume_joint(&mut self, env: &Env<'_>, common: &mut BlockState) -> Result<bool, Fault> {
         for which in 0..self.splits.len() {
-            if self.splits[which].state != State::Joins {
+            if self.splits[which].state != State::AwaitsLanes {
                 continue;
             }
             let (at, before) = (self.splits[which].at, self.splits[which].mask);
-            self.joint(which, before, env, floor).map_err(|fault| env.body.locate(at, fault))?;
+            self.joint(which, before, env, common).map_err(|fault| env.body.locate(at, fault))?;
             if self.splits.iter().any(|split| split.state == State::Ready) {
                 return Ok(true);
             }
         }
-        Ok(self.converge(env, floor))
+        Ok(self.converge(env, common))
     }
 
-    /// Lanes that wait for each other may do so at several instructions, if these do nothing but wait, or have the same
-    /// opcode with the same modifiers.
-    fn converge(&mut self, env: &Env<'_>, floor: &mut Floor) -> bool {
-        // What each lane waits at, and for which lanes.
+    /// Resumes lanes that wait for each other at different instructions. They may do so if the instructions only wait,
+    /// or have the same opcode with the same modifiers.
+    fn converge(&mut self, env: &Env<'_>, common: &mut BlockState) -> bool {
+        // For each lane that waits: the opcode that it waits at (none if it only waits), and the lanes that it waits
+        // for.
         let mut waits: [Option<(Option<u32>, u32)>; WARP] = [None; WARP];
-        for split in self.splits.iter().filter(|split| split.state == State::Joins) {
+        for split in self.splits.iter().filter(|split| split.state == State::AwaitsLanes) {
             let (what, members) = match env.body.code.get(split.at as usize).map(|inst| &inst.kind) {
                 Some(Kind::Converge(members)) => (None, *members),
                 Some(Kind::Exchange(members, _)) => (Some(env.body.opcode_at(split.at)), *members),
@@ -119,7 +121,7 @@ impl Warp {
             if named & self.live & !same == 0 {
                 complete |= same;
                 if what.is_some() {
-                    self.exchange(same, env, floor);
+                    self.exchange(same, env, common);
                 }
             }
         }
@@ -141,8 +143,8 @@ impl Warp {
         complete != 0
     }
 
-    /// These lanes, which are at several instructions, give each other values.
-    fn exchange(&mut self, all: u32, env: &Env<'_>, floor: &mut Floor) {
+    /// Executes an exchange between these lanes, which are at different instructions.
+    fn exchange(&mut self, all: u32, env: &Env<'_>, common: &mut BlockState) {
         let mut given = [0; WARP];
         for takes in [false, true] {
             for which in 0..self.splits.len() {
@@ -150,7 +152,7 @@ impl Warp {
                     (self.splits[which].at, self.splits[which].mask, self.splits[which].frame);
                 let kind = env.body.code.get(at as usize).map(|inst| &inst.kind);
                 let Some(Kind::Exchange(_, exchange)) = kind.filter(|_| mask & all != 0) else { continue };
-                let mut lanes = self.lanes(frame, env, floor);
+                let mut lanes = self.lanes(frame, env, common);
                 lanes.mask = mask & all;
                 if takes {
                     (exchange.take)(&mut lanes, &given, all);

@@ -1,4 +1,4 @@
-//! What an instruction works on: the lanes of a warp that execute it, their registers, and all memory.
+//! What an instruction works on: the lanes of a warp that execute it, their registers, and all state spaces.
 
 use super::super::{Space, types::Class};
 use super::fault::{Access, Fault, Thread};
@@ -16,21 +16,21 @@ pub(in super::super) struct Lanes<'a> {
     pub(super) shared: &'a mut [u8],
     pub(super) others: Others<'a>,
     pub(super) local: &'a mut Local,
-    /// Where the present function's part of the local memory begins.
+    /// Where the frame of the present function begins in local memory.
     pub(in super::super) frame: usize,
     pub(super) parameters: &'a [u8],
     pub(super) view: &'a View,
-    /// Its textures and surfaces are found.
+    /// The context, by which textures and surfaces are found.
     pub(super) context: Handle,
-    /// What an access was last in.
+    /// The region that the last access was in, where the next one is likely to be.
     pub(super) region: Option<&'a Region>,
-    /// The number of the first lane's thread in the block.
+    /// The number in the block of the first lane's thread.
     pub(super) first: u32,
     pub(super) block: [u32; 3],
     pub(super) ctaid: [u32; 3],
 }
 
-/// Values of memory as bytes.
+/// Values that are stored as bytes in shared, local and parameter memory.
 pub(in super::super) trait Bytes: Word {
     fn of(bytes: &[u8]) -> Self;
     fn put(self, into: &mut [u8]);
@@ -65,7 +65,7 @@ pub(in super::super) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Addresses of consecutive values of this size.
+/// Whether the addresses are those of consecutive values of this size, lane by lane.
 #[inline]
 fn are_in_a_row(addresses: &[u64; WARP], size: usize) -> bool {
     let mut differ = 0;
@@ -99,7 +99,7 @@ impl<'a> Lanes<'a> {
         self.registers.set(to, values, self.mask);
     }
 
-    /// The addresses that a register and an offset are.
+    /// The sum of a register and an offset, in each lane.
     #[inline]
     pub(in super::super) fn addresses(&self, base: Reg, offset: i64) -> [u64; WARP] {
         if are_few(self.mask) {
@@ -140,7 +140,7 @@ impl<'a> Lanes<'a> {
         if address % size as u64 == 0 { Ok(()) } else { Err(self.thread(lane).misaligned(address, size)) }
     }
 
-    /// The region of memory that has these bytes.
+    /// The region of global memory that contains these bytes.
     #[inline]
     fn region(
         &mut self,
@@ -198,7 +198,7 @@ impl<'a> Lanes<'a> {
         Ok(())
     }
 
-    /// Replaces a value in global memory by another one, as one step.
+    /// Replaces a value in global memory in one indivisible step.
     pub(in super::super) fn update_global<T: Word>(
         &mut self,
         lane: usize,
@@ -209,7 +209,7 @@ impl<'a> Lanes<'a> {
         region.update(address, f).map_err(|_| self.thread(lane).no_room())
     }
 
-    /// Which memory an address of this space is in, and where.
+    /// The state space that an address is in, and its offset there; a generic address may be in any.
     #[inline]
     pub(in super::super) fn resolve(space: Space, address: u64) -> (Space, u64) {
         if space != Space::Generic {
@@ -225,7 +225,7 @@ impl<'a> Lanes<'a> {
         (Space::Global, address)
     }
 
-    /// Whether all these generic addresses are of global memory.
+    /// Whether all these generic addresses are in global memory.
     #[inline]
     pub(in super::super) fn are_global(&self, addresses: &[u64; WARP]) -> bool {
         let mut within = false;
@@ -235,7 +235,7 @@ impl<'a> Lanes<'a> {
         !within
     }
 
-    /// Reads what one lane finds at an address of any space.
+    /// Reads a value for one lane, from any state space.
     pub(in super::super) fn load_one(
         &mut self,
         lane: usize,

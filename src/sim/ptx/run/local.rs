@@ -1,4 +1,4 @@
-//! Local memory: each lane's own, of which the words of one address are side by side.
+//! Local memory. Each lane has its own; the words of all lanes at one address lie side by side.
 
 use super::registers::{WARP, blend};
 
@@ -26,7 +26,7 @@ struct Stack {
 }
 
 impl Local {
-    /// So many bytes, of which those that were there stay.
+    /// Enlarges it to at least this many bytes for each lane, and keeps its contents.
     pub(super) fn grow(&mut self, size: usize) {
         self.size = self.size.max(size);
         let rows = size.div_ceil(WORD);
@@ -35,7 +35,7 @@ impl Local {
         }
     }
 
-    /// Bytes that each lane has.
+    /// The size for each lane, in bytes.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -86,8 +86,8 @@ impl Local {
         }
     }
 
-    /// Bytes of one lane from an address on that is aligned to `size`, which is 1, 2, 4, 8 or 16; the caller has checked
-    /// that they are there.
+    /// Reads `size` bytes of one lane, where `size` is 1, 2, 4, 8 or 16 and `at` a multiple of it. The caller has
+    /// checked that the bytes exist.
     pub(super) fn load(&self, lane: usize, at: usize, size: usize) -> u128 {
         let word = |at: usize| u128::from(self.row(at)[lane]);
         match size {
@@ -110,7 +110,7 @@ impl Local {
         }
     }
 
-    /// Copies bytes of these lanes, whose addresses are whole words apart or not.
+    /// Copies bytes within the local memory of these lanes; the addresses need not be multiples of a word.
     pub(super) fn copy(&mut self, from: usize, to: usize, size: usize, mask: u32) {
         if (from | to | size) % WORD == 0 {
             for at in (0..size).step_by(WORD) {

@@ -1,7 +1,8 @@
 //! Executes kernels: one instruction at a time for the lanes of a warp.
 //!
-//! [`grid`] gives the clusters of a launch to the host's cores, [`cluster`] gives each block its turn and [`block`] each warp, [`warp`] executes the
-//! instructions of lanes that are at the same place, [`lanes`] is what an instruction works on.
+//! [`grid`] divides the clusters of a launch among the host's cores, [`cluster`] and [`block`] give each block and
+//! each warp its turn, [`warp`] executes the instructions of lanes that are at the same place, and [`lanes`] has what
+//! an instruction works on.
 
 mod atomic;
 mod barrier;
@@ -30,13 +31,13 @@ pub(super) use lanes::{Bytes, Lanes, lanes_of};
 pub(super) use registers::{Counts, Lane, Range, Reg, WARP, are_few, each, pack};
 pub(super) use shared::{in_rank, rank_of};
 
-/// Generic addresses of shared and local memory and of parameters begin here; no allocation is there.
+/// The generic addresses of shared, local and parameter memory begin here; no allocation is in these windows.
 pub(super) const SHARED_WINDOW: u64 = 0x0000_5A00_0000_0000;
 pub(super) const LOCAL_WINDOW: u64 = SHARED_WINDOW + WINDOW;
 pub(super) const PARAM_WINDOW: u64 = LOCAL_WINDOW + WINDOW;
 pub(super) const WINDOW: u64 = 1 << 40;
 
-/// Functions have addresses from here on.
+/// The addresses of functions begin here.
 pub(super) const FUNCTIONS: u64 = 0x0000_5E00_0000_0000;
 pub(super) const FUNCTION_STEP: u64 = 16;
 
@@ -45,10 +46,10 @@ pub(in crate::sim) fn function_address(number: usize) -> u64 {
     FUNCTIONS + FUNCTION_STEP * number as u64
 }
 
-/// The coordinates of an index in `sizes`, the first dimension fastest.
+/// The three-dimensional coordinates of a linear index, where the first dimension varies fastest.
 fn unfold(index: u64, sizes: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = sizes.map(|size| u64::from(size).max(1));
-    // Most have one dimension, and divisions take their time.
+    // Most launches have one dimension, and divisions are slow.
     if index < x {
         return [index as u32, 0, 0];
     }

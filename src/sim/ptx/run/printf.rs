@@ -1,13 +1,13 @@
-//! The conversions of `printf`, as the C library of a Linux host makes them, of which an H200 has what CUDA documents: a
-//! precision is not passed, and an integer is short, long, or neither.
+//! The conversions of `printf`, as the C library of a Linux host performs them. An H200 has those that CUDA documents:
+//! a precision cannot be passed as an argument, and an integer is short, long, or neither.
 
-/// No text, width or precision is greater.
+/// The limit of a text, a width and a precision.
 pub(super) const MOST: usize = 1 << 16;
 
-/// No binary number has more digits before only zeros follow, in any base.
+/// After this many digits, in any base, a finite binary number has only zeros.
 const MOST_DIGITS: usize = 1100;
 
-/// A width.
+/// The width of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Width {
     Written(usize),
@@ -19,12 +19,12 @@ pub(super) struct Conversion<'a> {
     flags: &'a [u8],
     pub(super) width: Width,
     pub(super) precision: Option<usize>,
-    /// How many bytes of an integer count.
+    /// The size of an integer in bytes.
     size: u32,
     pub(super) kind: u8,
 }
 
-/// What a conversion gives. What pads it with zeros goes between the two.
+/// The text of a converted value. Zeros that pad it go between the two parts.
 pub(super) struct Parts {
     pub(super) prefix: String,
     pub(super) body: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) struct Parts {
 }
 
 impl Conversion<'_> {
-    /// Reads what is behind a `%`, and says how many bytes it has; nothing if it is no conversion.
+    /// Reads a conversion, which follows a `%`, and returns its length too; `None` if it is not a conversion.
     pub(super) fn read(text: &[u8]) -> Option<(Conversion<'_>, usize)> {
         let mut at = 0;
         let mut all = |set: &[u8]| {
@@ -65,7 +65,7 @@ impl Conversion<'_> {
         self.flags.contains(&flag)
     }
 
-    /// How many bytes its argument has.
+    /// The size of its argument, in bytes.
     pub(super) fn passed(&self) -> u64 {
         match self.kind {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' => u64::from(self.size.max(4)),
@@ -135,7 +135,7 @@ impl Conversion<'_> {
         Parts { prefix, body: body.into_bytes(), zeros: number.is_finite() }
     }
 
-    /// Puts a point and an exponent behind the digits; the point only if it is wanted or there already.
+    /// Appends a point and an exponent to the digits; the point only if `#` asks for it or there is one already.
     fn pointed(&self, digits: String, exponent: &str) -> String {
         let point = if self.has(b'#') && !digits.contains('.') { "." } else { "" };
         digits + point + exponent
@@ -159,7 +159,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// The digits of a number behind its `0x`; a denormal one keeps the least exponent.
+    /// The digits of a number in hexadecimal, after `0x`. A subnormal number keeps the smallest exponent.
     fn hexadecimal(&self, number: f64, precision: Option<usize>) -> String {
         let bits = number.to_bits();
         let normal = bits >> 52 != 0;
@@ -168,7 +168,7 @@ impl Conversion<'_> {
         let kept = precision.unwrap_or(13).min(13);
         let unit = 1 << (52 - 4 * kept);
         let (down, rest) = (whole / unit, whole % unit);
-        // To the nearest; of two that are as near, the even one.
+        // To the nearest, and to the even one of two that are equally near.
         let rounded = down + u64::from(rest * 2 > unit || rest * 2 == unit && down % 2 == 1);
         let (first, fraction) = (rounded >> (4 * kept), rounded & ((1 << (4 * kept)) - 1));
         let mut digits = match kept {
@@ -183,7 +183,7 @@ impl Conversion<'_> {
         self.pointed(format!("{first}{point}{digits}"), &format!("p{exponent:+}"))
     }
 
-    /// The parts in a field of this width, which is to the left of it if it is negative.
+    /// The text in a field of this width; it is aligned to the left if the width is negative.
     pub(super) fn padded(&self, parts: Parts, width: i32) -> Vec<u8> {
         let Parts { prefix, body, zeros } = parts;
         let missing = (width.unsigned_abs() as usize).min(MOST).saturating_sub(prefix.len() + body.len());

@@ -1,4 +1,4 @@
-//! The registers of a warp: each is a column with a value for each lane.
+//! The registers of a warp: each register is a column with one value for each lane.
 
 use super::super::types::Class;
 
@@ -23,7 +23,7 @@ pub(in super::super) struct Counts {
 }
 
 impl Counts {
-    /// So many more registers of the class, of which the first is returned.
+    /// Adds registers of the class, and returns the first of them.
     pub(in super::super) fn add(&mut self, class: Class, count: u32) -> Reg {
         let counted = match class {
             Class::Pred => &mut self.predicates,
@@ -45,7 +45,7 @@ impl Counts {
 pub(in super::super) struct Registers {
     /// Predicates, with a bit for each lane.
     pub(super) predicates: Vec<u32>,
-    /// Those of 16 and of 32 bits.
+    /// The registers of 16 and of 32 bits.
     words: Vec<[u32; WARP]>,
     doubles: Vec<[u64; WARP]>,
     quads: Vec<[u128; WARP]>,
@@ -84,7 +84,7 @@ impl Registers {
         T::set(self, to.at, values, mask);
     }
 
-    /// The bits of a register of any class, in all lanes.
+    /// The bits of a register of any class, in every lane.
     pub(in super::super) fn bits(&self, from: Reg) -> [u128; WARP] {
         match from.class {
             Class::Pred => self.get::<bool>(from).map(u128::from),
@@ -95,7 +95,7 @@ impl Registers {
         }
     }
 
-    /// Sets the bits of a register of any class, as many as it has.
+    /// Sets a register of any class; bits that it does not have are cut off.
     pub(in super::super) fn set_bits(&mut self, to: Reg, values: &[u128; WARP], mask: u32) {
         match to.class {
             Class::Pred => self.set(to, &values.map(|value| value & 1 != 0), mask),
@@ -116,7 +116,7 @@ pub(in super::super) trait Lane: Copy + Default + Send + Sync + 'static {
     fn put(self, registers: &mut Registers, at: u32, lane: usize);
 }
 
-/// A value for each lane. The compiler makes a loop over all lanes at once of it, which it does not of `array::map`.
+/// A value for each lane. Unlike `array::map`, the compiler turns it into one vectorised loop over all lanes.
 #[inline(always)]
 pub(in super::super) fn each<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; WARP] {
     let mut values = [T::default(); WARP];
@@ -141,16 +141,16 @@ pub(super) fn blend<T: Copy>(old: &mut [T; WARP], new: &[T; WARP], mask: u32) {
     }
 }
 
-/// So few lanes are computed one after the other.
+/// Up to this number of lanes are computed one after the other.
 const FEW: u32 = 4;
 
-/// Whether the loop over all lanes is not worth it.
+/// Whether so few lanes are active that a loop over all 32 is slower.
 #[inline]
 pub(in super::super) fn are_few(mask: u32) -> bool {
     mask.count_ones() <= FEW
 }
 
-/// The bit of each lane: they are compared side by side, where shifts would not be.
+/// The bit of each lane, as a table: comparisons with it are vectorised, where shifts would not be.
 const BITS: [u32; WARP] = {
     let mut bits = [0; WARP];
     let mut lane = 0;
@@ -209,7 +209,7 @@ lanes! {
     u128: quads, |bits| bits, |value| value;
 }
 
-/// A bit for each value.
+/// One bit for each value.
 #[inline]
 pub(in super::super) fn pack(values: &[bool; WARP]) -> u32 {
     let mut packed = 0;
@@ -244,11 +244,11 @@ impl Lane for bool {
     }
 }
 
-/// Registers that follow each other, of each class: the first ones, and the first ones behind.
+/// A range of registers of each class: the first registers, and the first ones after the range.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct Range(pub(in super::super) Counts, pub(in super::super) Counts);
 
-/// What the registers of a function held.
+/// The values of a function's registers that were saved.
 #[derive(Clone)]
 pub(super) struct Saved {
     predicates: Vec<u32>,
@@ -285,7 +285,7 @@ impl Registers {
         }
     }
 
-    /// Gives these lanes the values that were saved.
+    /// Restores the saved values of these lanes.
     pub(super) fn restore(&mut self, Range(from, _): &Range, saved: &Saved, mask: u32) {
         for (own, its) in self.predicates[from.predicates as usize..].iter_mut().zip(&saved.predicates) {
             *own = (*own & !mask) | (its & mask);

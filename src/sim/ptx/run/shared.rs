@@ -1,6 +1,7 @@
-//! Shared memory: the block's own, and that of the other blocks of its cluster.
+//! Shared memory: that of the block, and that of the other blocks of its cluster.
 //!
-//! An address has the rank of its block above the offset in it, as on the device, where a block that is alone has rank 0.
+//! The upper bits of an address are the rank of its block in the cluster, and the lower bits the offset, as on the
+//! device. A block without a cluster has rank 0.
 
 use super::super::Space;
 use super::WINDOW;
@@ -8,12 +9,12 @@ use super::fault::{Access, Fault, LAUNCH_FAILED};
 use super::lanes::{Bytes, Lanes, lanes_of};
 use super::registers::{ALL, WARP};
 
-/// The addresses of each block of a cluster are so far from those of the block before it.
+/// The distance between the shared memory of two consecutive ranks, in addresses.
 const PART: u64 = 1 << 24;
-/// The window of generic addresses has room for so many blocks, which are more than any cluster has.
+/// The number of ranks for which the window of generic addresses has room. No cluster has as many blocks.
 const MOST_RANKS: u32 = (WINDOW / PART) as u32;
 
-/// Where an offset in the shared memory of a block is in that of its cluster.
+/// The address in the cluster's shared memory of an offset in that of one block.
 pub(super) fn address_of(rank: u32, offset: u64) -> u64 {
     PART * u64::from(rank) + offset
 }
@@ -23,7 +24,8 @@ pub(in super::super) fn rank_of(address: u64) -> u32 {
     (address % WINDOW / PART) as u32
 }
 
-/// The address at which the block of this rank has what a block has at another one, which may be generic.
+/// The address in the shared memory of the block of this rank that has the same offset as another address, which may
+/// be generic.
 pub(in super::super) fn in_rank(address: u64, rank: u32) -> u64 {
     address - address % WINDOW + address_of(rank % MOST_RANKS, address % PART)
 }
@@ -32,9 +34,9 @@ pub(in super::super) fn in_rank(address: u64, rank: u32) -> u64 {
 #[derive(Debug, Default, Clone, Copy)]
 pub(in super::super) struct Place {
     pub(in super::super) rank: u32,
-    /// How many blocks the cluster has.
+    /// The number of blocks of the cluster.
     pub(super) blocks: u32,
-    /// Those of them that have ended, as bits.
+    /// The blocks of the cluster that have ended, as bits.
     pub(super) ended: u32,
 }
 
@@ -43,7 +45,7 @@ impl Place {
         address_of(self.rank, 0)
     }
 
-    /// The part of the cluster's shared memory that is the block's, and those of the others.
+    /// Splits the cluster's shared memory into the block's own and that of the other blocks.
     #[inline]
     pub(super) fn split(self, shared: &mut [u8]) -> (&mut [u8], Others<'_>) {
         if self.blocks <= 1 {
@@ -56,7 +58,7 @@ impl Place {
     }
 }
 
-/// The shared memory of the blocks of the cluster that come before a block and behind it.
+/// The shared memory of the other blocks of the cluster: of the lower ranks, and of the higher ranks.
 pub(in super::super) struct Others<'a> {
     pub(in super::super) place: Place,
     before: &'a mut [u8],
@@ -64,12 +66,12 @@ pub(in super::super) struct Others<'a> {
 }
 
 impl Lanes<'_> {
-    /// Whether an address of the cluster's shared memory is one of the block's own.
+    /// Whether an address in the cluster's shared memory is in the block's own.
     pub(in super::super) fn is_own(&self, address: u64) -> bool {
         self.others.place.blocks <= 1 || rank_of(address) == self.others.place.rank
     }
 
-    /// The part of the shared memory of a block of the cluster that a lane uses.
+    /// The bytes in the shared memory of a block of the cluster that a lane accesses.
     #[inline]
     pub(super) fn in_space(
         &mut self,
@@ -106,7 +108,7 @@ impl Lanes<'_> {
         Ok(&mut memory[from + offset..from + offset + size])
     }
 
-    /// The part of the block's own shared memory that a lane uses. An address has the block's rank or none.
+    /// The bytes in the block's own shared memory that a lane accesses. The address has the block's rank or none.
     #[inline]
     fn in_shared(&mut self, lane: usize, at: u64, size: usize, access: Access) -> Result<&mut [u8], Fault> {
         let (length, base) = (self.shared.len(), self.others.place.base());

@@ -1,4 +1,5 @@
-//! Lanes of a warp that are at one place of the code.
+//! A split: lanes of a warp that are at the same instruction. A divergent branch makes two splits of one, and they
+//! join again where they meet.
 
 use super::call::Frame;
 
@@ -6,39 +7,39 @@ use super::call::Frame;
 pub(super) enum State {
     #[default]
     Ready,
-    /// At the barrier of this number.
+    /// At the barrier with this number.
     Waits(u8),
-    /// At an instruction for which lanes are missing.
-    Joins,
+    /// At an instruction for which other lanes have not arrived.
+    AwaitsLanes,
 }
 
 #[derive(Default, Clone)]
 pub(super) struct Split {
     pub(super) mask: u32,
-    /// The instruction that comes next.
+    /// The next instruction.
     pub(super) at: u32,
-    /// The calls that it is in, the innermost last.
+    /// The calls that have not returned, the innermost last.
     pub(super) frames: Vec<Frame>,
-    /// Where the present function's part of local memory begins.
+    /// Where the frame of the present function begins in local memory.
     pub(super) frame: usize,
     pub(super) state: State,
-    /// How often its turn has ended before it joined others.
+    /// How many turns it has used up since it joined other lanes.
     pub(super) turns: u32,
-    /// What it has executed in its present turn.
+    /// The number of instructions in its present turn.
     spent: u32,
 }
 
-/// A split executes so many instructions before others that are ready have their turn.
+/// The number of instructions in the turn of a split, before other splits that are ready go on.
 const TURN: u32 = 1 << 20;
 
 impl Split {
-    /// Takes these lanes out, which go on elsewhere.
+    /// Separates these lanes, which go on at another instruction.
     pub(super) fn part(&mut self, mask: u32, at: u32) -> Split {
         self.mask &= !mask;
         Split { mask, at, ..self.clone() }
     }
 
-    /// Whether the other one is at the same place, in the same calls.
+    /// Whether both are at the same instruction, in the same calls.
     pub(super) fn is_with(&self, other: &Split) -> bool {
         let calls = |it: &Split| it.frames.iter().map(Frame::place).collect::<Vec<_>>();
         self.at == other.at
@@ -56,35 +57,37 @@ impl Split {
         self.spent = self.spent.max(other.spent);
     }
 
-    /// Counts what it has executed, in whatever pieces: those that part and meet again in each round of a loop let others
-    /// have their turn as well.
+    /// Counts executed instructions. A split and the one that it came from both keep the count, so that lanes which
+    /// diverge and join in each round of a loop use up their turn all the same.
     pub(super) fn spend(&mut self, instructions: u32) {
         self.spent = self.spent.saturating_add(instructions);
     }
 
-    /// Whether its turn ends with so many instructions more.
+    /// Whether these instructions more use up its turn.
     pub(super) fn is_spent(&self, more: u32) -> bool {
         self.spent.saturating_add(more) >= TURN
     }
 
-    /// Ends its turn, if it has lasted long enough. Nobody waits without going around in a loop: elsewhere it goes on, to
-    /// where others may expect it.
-    pub(super) fn goes_around(&mut self) {
+    /// Ends its turn if it is used up. It is called at backward branches only: lanes cannot wait for others without a
+    /// loop, and outside of one the split goes on to where others may expect it.
+    pub(super) fn end_spent_turn(&mut self) {
         if self.is_spent(0) {
             self.spent = 0;
             self.turns += 1;
         }
     }
 
-    /// The least of these goes on: who has had the fewest turns, is in the most calls, and is furthest behind.
+    /// The split with the least of these goes on: the one with the fewest turns, then in the most calls, then at the
+    /// earliest instruction.
     pub(super) fn order(&self) -> (u32, usize, u32) {
         (self.turns, usize::MAX - self.frames.len(), self.at)
     }
 }
 
-/// The one of those that are ready that goes on, with all that are where it is.
+/// Chooses the split that goes on, among those that are ready, and merges it with all that are at the same
+/// instruction.
 pub(super) fn choose(splits: &mut Vec<Split>) -> Option<usize> {
-    // Mostly all are together.
+    // In most cases all lanes are together.
     if let [only] = splits.as_slice() {
         return (only.state == State::Ready).then_some(0);
     }
@@ -105,11 +108,15 @@ pub(super) fn choose(splits: &mut Vec<Split>) -> Option<usize> {
     Some(chosen)
 }
 
-/// The next place after this one at which another split is that this one may join or has to let go first.
+/// The next instruction at which the split must stop: another one is there, which it may join, or which has to go on
+/// first.
 pub(super) fn next_other(splits: &[Split], which: usize, at: u32) -> u32 {
     let this = &splits[which];
     let ahead = splits.iter().enumerate().filter(|(other, it)| {
-        *other != which && it.state != State::Joins && it.frames.len() == this.frames.len() && it.at > at
+        *other != which
+            && it.state != State::AwaitsLanes
+            && it.frames.len() == this.frames.len()
+            && it.at > at
     });
     ahead.map(|(_, it)| it.at).min().unwrap_or(u32::MAX)
 }

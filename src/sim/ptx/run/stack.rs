@@ -2,7 +2,7 @@
 
 use super::super::inst::Stack;
 use super::super::types::Class;
-use super::block::Env;
+use super::block::{BlockState, Env};
 use super::fault::{Fault, ILLEGAL_ADDRESS, LAUNCH_FAILED};
 use super::lanes::lanes_of;
 use super::local::STACK;
@@ -16,7 +16,7 @@ impl Warp {
         frame: usize,
         active: u32,
         what: &Stack,
-        (env, floor): (&Env<'_>, &mut super::block::Floor),
+        (env, common): (&Env<'_>, &mut BlockState),
     ) -> Result<(), Fault> {
         let most = env.running.launch.stack.saturating_sub(env.body.local);
         let mut tops = self.local.tops();
@@ -56,7 +56,7 @@ impl Warp {
         }
         self.local.set_tops(&tops);
         if let Stack::Save(to) | Stack::Allocate { to, .. } = what {
-            let mut lanes = self.lanes(frame, env, floor);
+            let mut lanes = self.lanes(frame, env, common);
             lanes.mask = active;
             match to.class {
                 Class::B64 => lanes.set(*to, &found),

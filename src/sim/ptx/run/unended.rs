@@ -1,4 +1,4 @@
-//! Where the threads of a kernel are that has executed as many instructions as it may.
+//! Reports where the threads are of a kernel that has executed as many instructions as it may.
 
 use super::block::Env;
 use super::cluster::Cluster;
@@ -7,30 +7,31 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// So many clusters are told of; the others are counted.
+/// The number of clusters that are described; the others are counted.
 const TOLD: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Unended {
     is_over: AtomicBool,
-    /// Where the threads of the first clusters of each worker are, with the clusters' numbers, and how many more there are.
+    /// For the first clusters of each worker, the cluster's number and where its threads are; and how many more
+    /// clusters there are.
     found: Mutex<(Vec<(u64, String)>, usize)>,
 }
 
 impl Unended {
-    /// The kernel has executed as many instructions as it may.
+    /// Notes that the kernel has executed as many instructions as it may.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Notes where the threads of a worker's clusters are, if that is what they end with.
+    /// Notes where the threads of a worker's clusters are, if the kernel has reached its limit.
     pub(super) fn tell(&self, waiting: &VecDeque<Box<Cluster>>, env: &Env<'_>) {
         if !self.is_over.load(Ordering::Relaxed) {
             return;
         }
         let mut clusters: Vec<&Cluster> = waiting.iter().map(|cluster| &**cluster).collect();
         clusters.sort_by_key(|cluster| cluster.index);
-        let told = clusters.iter().take(TOLD).map(|cluster| (cluster.index, cluster.standing(env)));
+        let told = clusters.iter().take(TOLD).map(|cluster| (cluster.index, cluster.positions(env)));
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.0.extend(told);
         found.1 += clusters.len().saturating_sub(TOLD);

@@ -1,11 +1,13 @@
-//! The threads of a warp: they execute together as long as they are at the same instruction, and apart where they are not.
+//! The threads of a warp. Lanes that are at the same instruction execute it together; lanes that have diverged run in
+//! turns.
 //!
-//! Of several [splits](Split) the one that is furthest behind goes on, so that it reaches the others and joins them. One
-//! that does not get there in its turn lets the others go first: threads that wait for each other make progress.
+//! Of several [splits](Split) the one at the earliest instruction goes on, so that it reaches the others and joins
+//! them. One that has not reached them when its turn is used up lets the others go first, so that threads which wait
+//! for each other make progress.
 
 use super::super::code::Body;
 use super::super::inst::{Inst, Kind};
-use super::block::{Env, Floor};
+use super::block::{BlockState, Env};
 use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
 use super::lanes::{Lanes, lanes_of};
 use super::local::Local;
@@ -13,11 +15,11 @@ use super::registers::{Registers, WARP};
 use super::split::{Split, State, choose, next_other};
 use std::time::{Duration, Instant};
 
-/// An access by which threads wait for each other counts as so many instructions.
+/// An access by which threads may be waiting for others counts as this many instructions of a turn.
 const WAITING: u32 = 1 << 16;
-/// After so many of them others have their turn.
-const PATIENCE: u32 = 1 << 4;
-/// The longest sleep, as NVIDIA's manual says.
+/// After this many such accesses the next warp has its turn.
+const WAITS_PER_TURN: u32 = 1 << 4;
+/// The longest sleep in nanoseconds, from NVIDIA's manual.
 const LONGEST_SLEEP: u32 = 1_000_000;
 
 fn cost(instructions: u32, waits: u32) -> u32 {
@@ -31,26 +33,26 @@ pub(super) struct Warp {
     pub(super) number: u32,
     /// The lanes whose threads have not ended.
     pub(super) live: u32,
-    /// Until when it sleeps.
+    /// The end of its sleep.
     wakes: Option<Instant>,
 }
 
-/// Why a warp does not go on for now.
+/// Why a warp has stopped for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It has executed as many instructions as it may at a time, or may wait for other warps.
+    /// It has used up its turn, or may be waiting for other warps.
     Turn,
     /// All its threads wait.
     Waits,
     Done,
 }
 
-/// Why a split does not go on for now.
-enum Left {
+/// Why a split has stopped for now.
+enum Pause {
     Turn,
-    /// It is where another one is, or has parted.
+    /// Another split is at the same instruction, or lanes have diverged: which one goes on must be chosen again.
     Choose,
-    /// Its next instruction is not one of the usual kinds; these lanes execute it.
+    /// Its next instruction is of a kind that [`rare`](Warp::rare) executes, in these lanes.
     Rare(u32),
 }
 
@@ -60,7 +62,7 @@ impl Warp {
         Warp { registers, local, splits: Vec::new(), number, live: 0, wakes: None }
     }
 
-    /// Begins with so many threads.
+    /// Restarts with this number of threads.
     pub(super) fn begin(&mut self, body: &Body, threads: u32) {
         self.live = if threads >= WARP as u32 { u32::MAX } else { (1 << threads) - 1 };
         self.wakes = None;
@@ -72,7 +74,7 @@ impl Warp {
         self.local.restore_tops(None, u32::MAX);
     }
 
-    /// How long it sleeps from now on, if it does.
+    /// The rest of its sleep, if it sleeps.
     pub(super) fn sleeps(&mut self) -> Option<Duration> {
         let left = self.wakes?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
         if left.is_none() {
@@ -81,46 +83,56 @@ impl Warp {
         left
     }
 
-    /// Goes on until all threads have ended or wait, or `budget` instructions are executed.
-    pub(super) fn run(&mut self, env: &Env<'_>, floor: &mut Floor, budget: &mut u32) -> Result<Stop, Fault> {
+    /// Executes until all threads have ended or wait, or until `budget` instructions are executed.
+    pub(super) fn run(
+        &mut self,
+        env: &Env<'_>,
+        common: &mut BlockState,
+        budget: &mut u32,
+    ) -> Result<Stop, Fault> {
         let mut waits = 0;
         loop {
             let Some(which) = choose(&mut self.splits) else {
                 if self.live == 0 {
                     return Ok(Stop::Done);
                 }
-                if self.meets(env, floor)? {
+                if self.resume_joint(env, common)? {
                     continue;
                 }
                 return Ok(Stop::Waits);
             };
             if *budget == 0
                 || self.wakes.is_some()
-                || waits >= PATIENCE
-                || std::mem::take(&mut floor.barriers.has_arrived)
+                || waits >= WAITS_PER_TURN
+                || std::mem::take(&mut common.barriers.has_arrived)
             {
                 return Ok(Stop::Turn);
             }
-            let (left, executed, waited) = self.execute(which, env, floor, *budget);
+            let (left, executed, waited) = self.execute(which, env, common, *budget);
             *budget -= executed;
             waits += waited;
             let split = &mut self.splits[which];
             split.spend(cost(executed, waited));
             let at = split.at;
             match left.map_err(|fault| env.body.locate(at, fault))? {
-                Left::Turn => split.goes_around(),
-                Left::Choose => {}
-                Left::Rare(active) => {
-                    let done = self.rare(which, active, env, floor);
+                Pause::Turn => split.end_spent_turn(),
+                Pause::Choose => {}
+                Pause::Rare(active) => {
+                    let done = self.rare(which, active, env, common);
                     done.map_err(|fault| env.body.locate(at, fault))?;
                 }
             }
         }
     }
 
-    /// What instructions of a split work on.
-    pub(super) fn lanes<'a>(&'a mut self, frame: usize, env: &'a Env<'_>, floor: &'a mut Floor) -> Lanes<'a> {
-        let (shared, others) = floor.place.split(&mut floor.shared);
+    /// What the instructions of a split work on.
+    pub(super) fn lanes<'a>(
+        &'a mut self,
+        frame: usize,
+        env: &'a Env<'_>,
+        common: &'a mut BlockState,
+    ) -> Lanes<'a> {
+        let (shared, others) = common.place.split(&mut common.shared);
         Lanes {
             registers: &mut self.registers,
             mask: 0,
@@ -134,26 +146,27 @@ impl Warp {
             region: None,
             first: self.number * WARP as u32,
             block: env.block,
-            ctaid: floor.ctaid,
+            ctaid: common.ctaid,
         }
     }
 
-    /// Executes at most so many instructions of a split, and returns how many, and how many of them may be to wait.
+    /// Executes at most `turn` instructions of a split. Returns why it stopped, the number of instructions, and how
+    /// many of them are accesses by which threads may be waiting.
     fn execute(
         &mut self,
         which: usize,
         env: &Env<'_>,
-        floor: &mut Floor,
+        common: &mut BlockState,
         turn: u32,
-    ) -> (Result<Left, Fault>, u32, u32) {
+    ) -> (Result<Pause, Fault>, u32, u32) {
         let Split { mut at, mask, frame, .. } = self.splits[which];
         let mut stop = next_other(&self.splits, which, at);
         let mut splits = std::mem::take(&mut self.splits);
-        let mut lanes = self.lanes(frame, env, floor);
+        let mut lanes = self.lanes(frame, env, common);
         let (mut left, mut waits) = (turn, 0);
         let ended = loop {
             if left == 0 {
-                break Ok(Left::Turn);
+                break Ok(Pause::Turn);
             }
             let Some(inst) = env.body.code.get(at as usize) else {
                 break Err(Fault::new(INVALID_PROGRAM_COUNTER, "there is no instruction"));
@@ -194,15 +207,15 @@ impl Warp {
                     let is_back = *target <= at;
                     at = *target;
                     if is_back && splits[which].is_spent(cost(0, waits)) {
-                        break Ok(Left::Turn);
+                        break Ok(Pause::Turn);
                     }
                     if splits.len() > 1 {
-                        // A jump forwards may be one past those that are behind the target.
+                        // A forward jump may pass other splits that are before its target.
                         if is_back {
                             stop = next_other(&splits, which, at.saturating_sub(1));
                         }
                         if at >= stop {
-                            break Ok(Left::Choose);
+                            break Ok(Pause::Choose);
                         }
                     }
                     continue;
@@ -212,28 +225,34 @@ impl Warp {
                     let mut parted = splits[which].part(active, *target);
                     parted.spend(cost(turn - left, waits));
                     if *target <= at {
-                        parted.goes_around();
+                        parted.end_spent_turn();
                     }
                     splits.push(parted);
                     at += 1;
-                    break Ok(Left::Choose);
+                    break Ok(Pause::Choose);
                 }
                 Kind::Nothing => {}
-                _ => break Ok(Left::Rare(active)),
+                _ => break Ok(Pause::Rare(active)),
             }
             at += 1;
             if at >= stop {
-                break Ok(Left::Choose);
+                break Ok(Pause::Choose);
             }
         };
-        floor.waits = floor.waits.saturating_add(waits);
+        common.waits = common.waits.saturating_add(waits);
         splits[which].at = at;
         self.splits = splits;
         (ended, turn - left, waits)
     }
 
-    /// Executes an instruction after which others may have to go on.
-    fn rare(&mut self, which: usize, active: u32, env: &Env<'_>, floor: &mut Floor) -> Result<(), Fault> {
+    /// Executes an instruction that may change which lanes are together, or which can go on.
+    fn rare(
+        &mut self,
+        which: usize,
+        active: u32,
+        env: &Env<'_>,
+        common: &mut BlockState,
+    ) -> Result<(), Fault> {
         let at = self.splits[which].at;
         let Some(Inst { kind, .. }) = env.body.code.get(at as usize) else { return Ok(()) };
         if active == 0 {
@@ -242,18 +261,18 @@ impl Warp {
         }
         match kind {
             Kind::BranchTo(by, targets) => self.branch_to(which, active, *by, targets),
-            Kind::Call(call) => return self.call(which, active, call, env, floor),
-            Kind::Return => self.return_from(which, active, floor),
-            Kind::Exit => self.exit(which, active, floor),
+            Kind::Call(call) => return self.call(which, active, call, env, common),
+            Kind::Return => self.return_from(which, active, common),
+            Kind::Exit => self.exit(which, active, common),
             Kind::Trap => return Err(Fault::new(LAUNCH_FAILED, "a trap")),
             Kind::Breakpoint => return Err(Fault::new(LAUNCH_FAILED, "a breakpoint, without a debugger")),
-            Kind::Barrier(barrier) => return self.barrier(which, active, barrier, floor),
+            Kind::Barrier(barrier) => return self.barrier(which, active, barrier, common),
             Kind::Converge(_) | Kind::Joint(..) | Kind::Exchange(..) => {
-                return self.joint(which, active, env, floor);
+                return self.joint(which, active, env, common);
             }
             Kind::Stack(what) => {
                 let frame = self.splits[which].frame;
-                self.change_stack(frame, active, what, (env, floor))?;
+                self.change_stack(frame, active, what, (env, common))?;
                 self.splits[which].at += 1;
             }
             Kind::Sleep(nanoseconds) => {
@@ -262,15 +281,15 @@ impl Warp {
                 self.wakes = Some(Instant::now() + Duration::from_nanos(longest.into()));
                 self.splits[which].at += 1;
                 self.splits[which].turns += u32::from(self.splits.len() > 1);
-                floor.waits = floor.waits.saturating_add(1);
+                common.waits = common.waits.saturating_add(1);
             }
             Kind::Lanes(_) | Kind::Memory(_) | Kind::Volatile(_) | Kind::Branch(_) | Kind::Nothing => {}
         }
         Ok(())
     }
 
-    /// The split that these of its lanes are, which is taken apart if there are more; the others go on after the
-    /// instruction.
+    /// Separates these lanes from the others of their split, which go on after the instruction; returns the index of
+    /// the lanes' split.
     pub(super) fn only(&mut self, which: usize, active: u32) -> usize {
         let split = &mut self.splits[which];
         if split.mask == active {
@@ -286,14 +305,14 @@ impl Warp {
     fn branch_to(&mut self, which: usize, active: u32, by: super::registers::Reg, targets: &[u32]) {
         let numbers = self.registers.get::<u32>(by);
         let which = self.only(which, active);
-        self.splits[which].goes_around();
+        self.splits[which].end_spent_turn();
         let mut left = active;
         while left != 0 {
             let number = numbers[left.trailing_zeros() as usize];
             let same =
                 lanes_of(left).filter(|lane| numbers[*lane] == number).fold(0, |all, lane| all | 1 << lane);
             left &= !same;
-            // A number without a label goes on behind the instruction; what a device does then is not defined.
+            // A number without a label continues after the instruction; what a device does then is undefined.
             let target = targets.get(number as usize).copied().unwrap_or(self.splits[which].at + 1);
             if left == 0 {
                 self.splits[which].at = target;
@@ -304,13 +323,13 @@ impl Warp {
         }
     }
 
-    pub(super) fn exit(&mut self, which: usize, active: u32, floor: &mut Floor) {
+    pub(super) fn exit(&mut self, which: usize, active: u32, common: &mut BlockState) {
         let which = self.only(which, active);
         self.live &= !active;
         self.splits.remove(which);
-        // Nobody waits for them any more.
-        let joining = self.splits.iter_mut().filter(|split| split.state == State::Joins);
+        // Lanes that waited for these must check again.
+        let joining = self.splits.iter_mut().filter(|split| split.state == State::AwaitsLanes);
         joining.for_each(|split| split.state = State::Ready);
-        floor.barriers.ended(self.number, self.live);
+        common.barriers.ended(self.number, self.live);
     }
 }

@@ -1,9 +1,9 @@
 //! The faces of cubes.
 
-/// The face that a direction meets, and where, in normalised coordinates.
+/// The face of the cube that a direction intersects, and where on it, in normalised coordinates.
 pub(super) fn face([x, y, z]: [f32; 3]) -> (usize, [f32; 2]) {
     let [ax, ay, az] = [x.abs(), y.abs(), z.abs()];
-    // Of axes that are as long as each other the last one counts, as observed on an H200.
+    // Of axes with equal magnitudes the last one counts, as observed on an H200.
     let (face, m, s, t) = if az >= ax && az >= ay {
         if z >= 0.0 { (4, az, x, -y) } else { (5, az, -x, -y) }
     } else if ay >= ax {

@@ -1,5 +1,5 @@
-//! What a texture's coordinates stand for: which elements are read, and how they are filtered. The rules are those of the
-//! programming guide's appendix on fetching.
+//! Sampling of textures: which elements the coordinates select, and how these are filtered. The rules are those of the
+//! appendix on texture fetching in CUDA's programming guide.
 
 mod cube;
 mod surface;
@@ -11,7 +11,7 @@ pub(super) use texel::store_converted;
 use crate::sim::texture::{Bound, Grid, Outside, Sampler};
 use texel::{Found, Texels, filterable, filtered};
 
-/// How an instruction sees a texture or a surface.
+/// The geometry of a texture or a surface as an instruction names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Geometry {
     One,
@@ -28,7 +28,7 @@ impl Geometry {
         matches!(self, Geometry::OneLayered | Geometry::TwoLayered | Geometry::CubeLayered)
     }
 
-    /// How many coordinates follow the layer.
+    /// The number of coordinates after the layer.
     pub(super) fn coordinates(self) -> usize {
         match self {
             Geometry::One | Geometry::OneLayered => 1,
@@ -41,7 +41,7 @@ impl Geometry {
         matches!(self, Geometry::Cube | Geometry::CubeLayered)
     }
 
-    /// Whether a texture of this grid can be read so.
+    /// Whether a texture of this grid can be read in this geometry.
     pub(super) fn fits(self, grid: &Grid) -> bool {
         let dimensions = if self.is_cube() { 2 } else { self.coordinates() as u8 };
         dimensions == grid.dimensions
@@ -50,26 +50,26 @@ impl Geometry {
     }
 }
 
-/// Coordinates, as they are in registers.
+/// Coordinates, in the type of their registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum At {
     Floats([f32; 3]),
     Integers([i32; 3]),
 }
 
-/// The element on one axis, and how much of the next one is added, in 256ths.
+/// The element on one axis, and the weight of the next element, in 256ths.
 #[derive(Debug, Clone, Copy, Default)]
 struct Step {
     first: i64,
     next: u32,
 }
 
-/// Normalised coordinates have 21 bits behind the point, as observed on an H200; the others are cut off.
+/// Where elements are filtered, normalised coordinates are truncated to 21 bits of fraction, as observed on an H200.
 const NORMALIZED: f64 = (1 << 21) as f64;
-/// Weights have 8 bits behind the point.
+/// Weights are fixed-point numbers with 8 bits of fraction.
 const WHOLE: u32 = 256;
 
-/// Which elements a coordinate stands for. What is repeated is so by what is behind the point.
+/// The elements on one axis for a coordinate. Wrapped and mirrored coordinates are reduced to their period first.
 fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), filters: bool) -> Step {
     let mut at = if coordinate.is_subnormal() { 0.0 } else { f64::from(coordinate) };
     let period = match outside {
@@ -79,9 +79,12 @@ fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), f
     };
     if period > 0.0 {
         at = if at.is_finite() { at - period * (at / period).floor() } else { 0.0 };
+        // A coordinate just below zero is within the period, too.
+        at = at.min(period - f64::EPSILON);
     }
     if sampler.is_normalized {
-        at = (at * NORMALIZED).floor() / NORMALIZED * size as f64;
+        at = if filters { (at * NORMALIZED).floor() / NORMALIZED } else { at };
+        at *= size as f64;
     }
     if !filters {
         return Step { first: at.floor() as i64, next: 0 };
@@ -90,7 +93,8 @@ fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), f
     Step { first: fixed >> 8, next: (fixed & 255) as u32 }
 }
 
-/// The element that is read for one of this number; `None` for none.
+/// The index of the element that is read in place of `at`, which may be outside of the texture; `None` if the border
+/// is read.
 fn within(at: i64, size: usize, outside: Outside) -> Option<usize> {
     let size = size as i64;
     let found = match outside {
@@ -107,13 +111,13 @@ fn within(at: i64, size: usize, outside: Outside) -> Option<usize> {
     Some(found as usize)
 }
 
-/// What is found of the elements around a place: the steps on each axis, and the slice.
+/// The elements around a coordinate: the step on each axis, and the slice.
 struct Footprint {
     steps: [Step; 3],
     axes: usize,
     outside: [Outside; 3],
     slice: usize,
-    /// What is beyond where nothing else is read.
+    /// What is read outside of the texture, if no element is.
     beyond: Found,
 }
 
@@ -139,7 +143,7 @@ fn footprint(
     }
     let place = match at {
         At::Integers(at) => {
-            // Modes are of coordinates that are floats.
+            // The addressing modes apply to float coordinates only.
             (found.outside, found.beyond) = ([Outside::Border; 3], Found::Nothing);
             found.steps = at.map(|at| Step { first: at.into(), next: 0 });
             if is_beyond && geometry.is_layered() {
@@ -154,7 +158,8 @@ fn footprint(
             found.axes = 2;
             [s, t, 0.0]
         }
-        // A line is a plane with one row, and is filtered with what is above it.
+        // One-dimensional textures are filtered as a plane with one row, at its upper edge: what is above the row
+        // counts as much as the row.
         At::Floats([x, ..]) if geometry == Geometry::One => {
             found.axes = 2;
             [x, 0.0, 0.0]
@@ -168,7 +173,7 @@ fn footprint(
 }
 
 impl Footprint {
-    /// What is at a corner, whose bits say on which axes it is the next element.
+    /// The element at a corner; the bits of `corner` say on which axes it is the next element.
     fn corner(&self, grid: &Grid, corner: usize) -> Found {
         let mut found = [0, 0, self.slice];
         for (axis, to) in found.iter_mut().enumerate().take(self.axes) {
@@ -181,9 +186,9 @@ impl Footprint {
         Found::Element(found)
     }
 
-    /// How much of each corner's element is in the result, in 256ths, as an H200 has them: what is on either side in the
-    /// third dimension is divided in the first one and then in the second, and rounded each time. Where two are as near,
-    /// the corners get more that are equal in both.
+    /// The weight of each corner in the result, in 256ths, as an H200 rounds them: the weight of each slice is divided
+    /// along the first axis and then along the second, with a rounding each time. In case of a tie, the corners get
+    /// more that are equal in both.
     fn weights(&self) -> [u32; 8] {
         let [x, y, z] = self.steps.map(|step| step.next);
         let up = |product: u32| (product + WHOLE / 2) / WHOLE;
@@ -199,7 +204,7 @@ impl Footprint {
     }
 }
 
-/// What an instruction reads: four channels, as the bits of floats or as integers.
+/// The four channels that an instruction reads, as the bits of floats or as integers.
 pub(super) fn fetch<E>(
     bound: &Bound,
     geometry: Geometry,
@@ -208,7 +213,8 @@ pub(super) fn fetch<E>(
 ) -> Result<[u32; 4], E> {
     let Some(sampler) = &bound.sampler else { return Ok([0; 4]) };
     let mut texels = Texels { bound, sampler, load };
-    // A line is read by integers in linear memory only, and by floats in arrays only; an H200 reads 0 otherwise.
+    // One-dimensional textures are read with integer coordinates in linear memory only, and with float ones in arrays
+    // only; otherwise an H200 reads 0.
     if geometry == Geometry::One && bound.grid.is_linear == matches!(at.1, At::Floats(_)) {
         return Ok([0; 4]);
     }
@@ -219,7 +225,7 @@ pub(super) fn fetch<E>(
     }
     let mut sum = [0.0f64; 4];
     for (corner, weight) in print.weights().into_iter().enumerate() {
-        // Infinity is not multiplied by nothing.
+        // A weight of zero would turn infinity into NaN.
         if weight > 0 {
             let raw = texels.raw(print.corner(&bound.grid, corner))?;
             let weight = f64::from(weight) / f64::from(WHOLE);

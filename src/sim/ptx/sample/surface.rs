@@ -1,9 +1,9 @@
-//! Where an access of a surface is.
+//! Addresses of accesses to surfaces.
 
 use super::Geometry;
 use crate::sim::texture::{Bound, Grid};
 
-/// What an access beyond the surface does.
+/// The effect of an access outside of the surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Beyond {
     Trap,
@@ -11,14 +11,14 @@ pub(in super::super) enum Beyond {
     Zero,
 }
 
-/// Whether a surface of this grid cannot be used so. The faces of a cube are layers for a surface.
+/// Whether a surface of this grid cannot be accessed in this geometry. The faces of a cube are layers of a surface.
 pub(in super::super) fn outside_of(geometry: Geometry, grid: &Grid) -> bool {
     let is_layered = grid.is_layered || grid.is_cube;
     geometry.coordinates() as u8 != grid.dimensions || geometry.is_layered() != is_layered
 }
 
-/// The address of so many bytes, of which the first is in column `x`; `Ok(None)` for what is neither read nor written, and
-/// `Err` for a trap.
+/// The address of an access of this size in bytes, the first of which is in column `x`. `Ok(None)` is an access outside of
+/// the surface without effect, and `Err` one that traps.
 pub(in super::super) fn place(
     bound: &Bound,
     geometry: Geometry,

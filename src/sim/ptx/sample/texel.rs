@@ -1,13 +1,13 @@
-//! Elements as numbers.
+//! The elements of textures as numbers.
 
 use super::super::arith::half::{F16, Short};
 use super::super::arith::round::Rounding;
 use crate::sim::texture::{Bound, Channel, Sampler};
 
-/// What is at a place.
+/// What is read at a coordinate.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Found {
-    /// The element of this column, row and slice.
+    /// The element in this column, row and slice.
     Element([usize; 3]),
     Border,
     Nothing,
@@ -21,7 +21,7 @@ pub(super) struct Texels<'a, F> {
 }
 
 impl<E, F: FnMut(u64, usize) -> Result<u32, E>> Texels<'_, F> {
-    /// The channels of an element as they are in memory. Those that it does not have are 0, and so is what is nowhere.
+    /// The channels of an element as they are in memory. Channels that the element does not have are 0.
     pub(super) fn raw(&mut self, at: Found) -> Result<[u32; 4], E> {
         let mut found = [0; 4];
         let Bound { grid, channel, channels, .. } = *self.bound;
@@ -43,7 +43,7 @@ impl<E, F: FnMut(u64, usize) -> Result<u32, E>> Texels<'_, F> {
         Ok(found)
     }
 
-    /// What an instruction gets of an element that is not filtered.
+    /// The result of a read without filtering.
     pub(super) fn read(&mut self, at: Found) -> Result<[u32; 4], E> {
         let (channel, as_integer) = (self.bound.channel, self.sampler.as_integer);
         let bits = |raw| if as_integer { integer(channel, raw) } else { float(channel, raw).to_bits() };
@@ -64,7 +64,7 @@ impl<E, F: FnMut(u64, usize) -> Result<u32, E>> Texels<'_, F> {
     }
 }
 
-/// The border as an element has it: without a sign cut off, with one the nearest.
+/// The border colour as a value of the element's type: an unsigned one is truncated, and a signed one rounded.
 fn as_element(channel: Channel, as_integer: bool, border: f32) -> u32 {
     match channel {
         Channel::Float => border.to_bits(),
@@ -76,7 +76,7 @@ fn as_element(channel: Channel, as_integer: bool, border: f32) -> u32 {
     }
 }
 
-/// The integer that stands for 1.
+/// The integer that a normalised channel maps to 1.
 fn most(size: usize, signed: bool) -> f32 {
     match (size, signed) {
         (1, false) => 255.0,
@@ -86,7 +86,7 @@ fn most(size: usize, signed: bool) -> f32 {
     }
 }
 
-/// A small integer is normalised.
+/// The channel as a float; integers of 8 and 16 bits are normalised.
 fn float(channel: Channel, raw: u32) -> f32 {
     match channel {
         Channel::Float => f32::from_bits(raw),
@@ -108,7 +108,7 @@ fn integer(channel: Channel, raw: u32) -> u32 {
     }
 }
 
-/// An element's channel as the filter takes it: integers stay integers.
+/// The channel as a number that can be filtered: integers are not normalised yet.
 pub(super) fn filterable(channel: Channel, raw: u32) -> f64 {
     match channel {
         Channel::Float | Channel::Half => float(channel, raw).into(),
@@ -117,8 +117,8 @@ pub(super) fn filterable(channel: Channel, raw: u32) -> f64 {
     }
 }
 
-/// What an instruction gets of a filtered channel. Halves go up to the next of two that are as near, as all else does;
-/// normalised integers have 16 bits, and of those of 8 bits with a sign an H200 is just below the quotient.
+/// The result of a filtered read. Ties are rounded up, also to halves. Normalised integers are rounded to 16 bits, and
+/// for signed ones of 8 bits an H200 is just below the quotient.
 pub(super) fn filtered(channel: Channel, as_integer: bool, sum: f64) -> u32 {
     const JUST_BELOW: f64 = 1.0 - 1e-7;
     let nearest = |value: f64| (value + 0.5).floor();
@@ -136,7 +136,7 @@ pub(super) fn filtered(channel: Channel, as_integer: bool, sum: f64) -> u32 {
     }
 }
 
-/// Rounded by so many bits to the nearest, and away from zero if two are as near.
+/// Clears the low bits of the fraction, of which there are `bits`, and rounds to the nearest; ties away from zero.
 fn away(value: f64, bits: u32) -> f32 {
     if !value.is_finite() {
         return value as f32;
@@ -145,7 +145,7 @@ fn away(value: f64, bits: u32) -> f32 {
     f64::from_bits((value.to_bits() + half) & !(2 * half - 1)) as f32
 }
 
-/// What a formatted store writes for a register: integers are clamped to what the channel holds, and floats rounded.
+/// The value that a formatted store writes: integers are clamped to the channel's range, and floats are rounded.
 pub(in super::super) fn store_converted(channel: Channel, value: u32) -> u32 {
     const MOST_HALF: f64 = 65504.0;
     let signed = |low: i32, high: i32| (value as i32).clamp(low, high) as u32;

@@ -25,10 +25,10 @@ fn step([kind, address, value, flags, ..]: Described) -> Step {
 ///
 /// # Safety
 ///
-/// There are so many.
+/// There are `count` operations at this address.
 pub(in crate::sim) unsafe fn steps_at(operations: *mut c_void, count: c_uint) -> Vec<Step> {
     let described = operations.cast::<Described>();
-    // SAFETY: the caller guarantees as many.
+    // SAFETY: the caller guarantees `count` of them.
     (0..count as usize).map(|at| step(unsafe { described.add(at).read() })).collect()
 }
 

@@ -179,7 +179,7 @@ fn faulty(creates: u32) -> BoxedStrategy<Act> {
         .boxed()
 }
 
-/// Acts with so many creates among them, in some hundred.
+/// Acts, of which `creates` in some hundred create a context.
 pub(super) fn acts(creates: u32) -> impl Strategy<Value = Act> {
     let callback =
         (any_n(), any_n(), prop::collection::vec(thing(), 0..4), any::<bool>(), any::<bool>()).prop_map(

@@ -218,7 +218,7 @@ fn how() -> impl Strategy<Value = How> {
     ]
 }
 
-/// Acts in which so many levels of acts may be nested.
+/// Acts, nested up to this number of levels.
 pub(super) fn acts(levels: u32) -> BoxedStrategy<Act> {
     let plain = prop_oneof![3 => makes(), 4 => work(), 3 => graphs()];
     if levels == 0 {

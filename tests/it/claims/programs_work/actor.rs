@@ -75,7 +75,7 @@ fn is_of_captures(error: CudaError) -> bool {
 }
 
 impl Actor {
-    /// Does what it is told to until nobody can tell it anything.
+    /// Does what it is told until no one is left that could tell it anything.
     pub(super) fn live(mut self) {
         let base: Vec<_> = (0..self.me).map(|_| 0).collect();
         for context in base {

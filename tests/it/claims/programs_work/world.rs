@@ -245,7 +245,7 @@ pub(super) fn lock(world: &Shared) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// So many of one kind are enough.
+/// The limit of values of one kind.
 const MANY: usize = 8;
 
 impl World {

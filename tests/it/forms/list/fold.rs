@@ -23,7 +23,7 @@ impl Folding {
         self.0.push(' ');
     }
 
-    /// A register of so many bytes.
+    /// Adds a register of `size` bytes.
     pub(super) fn add(&mut self, register: &str, size: usize) {
         let value = match size {
             2 => format!("cvt.u64.u16 %z, {register};"),

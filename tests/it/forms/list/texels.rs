@@ -177,9 +177,15 @@ fn step(at: f32, size: usize, mode: AddressMode, normalized: bool, is_between: b
     if repeats > 0.0 {
         at = if at.is_finite() { at - repeats * (at / repeats).floor() } else { 0.0 };
     }
-    if normalized {
+    if normalized && is_between {
         // It has 21 bits behind the point.
         at = (at * 2_097_152.0).floor() * size as f64 / 2_097_152.0;
+    } else if normalized {
+        at *= size as f64;
+        if repeats > 0.0 && at == repeats * size as f64 {
+            // What is just before the beginning is in the last element of what repeats.
+            return (at as i64 - 1, 0);
+        }
     }
     if !is_between {
         return (at.floor() as i64, 0);

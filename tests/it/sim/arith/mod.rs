@@ -30,7 +30,8 @@ impl Random {
         self.next() % end
     }
 
-    /// Bits of a float with so many bits of exponent and fraction: often an edge, or with few bits set.
+    /// The bits of a float with these numbers of bits in exponent and fraction: often an edge case, or with few bits
+    /// set.
     fn float(&mut self, exponent: u32, fraction: u32) -> u64 {
         let sign = self.next() >> 63 << (exponent + fraction);
         let infinity = ((1u64 << exponent) - 1) << fraction;

@@ -1,10 +1,10 @@
-//! Graphs: how they are built, what can be asked of them, and what their executables do.
+//! Graphs: how they are built, and what can be asked of them.
 
 // The tests are calls of the table.
 #![allow(unsafe_code)]
 
-use super::capture::{event, memory, stream};
-use crate::harness::{drain, is_simulated, other, run, skip, table};
+use super::capture::{memory, stream};
+use crate::harness::{drain, is_simulated, other, run, table};
 use custack::driver::ffi::*;
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
@@ -21,7 +21,7 @@ pub(super) fn type_of(node: CUgraphNode) -> u32 {
     kind
 }
 
-fn list(ask: impl Fn(*mut CUgraphNode, *mut usize) -> u32) -> Vec<CUgraphNode> {
+pub(super) fn list(ask: impl Fn(*mut CUgraphNode, *mut usize) -> u32) -> Vec<CUgraphNode> {
     let mut count = 0;
     assert_eq!(ask(null_mut(), &mut count), 0);
     let mut nodes = vec![null_mut(); count];
@@ -47,11 +47,11 @@ pub(super) fn empty(graph: CUgraph, after: &[CUgraphNode]) -> CUgraphNode {
     node
 }
 
-fn empties<const N: usize>(graph: CUgraph) -> [CUgraphNode; N] {
+pub(super) fn empties<const N: usize>(graph: CUgraph) -> [CUgraphNode; N] {
     std::array::from_fn(|_| empty(graph, &[]))
 }
 
-fn host(graph: CUgraph, after: &[CUgraphNode], params: CUDA_HOST_NODE_PARAMS) -> CUgraphNode {
+pub(super) fn host(graph: CUgraph, after: &[CUgraphNode], params: CUDA_HOST_NODE_PARAMS) -> CUgraphNode {
     let mut node = null_mut();
     assert_eq!(call!(cuGraphAddHostNode(&mut node, graph, after.as_ptr(), after.len(), &params)), 0);
     node
@@ -68,7 +68,11 @@ pub(super) fn fill(
 }
 
 /// As [`fill`], in the current context: memory of a graph is of none, as long as it is not there.
-fn fill_here(graph: CUgraph, after: &[CUgraphNode], params: CUDA_MEMSET_NODE_PARAMS) -> (u32, CUgraphNode) {
+pub(super) fn fill_here(
+    graph: CUgraph,
+    after: &[CUgraphNode],
+    params: CUDA_MEMSET_NODE_PARAMS,
+) -> (u32, CUgraphNode) {
     let mut node = null_mut();
     let (list, count, here) = (after.as_ptr(), after.len(), crate::harness::current());
     (call!(cuGraphAddMemsetNode(&mut node, graph, list, count, &params, here)), node)
@@ -117,36 +121,36 @@ pub(super) fn edges_of(graph: CUgraph, nodes: &[CUgraphNode]) -> Vec<(usize, usi
     places(nodes, &from[..count]).into_iter().zip(places(nodes, &to[..count])).collect()
 }
 
-fn places(nodes: &[CUgraphNode], found: &[CUgraphNode]) -> Vec<usize> {
+pub(super) fn places(nodes: &[CUgraphNode], found: &[CUgraphNode]) -> Vec<usize> {
     found.iter().map(|node| nodes.iter().position(|it| it == node).unwrap()).collect()
 }
 
-fn value(at: u64) -> [u8; 4] {
+pub(super) fn value(at: u64) -> [u8; 4] {
     let mut value = [0xee; 4];
     assert_eq!(call!(cuMemcpyDtoH_v2(value.as_mut_ptr().cast(), at, 4)), 0);
     value
 }
 
-unsafe extern "C" fn count(data: *mut c_void) {
+pub(super) unsafe extern "C" fn count(data: *mut c_void) {
     // SAFETY: the tests pass a counter that outlives the work.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
 }
 
-unsafe extern "C" fn sleep(data: *mut c_void) {
+pub(super) unsafe extern "C" fn sleep(data: *mut c_void) {
     std::thread::sleep(Duration::from_millis(100));
     // SAFETY: as above.
     unsafe { count(data) };
 }
 
-fn counting(counter: &AtomicU32) -> CUDA_HOST_NODE_PARAMS {
+pub(super) fn counting(counter: &AtomicU32) -> CUDA_HOST_NODE_PARAMS {
     CUDA_HOST_NODE_PARAMS { fn_: Some(count), userData: (&raw const *counter).cast_mut().cast() }
 }
 
-fn sleeping(counter: &AtomicU32) -> CUDA_HOST_NODE_PARAMS {
+pub(super) fn sleeping(counter: &AtomicU32) -> CUDA_HOST_NODE_PARAMS {
     CUDA_HOST_NODE_PARAMS { fn_: Some(sleep), ..counting(counter) }
 }
 
-fn bench(test: impl FnOnce() + Send) {
+pub(super) fn bench(test: impl FnOnce() + Send) {
     run(|| {
         let context = other::create();
         test();
@@ -341,399 +345,6 @@ fn fills_and_copies_are_looked_at_when_they_are_added() {
             let status = call!(cuGraphAddMemcpyNode(&mut node, g, null(), 0, &params, null_mut()));
             assert_eq!(status, expected, "{params:?}");
         }
-        destroy(g);
-    });
-}
-
-#[test]
-fn work_is_done_in_its_order_at_each_launch() {
-    bench(|| {
-        let (g, at, done, s) = (graph(), memory(64), AtomicU32::new(0), stream(0));
-        let (_, first) = fill(g, &[], bytes(at, 7, 64));
-        let (_, second) = fill(g, &[first], bytes(at + 1, 9, 1));
-        let mut third = null_mut();
-        let params = copy(at, at + 2, 2);
-        assert_eq!(call!(cuGraphAddMemcpyNode(&mut third, g, &second, 1, &params, null_mut())), 0);
-        host(g, &[third], counting(&done));
-        let executable = instantiate(g, 0).unwrap();
-        assert_eq!(call!(cuMemsetD8_v2(at, 0, 64)), 0);
-        assert_eq!(value(at), [0; 4], "nothing is done yet");
-        destroy(g);
-        for times in 1..4 {
-            assert_eq!(launch(executable, s), 0);
-            assert_eq!((value(at), done.load(Ordering::SeqCst)), ([7, 9, 7, 9], times));
-        }
-        assert_eq!(call!(cuGraphLaunch(null_mut(), s)), 1);
-        assert_eq!(call!(cuGraphUpload(executable, s)), 0);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 1);
-        assert_eq!(call!(cuGraphLaunch(executable, s)), 1);
-    });
-}
-
-static MEET: (std::sync::Mutex<u32>, std::sync::Condvar) =
-    (std::sync::Mutex::new(0), std::sync::Condvar::new());
-
-unsafe extern "C" fn meet(_data: *mut c_void) {
-    let mut here = MEET.0.lock().unwrap();
-    *here += 1;
-    MEET.1.notify_all();
-    let two = MEET.1.wait_timeout_while(here, Duration::from_secs(5), |here| *here < 2);
-    drop(two);
-}
-
-#[test]
-fn branches_run_side_by_side() {
-    if !is_simulated() {
-        let why = "the NVIDIA driver may call host functions one after the other, and did";
-        return skip("branches_run_side_by_side", why);
-    }
-    bench(|| {
-        let g = graph();
-        let params = CUDA_HOST_NODE_PARAMS { fn_: Some(meet), userData: null_mut() };
-        let start = std::time::Instant::now();
-        host(g, &[], params);
-        host(g, &[], params);
-        let executable = instantiate(g, 0).unwrap();
-        assert_eq!(launch(executable, stream(0)), 0);
-        assert!(start.elapsed() < Duration::from_secs(5), "each waited for the other");
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        destroy(g);
-    });
-}
-
-#[test]
-fn launches_of_one_executable_come_one_after_the_other() {
-    bench(|| {
-        let (g, done, s, t) = (graph(), AtomicU32::new(0), stream(1), stream(1));
-        host(g, &[], sleeping(&done));
-        let executable = instantiate(g, 0).unwrap();
-        let start = std::time::Instant::now();
-        assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
-        assert_eq!(call!(cuGraphLaunch(executable, t)), 0);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        assert_eq!(call!(cuStreamQuery(t)), 600, "it goes on without its executable");
-        assert_eq!(call!(cuCtxSynchronize()), 0);
-        assert_eq!(done.load(Ordering::SeqCst), 2);
-        assert!(start.elapsed() >= Duration::from_millis(200));
-        destroy(g);
-    });
-}
-
-#[test]
-fn the_flags_of_an_executable_are_some_alone() {
-    bench(|| {
-        let (g, at) = (graph(), memory(64));
-        fill(g, &[], bytes(at, 1, 8));
-        let read = [
-            (0, Ok(0)),
-            (1, Ok(1)),
-            (2, Err(1)),
-            (4, Ok(4)),
-            (5, Err(1)),
-            (8, Ok(0)),
-            (12, Ok(4)),
-            (16, Err(1)),
-        ];
-        for (flags, expected) in read {
-            let found = instantiate(g, flags).map(|executable| {
-                let mut flags = 99;
-                assert_eq!(call!(cuGraphExecGetFlags(executable, &mut flags)), 0);
-                assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-                flags
-            });
-            assert_eq!(found, expected, "{flags}");
-        }
-        let mut executable = null_mut();
-        assert_eq!(call!(cuGraphInstantiateWithFlags(null_mut(), g, 0)), 1);
-        assert_eq!(call!(cuGraphInstantiateWithFlags(&mut executable, null_mut(), 0)), 1);
-        assert_eq!(call!(cuGraphInstantiateWithParams(&mut executable, g, null_mut())), 1);
-        destroy(g);
-    });
-}
-
-/// Updates an executable of one graph to another: the status, the reason, and which node it is about.
-fn update(
-    make: impl Fn(CUgraph) -> Vec<CUgraphNode>,
-    other: impl Fn(CUgraph) -> Vec<CUgraphNode>,
-) -> (u32, u32, Option<usize>) {
-    let (a, b) = (graph(), graph());
-    make(a);
-    let executable = instantiate(a, 0).unwrap();
-    let nodes = other(b);
-    let mut info = CUgraphExecUpdateResultInfo { result: 77, errorNode: 7 as _, errorFromNode: 7 as _ };
-    let status = call!(cuGraphExecUpdate_v2(executable, b, &mut info));
-    assert_eq!(launch(executable, stream(0)), 0, "updated or not");
-    assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-    destroy(a);
-    destroy(b);
-    (status, info.result, nodes.iter().position(|node| *node == info.errorNode))
-}
-
-#[test]
-fn an_executable_becomes_what_has_the_same_shape() {
-    static DONE: AtomicU32 = AtomicU32::new(0);
-    let host = |g| host(g, &[], counting(&DONE));
-    let two = |g| vec![empty(g, &[]), empty(g, &[])];
-    let chain = |g| {
-        let first = empty(g, &[]);
-        vec![first, empty(g, &[first])]
-    };
-    let three = |g: CUgraph, pairs: &[(usize, usize)], hosts: &[usize]| {
-        let n: Vec<_> = (0..4).map(|at| if hosts.contains(&at) { host(g) } else { empty(g, &[]) }).collect();
-        pairs.iter().for_each(|(from, to)| assert_eq!(edges(g, &[n[*from]], &[n[*to]]), 0));
-        n
-    };
-    bench(|| {
-        assert_eq!(update(chain, chain), (0, 0, None));
-        assert_eq!(update(two, |g| vec![empty(g, &[])]), (910, 2, None), "another number of nodes");
-        assert_eq!(update(chain, two), (910, 2, Some(0)));
-        assert_eq!(update(two, chain), (910, 2, None));
-        assert_eq!(update(two, |g| vec![host(g), host(g)]), (910, 3, Some(1)), "from the latest on");
-        assert_eq!(
-            update(|g| vec![empty(g, &[]), host(g)], |g| vec![host(g), empty(g, &[])]),
-            (910, 3, Some(1))
-        );
-        // In which order nodes and edges were made does not count, but for the edges to one node.
-        let reversed = |g| {
-            let [last, first] = empties(g);
-            assert_eq!(edges(g, &[first], &[last]), 0);
-            vec![last, first]
-        };
-        assert_eq!(update(chain, reversed), (0, 0, None));
-        let diamond = [(0, 1), (0, 2), (1, 3), (2, 3)];
-        let joined = [(0, 1), (0, 2), (2, 3), (1, 3)];
-        assert_eq!(update(|g| three(g, &diamond, &[2]), |g| three(g, &diamond, &[2])), (0, 0, None));
-        assert_eq!(update(|g| three(g, &diamond, &[2]), |g| three(g, &joined, &[2])), (910, 3, Some(2)));
-    });
-}
-
-#[test]
-fn a_node_of_an_executable_changes_within_its_kind() {
-    bench(|| {
-        let (g, at, done, s) = (graph(), memory(64), AtomicU32::new(0), stream(0));
-        let (_, node) = fill(g, &[], bytes(at, 1, 4));
-        let called = host(g, &[node], counting(&done));
-        let executable = instantiate(g, 0).unwrap();
-        let set = |node, params| call!(cuGraphExecMemsetNodeSetParams(executable, node, &params, null_mut()));
-        let later = fill(g, &[], bytes(at, 1, 4)).1;
-        let rows = CUDA_MEMSET_NODE_PARAMS { pitch: 16, height: 2, ..bytes(at, 2, 8) };
-        assert_eq!(set(node, bytes(at, 2, 4)), 0);
-        assert_eq!(set(node, bytes(at, 3, 8)), 0, "another size");
-        assert_eq!(set(node, rows), 1, "rows where there was one");
-        assert_eq!((set(called, bytes(at, 2, 4)), set(later, bytes(at, 2, 4))), (1, 1));
-        assert_eq!(launch(executable, s), 0);
-        assert_eq!((value(at), done.load(Ordering::SeqCst)), ([3; 4], 1));
-        let mut kept = bytes(0, 0, 0);
-        assert_eq!(call!(cuGraphMemsetNodeGetParams(node, &mut kept)), 0);
-        assert_eq!(kept.value, 1, "the graph is as it was");
-        let mut enabled = 9;
-        assert_eq!(call!(cuGraphNodeSetEnabled(executable, called, 0)), 1);
-        assert_eq!(call!(cuGraphNodeSetEnabled(executable, node, 0)), 0);
-        assert_eq!(call!(cuGraphNodeGetEnabled(executable, node, &mut enabled)), 0);
-        assert_eq!((enabled, call!(cuMemsetD8_v2(at, 0, 64))), (0, 0));
-        assert_eq!(launch(executable, s), 0);
-        assert_eq!(
-            (value(at), done.load(Ordering::SeqCst)),
-            ([0; 4], 2),
-            "left out, and what comes after is not"
-        );
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        destroy(g);
-    });
-}
-
-#[test]
-fn an_event_of_a_graph_is_recorded_at_each_launch() {
-    bench(|| {
-        let (g, done, s, e) = (graph(), AtomicU32::new(0), stream(0), event());
-        let (mut record, mut found) = (null_mut(), null_mut());
-        let first = host(g, &[], sleeping(&done));
-        assert_eq!(call!(cuGraphAddEventRecordNode(&mut record, g, &first, 1, null_mut())), 1);
-        assert_eq!(call!(cuGraphAddEventRecordNode(&mut record, g, &first, 1, e)), 0);
-        assert_eq!(call!(cuGraphEventRecordNodeGetEvent(record, &mut found)), 0);
-        assert_eq!(found, e);
-        assert_eq!(call!(cuGraphEventWaitNodeGetEvent(record, &mut found)), 1);
-        let executable = instantiate(g, 0).unwrap();
-        assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
-        assert_eq!(call!(cuEventSynchronize(e)), 0);
-        assert_eq!(done.load(Ordering::SeqCst), 1);
-        assert_eq!(call!(cuStreamSynchronize(s)), 0);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        destroy(g);
-    });
-}
-
-fn user(counter: &AtomicU32) -> CUuserObject {
-    let mut object = null_mut();
-    counter.store(0, Ordering::SeqCst);
-    let data = (&raw const *counter).cast_mut().cast();
-    assert_eq!(call!(cuUserObjectCreate(&mut object, data, Some(count), 1, 1)), 0);
-    object
-}
-
-#[test]
-fn a_user_object_is_let_go_of_once_by_the_last_that_keeps_it() {
-    bench(|| {
-        static DONE: AtomicU32 = AtomicU32::new(0);
-        let done = || DONE.load(Ordering::SeqCst);
-        let mut object = null_mut();
-        for (function, count, flags) in
-            [(Some(count as _), 1, 0), (Some(count as _), 1, 2), (None, 1, 1), (Some(count as _), 0, 1)]
-        {
-            assert_eq!(call!(cuUserObjectCreate(&mut object, null_mut(), function, count, flags)), 1);
-        }
-        let object = user(&DONE);
-        assert_eq!((call!(cuUserObjectRetain(object, 0)), call!(cuUserObjectRetain(object, 2))), (1, 0));
-        assert_eq!((call!(cuUserObjectRelease(object, 2)), done()), (0, 0));
-        assert_eq!((call!(cuUserObjectRelease(object, 1)), done()), (0, 1), "before the call returns");
-        // The graph's reference, moved to it; then its clone's, its child's, its executable's.
-        let (g, object) = (graph(), user(&DONE));
-        assert_eq!(call!(cuGraphRetainUserObject(g, object, 1, 2)), 1);
-        assert_eq!(call!(cuGraphRetainUserObject(g, object, 1, 1)), 0);
-        let (mut clone, mut node) = (null_mut(), null_mut());
-        assert_eq!(call!(cuGraphClone(&mut clone, g)), 0);
-        let executable = instantiate(g, 0).unwrap();
-        let parent = graph();
-        assert_eq!(call!(cuGraphAddChildGraphNode(&mut node, parent, null(), 0, g)), 0);
-        destroy(g);
-        destroy(clone);
-        assert_eq!((call!(cuGraphDestroyNode(node)), done()), (0, 0));
-        assert_eq!((call!(cuGraphExecDestroy(executable)), done()), (0, 1));
-        destroy(parent);
-    });
-}
-
-#[test]
-fn a_launch_keeps_what_its_executable_kept() {
-    bench(|| {
-        static DONE: AtomicU32 = AtomicU32::new(0);
-        let (g, slow, object, s) = (graph(), AtomicU32::new(0), user(&DONE), stream(0));
-        host(g, &[], sleeping(&slow));
-        assert_eq!(call!(cuGraphRetainUserObject(g, object, 1, 1)), 0);
-        let executable = instantiate(g, 0).unwrap();
-        destroy(g);
-        assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        assert_eq!(DONE.load(Ordering::SeqCst), 0);
-        assert_eq!(call!(cuStreamSynchronize(s)), 0);
-        for _ in 0..500 {
-            std::thread::sleep(Duration::from_millis(2));
-            if DONE.load(Ordering::SeqCst) == 1 {
-                return;
-            }
-        }
-        panic!("it is kept for ever");
-    });
-}
-
-#[test]
-fn a_graph_outlives_the_contexts_of_its_nodes() {
-    bench(|| {
-        let first = crate::harness::current();
-        let second = other::create();
-        let (g, at) = (graph(), memory(64));
-        fill(g, &[], bytes(at, 1, 8));
-        other::destroy(second);
-        let mut clone = null_mut();
-        assert_eq!((nodes(g).len(), call!(cuGraphClone(&mut clone, g))), (1, 0));
-        // To instantiate it would crash the driver.
-        destroy(clone);
-        destroy(g);
-        let second = other::create();
-        let g = graph();
-        let executable = instantiate(g, 0).unwrap();
-        other::destroy(second);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        destroy(g);
-        assert_eq!(crate::harness::current(), first);
-    });
-}
-
-#[test]
-fn without_a_current_context_graphs_are_built_and_launched_but_not_instantiated() {
-    bench(|| {
-        let (s, done, context) = (stream(0), AtomicU32::new(0), crate::harness::current());
-        let g = graph();
-        host(g, &[], counting(&done));
-        let executable = instantiate(g, 0).unwrap();
-        assert_eq!(other::pop(), Ok(context));
-        empty(g, &[]);
-        assert_eq!(instantiate(g, 0), Err(201));
-        assert_eq!(launch(executable, s), 0);
-        assert_eq!(done.load(Ordering::SeqCst), 1);
-        other::push(context);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        destroy(g);
-    });
-}
-
-pub(super) fn allocation(bytesize: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
-    // SAFETY: a struct of numbers and pointers.
-    let mut params: CUDA_MEM_ALLOC_NODE_PARAMS = unsafe { std::mem::zeroed() };
-    (params.poolProps.allocType, params.poolProps.location.kind) = (1, 1);
-    params.bytesize = bytesize;
-    params
-}
-
-#[test]
-fn memory_of_a_graph_has_its_address_before_and_is_there_after_a_launch() {
-    bench(|| {
-        let (g, s) = (graph(), stream(0));
-        let (mut node, mut other, mut clone) = (null_mut(), null_mut(), null_mut());
-        let add = |node: &mut CUgraphNode, params: &mut CUDA_MEM_ALLOC_NODE_PARAMS| {
-            call!(cuGraphAddMemAllocNode(node, g, null(), 0, params))
-        };
-        let mut params = allocation(64);
-        assert_eq!(add(&mut other, &mut allocation(0)), 1);
-        assert_eq!(add(&mut node, &mut params), 0);
-        let at = params.dptr;
-        assert_eq!(at % 512, 0);
-        assert_eq!(fill_here(g, &[node], bytes(at, 5, 64)).0, 0, "it can be named before it is there");
-        assert_eq!(call!(cuMemsetD8_v2(at, 1, 4)), 1);
-        assert_eq!(call!(cuGraphClone(&mut clone, g)), 801);
-        assert_eq!(call!(cuGraphDestroyNode(node)), 801);
-        let parent = graph();
-        assert_eq!(call!(cuGraphAddChildGraphNode(&mut other, parent, null(), 0, g)), 801);
-        let executable = instantiate(g, 0).unwrap();
-        assert_eq!(instantiate(g, 0), Err(801), "one at a time");
-        assert_eq!(launch(executable, s), 0);
-        assert_eq!(value(at), [5; 4]);
-        assert_eq!(launch(executable, s), 1, "not freed since");
-        assert_eq!(call!(cuMemFree_v2(at)), 0);
-        assert_eq!(launch(executable, s), 0);
-        // Another graph may free it.
-        let free = graph();
-        assert_eq!(call!(cuGraphAddMemFreeNode(&mut other, free, null(), 0, at + 8)), 1);
-        assert_eq!(call!(cuGraphAddMemFreeNode(&mut other, free, null(), 0, at)), 0);
-        assert_eq!(call!(cuGraphAddMemFreeNode(&mut other, free, &other, 1, at)), 1);
-        let freeing = instantiate(free, 0).unwrap();
-        assert_eq!((launch(freeing, s), launch(freeing, s)), (0, 1));
-        assert_eq!(call!(cuMemsetD8_v2(at, 1, 4)), 1);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        let executable = instantiate(g, 1).unwrap();
-        assert_eq!((launch(executable, s), launch(executable, s)), (0, 0), "freed by the launch itself");
-        assert_eq!(call!(cuMemFree_v2(at)), 0);
-        [executable, freeing].into_iter().for_each(|it| assert_eq!(call!(cuGraphExecDestroy(it)), 0));
-        [g, parent, free].into_iter().for_each(destroy);
-    });
-}
-
-#[test]
-fn a_graph_that_frees_what_it_allocates_can_be_launched_again() {
-    bench(|| {
-        let (g, s, mut params) = (graph(), stream(0), allocation(64));
-        let (mut node, mut free) = (null_mut(), null_mut());
-        assert_eq!(call!(cuGraphAddMemAllocNode(&mut node, g, null(), 0, &mut params)), 0);
-        let (_, used) = fill_here(g, &[node], bytes(params.dptr, 5, 64));
-        assert_eq!(call!(cuGraphAddMemFreeNode(&mut free, g, &used, 1, params.dptr)), 0);
-        let executable = instantiate(g, 0).unwrap();
-        for _ in 0..3 {
-            assert_eq!(call!(cuGraphLaunch(executable, s)), 0);
-        }
-        assert_eq!(call!(cuStreamSynchronize(s)), 0);
-        assert_eq!(call!(cuMemsetD8_v2(params.dptr, 1, 4)), 1);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
         destroy(g);
     });
 }

@@ -5,6 +5,7 @@
 
 use super::capture::{event, memory, stream};
 use super::graph::*;
+use super::graph_memory::allocation;
 use crate::harness::{current, other, run, table};
 use custack::driver::ffi::*;
 use std::ptr::{null, null_mut};

@@ -51,7 +51,7 @@ fn make(resources: &mut [CUdevResource]) -> CUgreenCtx {
     green
 }
 
-/// A green context of one group of at least so many multiprocessors, and the context that it is.
+/// A green context of one group with at least `least` multiprocessors, and the context for it.
 pub(super) fn green(least: u32) -> (CUgreenCtx, CUcontext) {
     let (status, mut groups, _) = split(&whole(), 1, 0, least);
     assert_eq!(status, 0);

@@ -16,12 +16,16 @@ mod capture;
 mod destroyed;
 mod device;
 mod graph;
+mod graph_executable;
+mod graph_memory;
 mod graph_order;
 mod green;
 mod green_streams;
 mod library;
 mod limits;
+mod memory;
 mod pool;
+mod pool_places;
 mod primary;
 mod streams;
 

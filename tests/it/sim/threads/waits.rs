@@ -87,7 +87,7 @@ fn all_blocks_of_a_grid_meet() {
             assert_eq!(left, [5 * blocks, 5 * blocks * blocks]);
         }
         assert_eq!(left_by("", &meetings("ld.relaxed.gpu.global.u32"), 132, 32, 2), [660, 5 * 132 * 132]);
-        // A kernel of so many registers that the simulated driver does not have all its blocks at once from the start.
+        // A kernel with more registers than the simulated driver has room for in all blocks at once from the start.
         let large = format!(".reg .b64 %many<30000>; {}", meetings("ld.volatile.global.u32"));
         assert_eq!(left_by("", &large, 200, 1, 2), [1000, 200_000]);
     });

@@ -37,11 +37,11 @@ pub(super) enum Param {
     Edges,
     /// A list of places for what edges are like.
     NewEdges,
-    /// A place for a number of so many bits.
+    /// A place for a number of this width in bits.
     Out(u32),
-    /// A place for a number of so many bits that is read, too.
+    /// The same for a number that is read, too.
     InOut(u32, &'static [u64]),
-    /// A place for an id, which is told as the how manieth it is.
+    /// A place for an id. Ids are compared by the order in which they first occur.
     Id,
     /// A place for what is not compared.
     Time,

@@ -1,10 +1,11 @@
-//! Joins products with the sums that they are for, where the text leaves their rounding open.
+//! Contraction: a product and the sum that uses it become one `fma`, where the text leaves their rounding open.
 //!
-//! `mul` and `add` without a rounding may become one `fma`, which does not round the product. NVIDIA's compiler takes each
-//! such opportunity within a basic block if it makes the product needless, and so do these rules, which are those of
-//! `ptxas` 12.9: all that use a product must be sums of its type and its `.ftz` in its block, and the product itself is
-//! unconditional. Of two products that a sum adds, that becomes the sum's which nothing else uses, or else the first.
-//! `div.full` and `div.approx` are products with a reciprocal. Compiled for a debugger, nothing is joined.
+//! `mul` and `add` without a rounding modifier may become one `fma`, which does not round the product. The rules here
+//! are those of `ptxas` 12.9, which contracts within a basic block wherever the product is no longer needed
+//! afterwards: all statements that use the product must be sums of the same type and the same `.ftz` in its block, and
+//! the product must have no guard. If a sum adds two products, the one that nothing else uses is contracted, or else
+//! the first. `div.full` and `div.approx` count as products with a reciprocal. In a text that is compiled for a
+//! debugger nothing is contracted.
 
 use super::super::run::Reg;
 use super::super::scope::{Named, Scopes, Statement};
@@ -13,59 +14,60 @@ use super::super::types::Type;
 use super::blocks::Blocks;
 use std::collections::HashMap;
 
-/// What becomes of a statement.
+/// The effect of contraction on a statement.
 #[derive(Debug, Clone)]
-pub(super) enum Joined<'a> {
-    /// It is a product that its sums compute.
+pub(super) enum Contracted<'a> {
+    /// A product that needs no instruction, because the sums that use it compute it.
     Nothing,
     Sum(Sum<'a>),
 }
 
-/// A sum with a product in it.
+/// A sum that computes a product too.
 #[derive(Debug, Clone)]
 pub(super) struct Sum<'a> {
-    /// Its opcode, with modifiers that no text can have: `-product` and `-addend` negate, `-quotient`
-    /// has a reciprocal as its factor.
+    /// Its opcode, with modifiers that no text can have: `-product` and `-addend` negate these, and `-quotient` says
+    /// that the second factor is a divisor.
     pub(super) opcode: String,
     pub(super) operands: Vec<&'a [Token]>,
 }
 
 impl Sum<'_> {
-    /// The statement that it is instead of its own.
+    /// The statement that replaces the original one.
     pub(super) fn statement<'s>(&'s self, own: &Statement<'s>) -> Statement<'s> {
         let (guard, line, scope) = (own.guard, own.line, own.scope);
         Statement { guard, opcode: &self.opcode, operands: self.operands.clone(), line, scope }
     }
 }
 
-/// A product that may be joined.
+/// A product that can be contracted with the sums that use it.
 struct Product<'a> {
     statement: usize,
-    /// How the sum's opcode begins.
-    begins: &'static str,
+    /// The beginning of the opcode of such a sum.
+    opcode: &'static str,
     factors: [&'a [Token]; 2],
     uses: Vec<Use>,
 }
 
-/// A sum that uses a product, and which of its two operands this is.
+/// A sum that uses a product, and which of its two operands the product is.
 #[derive(Clone, Copy, PartialEq)]
 struct Use {
     statement: usize,
     operand: usize,
 }
 
-/// Which statements of a function become what.
-pub(super) fn joined<'a>(scopes: &Scopes<'a>) -> HashMap<usize, Joined<'a>> {
+/// The statements of a function that contraction changes.
+pub(super) fn contracted<'a>(scopes: &Scopes<'a>) -> HashMap<usize, Contracted<'a>> {
     let statements = &scopes.statements;
-    let may_join = |of: fn(&str) -> bool| statements.iter().any(|it| of(it.opcode));
-    if !may_join(|it| factor_format(it).is_some()) || !may_join(|it| sum_format(it).is_some()) {
+    let may_contract = |of: fn(&str) -> bool| statements.iter().any(|it| of(it.opcode));
+    if !may_contract(|it| factor_format(it).is_some()) || !may_contract(|it| sum_format(it).is_some()) {
         return HashMap::new();
     }
     let blocks = Blocks::new(scopes);
     let candidates = (0..statements.len()).filter_map(|at| product(scopes, &blocks, at));
     let mut products: Vec<Product<'a>> = candidates.collect();
     let mut chosen = chosen(&products);
-    // A product that one of its sums does not take is computed for it, so no other takes it either.
+    // If one of the sums that use a product takes another one, the product must be computed all the same: then none
+    // takes it.
     loop {
         let before = products.len();
         let mut at = 0..;
@@ -81,22 +83,23 @@ pub(super) fn joined<'a>(scopes: &Scopes<'a>) -> HashMap<usize, Joined<'a>> {
     let mut result = HashMap::new();
     for (statement, (product, operand)) in chosen {
         let product = &products[product];
-        result.insert(product.statement, Joined::Nothing);
-        result.insert(statement, Joined::Sum(sum(&statements[statement], product, operand)));
+        result.insert(product.statement, Contracted::Nothing);
+        result.insert(statement, Contracted::Sum(sum(&statements[statement], product, operand)));
     }
     result
 }
 
-/// The type of a product without a rounding, whether it flushes, and how the opcode of a sum with it begins.
+/// For an opcode that is a product without a rounding modifier: its type, whether it has `.ftz`, and the beginning of
+/// the opcode of a contracted sum.
 fn factor_format(opcode: &str) -> Option<((Type, bool), &'static str)> {
     let (name, modifiers) = opcode.split_once('.')?;
-    let begins = match (name, modifiers.split('.').next()?) {
+    let opcode = match (name, modifiers.split('.').next()?) {
         ("mul", _) => "fma",
         ("div", "full") => "fma.-quotient.full",
         ("div", "approx") => "fma.-quotient",
         _ => return None,
     };
-    Some((format(modifiers, &["full", "approx"])?, begins))
+    Some((format(modifiers, &["full", "approx"])?, opcode))
 }
 
 fn sum_format(opcode: &str) -> Option<(Type, bool)> {
@@ -104,7 +107,8 @@ fn sum_format(opcode: &str) -> Option<(Type, bool)> {
     if matches!(name, "add" | "sub") { format(modifiers, &["sat"]) } else { None }
 }
 
-/// The type of floats that the modifiers name, and whether there is `.ftz`, if all others are among these.
+/// The type of floats among the modifiers, and whether there is `.ftz`; `None` if a modifier is neither these nor one
+/// of `others`.
 fn format(modifiers: &str, others: &[&str]) -> Option<(Type, bool)> {
     let (mut ty, mut ftz) = (None, false);
     for modifier in modifiers.split('.') {
@@ -118,7 +122,7 @@ fn format(modifiers: &str, others: &[&str]) -> Option<(Type, bool)> {
     Some((ty?, ftz))
 }
 
-/// The register that an operand is, and nothing else.
+/// The register that an operand consists of.
 fn register(scopes: &Scopes<'_>, scope: usize, operand: &[Token]) -> Option<Reg> {
     match operand {
         [Token::Word(name)] => match scopes.find(scope, name) {
@@ -129,10 +133,10 @@ fn register(scopes: &Scopes<'_>, scope: usize, operand: &[Token]) -> Option<Reg>
     }
 }
 
-/// The product that a statement computes, if all that use it are sums which could have it.
+/// The product that a statement computes, if all statements that use it are sums with which it can be contracted.
 fn product<'a>(scopes: &Scopes<'a>, blocks: &Blocks, at: usize) -> Option<Product<'a>> {
     let statement = &scopes.statements[at];
-    let (format, begins) = factor_format(statement.opcode)?;
+    let (format, opcode) = factor_format(statement.opcode)?;
     let [to, a, b] = statement.operands[..] else { return None };
     if statement.guard.is_some() {
         return None;
@@ -155,10 +159,10 @@ fn product<'a>(scopes: &Scopes<'a>, blocks: &Blocks, at: usize) -> Option<Produc
         })
         .collect();
     let uses = uses.filter(|uses| !uses.is_empty())?;
-    Some(Product { statement: at, begins, factors: [a, b], uses })
+    Some(Product { statement: at, opcode, factors: [a, b], uses })
 }
 
-/// The product that each sum takes, by its number, and which operand it is.
+/// For each sum, the number of the product that it takes, and which operand that is.
 fn chosen(products: &[Product<'_>]) -> HashMap<usize, (usize, usize)> {
     let mut chosen: HashMap<usize, (usize, usize)> = HashMap::new();
     let rank = |number: usize, operand| (products[number].uses.len() > 1, operand);
@@ -174,9 +178,9 @@ fn chosen(products: &[Product<'_>]) -> HashMap<usize, (usize, usize)> {
 }
 
 fn sum<'a>(statement: &Statement<'a>, product: &Product<'a>, operand: usize) -> Sum<'a> {
-    let mut opcode = product.begins.to_owned();
+    let mut opcode = product.opcode.to_owned();
     let (name, modifiers) = statement.opcode.split_once('.').unwrap_or_default();
-    opcode.push_str(if product.begins == "fma" { ".rn." } else { "." });
+    opcode.push_str(if product.opcode == "fma" { ".rn." } else { "." });
     opcode.push_str(modifiers);
     if name == "sub" {
         opcode.push_str([".-addend", ".-product"][operand]);
