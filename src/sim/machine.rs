@@ -88,6 +88,8 @@ pub(super) struct Thread {
     /// The last refusal, until somebody asks for its reason.
     refusal: Option<(CUresult, String)>,
     pub(super) compiler_log: CompilerLog,
+    /// How many registers the threads of what is compiled now have at most.
+    pub(super) most_registers: Option<super::ptx::MostRegisters>,
 }
 
 lazy_static! {

@@ -112,7 +112,9 @@ pub(in crate::sim) unsafe fn with_options<T>(
     // SAFETY: as the caller guarantees.
     let pairs = unsafe { options.check(machine) }?;
     machine.compiler_log();
+    machine.bound_registers(&pairs);
     let answer = f(machine);
+    machine.bound_registers(&[]);
     let log = machine.compiler_log();
     // SAFETY: as above.
     unsafe { options.answer(&pairs, &log) };

@@ -1,7 +1,7 @@
 //! The compiler's log, and the options that it knows.
 
 use crate::sim::machine::*;
-use crate::sim::ptx::{Program, Refusal};
+use crate::sim::ptx::{MostRegisters, Program, Refusal};
 use std::fmt::Write;
 
 /// What the compiler said about a program.
@@ -42,10 +42,18 @@ const THREADS_PER_BLOCK: u32 = 1;
 const LOGS: [(u32, u32); 2] = [(3, 4), (5, 6)];
 const OPTIMIZATION_LEVEL: u32 = 7;
 const TARGET: u32 = 9;
+const OVERRIDE_DIRECTIVES: u32 = 33;
 /// The newest option that the driver for CUDA 13.0 knows.
 const LAST: u32 = 34;
 
 impl Machine {
+    /// What is compiled next on this thread has at most as many registers as the options say.
+    pub(in crate::sim) fn bound_registers(&mut self, options: &[(u32, usize)]) {
+        let find = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|it| it.1 as u32);
+        let overrides = find(OVERRIDE_DIRECTIVES).is_some_and(|it| it != 0);
+        self.thread().most_registers = find(MAX_REGISTERS).map(|most| MostRegisters { most, overrides });
+    }
+
     pub(in crate::sim) fn check_options(&mut self, options: &[(u32, usize)]) -> Answer<()> {
         let find = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|it| it.1);
         for (buffer, size) in LOGS {

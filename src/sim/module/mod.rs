@@ -47,7 +47,8 @@ impl Machine {
     pub(super) fn compile(&mut self, image: &[u8]) -> Answer<Program> {
         let text = self.text_of(image)?;
         match read(&text) {
-            Ok(program) => {
+            Ok(mut program) => {
+                program.most_registers = self.thread().most_registers;
                 self.thread().compiler_log = CompilerLog::of(&program);
                 Ok(program)
             }

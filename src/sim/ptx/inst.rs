@@ -31,7 +31,18 @@ pub(super) enum Kind {
     Exchange(Reg, Exchange),
     /// Sleeps for the number of nanoseconds in the register, while other warps go on.
     Sleep(Reg),
+    /// Takes memory from the stack of each lane, or frees it.
+    Stack(Stack),
     Nothing,
+}
+
+pub(super) enum Stack {
+    /// Says how far it is in use.
+    Save(Reg),
+    /// It is in use as far as the register says.
+    Restore(Reg),
+    /// So many bytes, whose address is a multiple.
+    Allocate { to: Reg, size: Reg, align: u32 },
 }
 
 /// An instruction in two steps: each lane gives a value, and then each lane computes a result from the values of the

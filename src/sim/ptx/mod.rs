@@ -29,7 +29,7 @@ mod unreached;
 pub(super) use link::{INVALID_SOURCE, Links};
 pub(super) use program::{Entry, Program};
 pub(super) use read::read;
-pub(super) use registers::threads_with;
+pub(super) use registers::{MostRegisters, threads_with};
 pub(super) use run::{Launch, limit_steps};
 
 use super::machine::NOT_SUPPORTED;

@@ -32,6 +32,8 @@ pub(in crate::sim) struct Program {
     pub(super) aliases: Vec<(String, String)>,
     /// Whether it is one of several texts to be linked: functions may be defined in another one.
     pub(super) is_open: bool,
+    /// How many registers its threads have at most, by an option of the compiler.
+    pub(in crate::sim) most_registers: Option<super::MostRegisters>,
 }
 
 #[derive(Debug, Clone)]

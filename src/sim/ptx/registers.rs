@@ -10,6 +10,8 @@ const PER_PROCESSOR: u32 = 65_536;
 const PARTS: u32 = 4;
 /// The maximum number of registers of a thread.
 const MOST: u32 = 255;
+/// No option of the compiler leaves fewer.
+const LEAST: u32 = 24;
 /// The registers of a warp's threads are allocated in multiples of this number.
 const STEP: u32 = 8;
 const WARP: u32 = 32;
@@ -18,8 +20,18 @@ const WARP: u32 = 32;
 const OVERHEAD: u32 = 6;
 const FEW: u32 = 32;
 
+/// How many registers the compiler is told to use at most.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct MostRegisters {
+    pub(in crate::sim) most: u32,
+    /// Whatever a kernel says itself.
+    pub(in crate::sim) overrides: bool,
+}
+
 /// Estimates the registers of a thread, where `live` is the greatest number that the text has in use at once.
-fn estimate(live: u32, directives: &Directives) -> u32 {
+///
+/// An option of the compiler bounds them in kernels that say nothing of their registers and of their blocks.
+fn estimate(live: u32, directives: &Directives, option: Option<MostRegisters>) -> u32 {
     let wanted = if live + OVERHEAD <= FEW { live + OVERHEAD } else { live.max(FEW) };
     // The directives of the kernel ask for a number of blocks, of the greatest size that they allow, to fit a
     // multiprocessor.
@@ -31,7 +43,14 @@ fn estimate(live: u32, directives: &Directives) -> u32 {
     let blocks = directives.blocks_at_once.unwrap_or(1).max(1);
     let warps = threads.div_ceil(WARP).saturating_mul(blocks).div_ceil(PARTS).max(1);
     let fitting = PER_PROCESSOR / PARTS / (warps.saturating_mul(WARP)) / STEP * STEP;
-    let most = directives.most_registers.unwrap_or(MOST).min(fitting.max(STEP)).clamp(STEP, MOST);
+    let wins =
+        |option: &MostRegisters| option.overrides || threads == 0 && directives.most_registers.is_none();
+    let own = directives.most_registers.unwrap_or(MOST);
+    let most = option
+        .filter(wins)
+        .map_or(own, |option| option.most.max(LEAST))
+        .min(fitting.max(STEP))
+        .clamp(STEP, MOST);
     wanted.next_multiple_of(STEP).min(most)
 }
 
@@ -49,7 +68,7 @@ impl Program {
         *registers.get_or_init(|| {
             let number = self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel).nth(entry);
             let live = number.map_or(0, |(number, _)| most_live(self, number));
-            estimate(live, directives)
+            estimate(live, directives, self.most_registers)
         })
     }
 }

@@ -36,15 +36,18 @@ pub(super) struct Device {
     _context: Context,
 }
 
-/// The number of operands out of `count` that are tried: for instructions of whole warps, a multiple of 32.
-fn whole_warps(kernel: &Kernel<'_>, count: usize) -> usize {
-    if kernel.forms[0].of_warps() { count / 32 * 32 } else { count }
+/// The number of operands that are tried: for instructions of several threads, a multiple of these.
+fn count(kernel: &Kernel<'_>, operands: &Operands, full: bool) -> usize {
+    let form = kernel.forms[0];
+    let all = operands.len().min(form.most);
+    if full { all / form.group * form.group } else { few(kernel, operands) }
 }
 
 /// How many operands a build that is not optimised tries; of forms that work on memory those of a block, or of two warps.
 fn few(kernel: &Kernel<'_>, operands: &Operands) -> usize {
     match kernel.forms[0] {
-        form if form.of_warps() => 64,
+        form if form.most != usize::MAX => form.most,
+        form if form.is_of_groups() => form.group.max(64),
         form if form.on_memory => 256,
         _ => operands.few,
     }
@@ -119,7 +122,7 @@ impl Device {
         let (size, forms) = (kernel.forms[0].size, kernel.forms.len());
         let uploaded = self.uploaded(&kernel.forms[0].operands);
         let operands = &uploaded.operands;
-        let count = if full { whole_warps(kernel, operands.len()) } else { few(kernel, operands) };
+        let count = count(kernel, operands, full);
         let mut answers = vec![0u8; forms * count * size];
         let to = DeviceBuffer::from_slice(&answers)?;
         let mut addresses: Vec<u64> = uploaded.buffers.iter().map(|buffer| buffer.as_ptr() as u64).collect();
@@ -132,9 +135,21 @@ impl Device {
         if kernel.forms[0].on_memory {
             arguments.push(given.as_ptr().cast_mut().cast());
         }
+        let made = kernel.forms.iter().filter_map(|form| form.object);
+        let made = made.map(|object| object.make()).collect::<Result<Vec<_>, _>>()?;
+        let mut objects = [0u64; 16];
+        objects.iter_mut().zip(&made).for_each(|(to, made)| *to = made.handle);
+        if !made.is_empty() {
+            arguments.push(objects.as_mut_ptr().cast());
+        }
         let config = LaunchConfig::new(GridSize::x(threads.div_ceil(256)), BlockSize::x(256));
         // SAFETY: the parameters are those that `form::module` writes, and the buffers have room for `count` of each.
         unsafe { self.stream.launch_configured(&function, &config, &arguments) }?;
+        if kernel.forms[0].after.is_some() {
+            let function = module.get_function(&CString::new(format!("after{}", &name[1..])).unwrap())?;
+            // SAFETY: as above.
+            unsafe { self.stream.launch_configured(&function, &config, &arguments) }?;
+        }
         self.stream.synchronize()?;
         to.copy_to(&mut answers[..])?;
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));

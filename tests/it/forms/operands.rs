@@ -20,6 +20,10 @@ pub(super) enum Kind {
     F64,
     /// Two floats of 8 bits.
     Fp8x2,
+    /// Where something is in a small texture: a float.
+    Coordinate,
+    /// The same as an integer.
+    Index,
 }
 
 impl Kind {
@@ -27,6 +31,7 @@ impl Kind {
         match self {
             Kind::I16 | Kind::F16 | Kind::Bf16 | Kind::Fp8x2 => 2,
             Kind::I32 | Kind::I16x2 | Kind::Amount | Kind::Flag | Kind::F16x2 | Kind::Bf16x2 | Kind::F32 => 4,
+            Kind::Coordinate | Kind::Index => 4,
             Kind::I64 | Kind::F64 => 8,
         }
     }
@@ -51,6 +56,13 @@ impl Kind {
             Kind::Bf16x2 => pairs(&floats(8, 7), 16),
             Kind::F32 => floats(8, 23),
             Kind::F64 => floats(11, 52),
+            Kind::Coordinate => coordinates(),
+            Kind::Index => {
+                let near = [0, 1, 4, 0xffff_ffff, 5, 2, 7, 0x8000_0000, 0x7fff_ffff, 3, 6, 8, 9, 16];
+                let far =
+                    [0xffff_fffe, 0xffff_fffb, 0x1_0000, 0xffff_0000, 0x1000_0000, 0x4000_0000, 0xc000_0001];
+                near.into_iter().chain(far).collect()
+            }
             Kind::Fp8x2 => (0..256u64).flat_map(|low| [low | low << 8, low | (low ^ 0x80) << 8]).collect(),
         }
     }
@@ -71,6 +83,9 @@ impl Kind {
             Kind::F32 => random.float(8, 23),
             Kind::F64 => random.float(11, 52),
             Kind::Fp8x2 => random.next() >> 48,
+            Kind::Coordinate => random.coordinate(),
+            Kind::Index if random.next() >> 61 == 0 => random.integer() & 0xffff_ffff,
+            Kind::Index => (random.next() >> 60).wrapping_sub(5) & 0xffff_ffff,
         }
     }
 }
@@ -168,6 +183,36 @@ fn floats(exponent: u32, fraction: u32) -> Vec<u64> {
     unique(all)
 }
 
+/// Between elements, in their middle, at what 8 bits behind the point tell apart, and far away.
+fn coordinates() -> Vec<u64> {
+    let half = 1.0 / 512.0;
+    let mut all = vec![0.0, 0.5, 1.0, -0.25, 0.125 + half, 2.5, -3.0, 7.75, f32::NAN, 0.75, -0.0];
+    all.extend([
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        1e-40,
+        -1e-40,
+        1e10,
+        -1e10,
+        65536.5,
+        -1.5,
+        5.0,
+        6.0,
+    ]);
+    all.extend([
+        0.5 + half,
+        0.5 - half,
+        1.5 + half / 2.0,
+        2.5 - half / 2.0,
+        2.0 / 3.0,
+        0.1,
+        0.99999994,
+        1.0000001,
+    ]);
+    all.into_iter().map(|value: f32| value.to_bits().into()).collect()
+}
+
 fn unique(all: Vec<u64>) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
     all.into_iter().filter(|value| seen.insert(*value)).collect()
@@ -198,6 +243,20 @@ impl Random {
         let (value, by) = (self.next(), self.next());
         let value = if by >> 63 == 0 { value } else { value as i64 as u64 >> (by & 63) };
         if by >> 60 & 7 == 1 { value.wrapping_neg() } else { value }
+    }
+
+    /// In or near to a texture of a few elements, with or without normalised coordinates; often with few bits.
+    fn coordinate(&mut self) -> u64 {
+        let (bits, how) = (self.next(), self.next());
+        let unit = (bits >> 40) as f32 / (1 << 24) as f32;
+        let value = match how & 15 {
+            0 => return self.float(8, 23),
+            1..=4 => (bits % 4096) as f32 / 256.0 - 4.0,
+            5..=6 => (bits % 8192) as f32 / 512.0 - 4.0,
+            7..=10 => 2.0 * unit - 0.5,
+            _ => 16.0 * unit - 4.0,
+        };
+        value.to_bits().into()
     }
 
     /// With any exponent, or with one near to 1, and often with few bits.

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 const RECORD: &str = include_str!("h200.txt");
+const SUMS_OF_A_GPU: &str = include_str!("sums.txt");
 const MEMORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/forms/memory.txt");
 
 /// FNV-1a of 64 bits, by whole words.
@@ -62,14 +63,43 @@ fn record() {
     });
 }
 
-/// The same for forms that work on memory; `CUSTACK_FORMS` names families if not all are meant.
+/// The same for forms that work on memory; `CUSTACK_FORMS` names families if not all are meant. All answers of forms whose
+/// names have a part that `CUSTACK_RAW_FORMS` names (parts are separated by `;`) are in a second file, `.raw`.
 #[test]
 #[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
 fn record_memory() {
     let (mut text, mut groups) = (String::new(), Groups::default());
+    let (mut raw, parts) = (String::new(), std::env::var("CUSTACK_RAW_FORMS").unwrap_or_default());
+    let parts: Vec<&str> = parts.split(';').filter(|part| !part.is_empty()).collect();
     write(&list::chosen(), &mut text, &mut |text, form, applied| {
+        if parts.iter().any(|part| form.name.contains(part)) {
+            let _ = writeln!(raw, "{}\t{}", form.name, hexes(&applied.answers));
+        }
         groups.add(form, applied);
         *text = groups.text();
+    });
+    if !parts.is_empty() {
+        let mut path = std::env::var_os("CUSTACK_RECORD_FORMS").unwrap();
+        path.push(".raw");
+        std::fs::write(path, raw).unwrap();
+    }
+}
+
+fn hexes(answers: &[u64]) -> String {
+    answers.iter().map(|answer| format!("{answer:x}")).collect::<Vec<_>>().join("\t")
+}
+
+/// How many answers of sums of products are recorded in full.
+const SUMS: usize = 64;
+
+/// Writes the sums of products of matrices: a hash of all answers, and the first of them.
+#[test]
+#[ignore = "writes a file: CUSTACK_RECORD_FORMS names it, and a GPU answers"]
+fn record_sums() {
+    let mut text = String::new();
+    write(&list::family("sums_of_products"), &mut text, &mut |text, form, applied| {
+        let (all, first) = (hash(&applied.answers), hexes(&applied.answers[..SUMS]));
+        let _ = writeln!(text, "{}\t{all:016x}\t{first}", form.name);
     });
 }
 
@@ -115,12 +145,17 @@ struct Groups(BTreeMap<String, [Vec<u64>; 2]>);
 
 impl Groups {
     fn add(&mut self, form: &Form, applied: &Applied<'_>) {
-        if list::is_not_recorded(&form.name) {
+        if list::is_not_recorded(&form.name) || matches!(form.truth, Truth::Near(_)) {
             return;
         }
+        let mut answers = applied.answers.clone();
+        if matches!(form.truth, Truth::Together(_)) {
+            // Which thread returns which value is any.
+            answers.chunks_mut(form.group).for_each(<[u64]>::sort_unstable);
+        }
         let [few, all] = self.0.entry(group(&form.name)).or_default();
-        few.push(hash(&applied.answers[..applied.few]));
-        all.push(hash(&applied.answers));
+        few.push(hash(&answers[..applied.few]));
+        all.push(hash(&answers));
     }
 
     /// A line for each: its name, how many it has, and a hash of the answers to the first operands, and to all.
@@ -132,9 +167,11 @@ impl Groups {
     }
 }
 
-/// The instruction, the length of its vectors, what it does, its shape, and its type.
+/// The instruction, the length of its vectors, what it does, its shape, and its type; of textures and surfaces the geometry,
+/// the elements and the filter, or what is done beyond.
 fn group(name: &str) -> String {
-    let opcode = name.split(' ').next().unwrap();
+    let (opcode, what) = name.split_once(" of ").unwrap_or((name, ""));
+    let opcode = opcode.split(' ').next().unwrap();
     let parts: Vec<&str> = opcode.split('.').collect();
     let is_telling = |part: &str| {
         let short = ["v2", "v4", "v8", "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"];
@@ -148,10 +185,19 @@ fn group(name: &str) -> String {
             .copied()
             .filter(|it| *it == "load" || *it == "store" || is_telling(it))
             .collect(),
+        "tex" | "tld4" | "txq" | "suq" => {
+            let elements = what.split(", ").take(2).collect::<Vec<_>>().join(", ");
+            let by = if first == "tex" && last == "s32" { " by integers" } else { "" };
+            return format!("{first} of {elements}{by}");
+        }
+        "suld" | "sust" | "sured" => {
+            let telling = ["b", "p", "1d", "2d", "3d", "a1d", "a2d", "trap", "clamp", "zero"];
+            parts[1..].iter().copied().filter(|it| telling.contains(it)).collect()
+        }
         _ => parts[1..parts.len() - 1].iter().copied().filter(|it| is_telling(it)).chain([last]).collect(),
     };
-    let of = of.join(".");
-    if name.ends_with("of a warp") { format!("{first}.{of} of a warp") } else { format!("{first}.{of}") }
+    let what = if what.is_empty() { String::new() } else { format!(" of {what}") };
+    format!("{first}.{}{what}", of.join("."))
 }
 
 #[test]
@@ -174,6 +220,47 @@ fn forms_on_memory_answer_as_the_record_says() {
         let wrong: Vec<&String> = found.iter().filter(|line| !recorded.contains(line)).collect();
         assert!(wrong.is_empty(), "these answers are not those of the record: {wrong:#?}");
         assert_eq!(found.len(), recorded.len(), "the record has other groups");
+    });
+}
+
+/// Products of formats of 8 bits, those of `wmma` with `tf32`, and four at once that give `f32` are summed on a device in another way than here.
+fn is_only_near(name: &str) -> bool {
+    ["e4m3", "e5m2", ".f32.f16.f16."]
+        .iter()
+        .any(|it| name.contains(it) && (*it != ".f32.f16.f16." || name.contains("m8n8k4")))
+        || name.starts_with("wmma") && name.contains("tf32")
+}
+
+#[test]
+fn sums_of_products_are_those_of_the_record_or_near_to_them() {
+    let record: HashMap<&str, Vec<u64>> = SUMS_OF_A_GPU
+        .lines()
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let name = fields.next().unwrap();
+            (name, fields.skip(1).map(|field| u64::from_str_radix(field, 16).unwrap()).collect())
+        })
+        .collect();
+    crate::harness::run(|| {
+        let forms = list::family("sums_of_products");
+        let mut failures = Vec::new();
+        Device::new().apply(&forms.iter().collect::<Vec<_>>(), false, &mut |form, applied| {
+            let applied = applied.unwrap_or_else(|error| panic!("{}: {error}", form.name));
+            let recorded =
+                record.get(&form.name[..]).unwrap_or_else(|| panic!("{} is not recorded", form.name));
+            let Truth::Together(check) = &form.truth else { panic!("{} is exact", form.name) };
+            if !is_only_near(&form.name) && applied.answers[..SUMS] != recorded[..] {
+                failures.push(format!("{}: the answers are not those of the record", form.name));
+            }
+            for (at, (answers, recorded)) in applied.answers.chunks(32).zip(recorded.chunks(32)).enumerate() {
+                let operands: Vec<u64> =
+                    (32 * at..32 * at + 32).map(|at| applied.operands.at(at)[0]).collect();
+                let wrong = check(&operands, Some(recorded), answers).err();
+                failures.extend(wrong.map(|why| format!("{}: {why}", form.name)));
+            }
+        });
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        assert_eq!(forms.len(), record.len());
     });
 }
 

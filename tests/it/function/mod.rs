@@ -3,12 +3,14 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
+mod answers;
 mod config;
 pub(crate) mod launch;
 mod occupancy;
 mod raw;
 mod registers;
 mod results;
+mod stack;
 
 use crate::harness::{pushed, run};
 use crate::module::KERNELS;

@@ -9,7 +9,7 @@ use custack::error::CudaError;
 use custack::function::FunctionAttribute::{MaxThreadsPerBlock, NumRegisters};
 use custack::launch;
 use custack::memory::{CopyDestination, DeviceBuffer};
-use custack::module::Module;
+use custack::module::{JitOptions, Module};
 use custack::stream::{Stream, StreamFlags};
 
 /// Values that are all in use at the barrier.
@@ -38,6 +38,36 @@ fn module() -> Module {
     ];
     let text = format!(".version 7.0 .target sm_70 .address_size 64 {}", kernels.concat());
     Module::load_from_bytes(text.as_bytes()).unwrap()
+}
+
+#[test]
+fn an_option_of_the_compiler_bounds_the_registers_of_kernels_that_say_nothing_of_them() {
+    run(|| {
+        let _ctx = pushed();
+        let kernels = [
+            kernel("many", "", VALUES),
+            kernel("bounded", ".maxnreg 48", VALUES),
+            kernel("sized", ".maxntid 512", VALUES),
+        ];
+        let text = format!(".version 7.0 .target sm_70 .address_size 64 {}", kernels.concat());
+        let registers = |options: JitOptions| {
+            let (module, _) = Module::load_with_options(text.as_bytes(), &options).unwrap();
+            [c"many", c"bounded", c"sized"].map(|name| {
+                let function = module.get_function(name).unwrap();
+                let of = |attribute| function.get_attribute(attribute).unwrap();
+                (of(NumRegisters), of(MaxThreadsPerBlock))
+            })
+        };
+        let plain = registers(JitOptions::new());
+        assert!(plain[0].0 > 100 && plain[0].1 <= 512, "{plain:?}");
+        let bounded = registers(JitOptions::new().max_registers(40));
+        assert_eq!(bounded[0], (40, 1024));
+        assert_eq!(bounded[1..], plain[1..]);
+        // A compiler needs some.
+        assert_eq!(registers(JitOptions::new().max_registers(1))[0], (24, 1024));
+        let all = registers(JitOptions::new().max_registers(64).override_directives(true));
+        assert_eq!(all, [(64, 1024), (64, 1024), (64, 512)]);
+    });
 }
 
 #[test]

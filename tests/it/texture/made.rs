@@ -181,7 +181,7 @@ fn forms_that_are_not_modelled_are_refused_when_the_kernel_is_asked_for() {
             "tex.2d.v4.f32.f32 {%r4, %r5, %r6, %r7}, [%rd0, %rd1, {%f0, %f1}];",
             "tex.2dms.v4.f32.s32 {%r4, %r5, %r6, %r7}, [%rd0, {%r0, %r1, %r2, %r3}];",
             "txq.filter_mode.b32 %r4, [%rd0];",
-            "sured.p.add.2d.b32.trap [%rd0, {%r0, %r1}], %r2;",
+            "txq.array_size.b32 %r4, [%rd0];",
         ] {
             let module = Module::load_from_bytes(text(instruction).as_bytes()).unwrap();
             let refused = module.get_function(&CString::new("takes").unwrap());

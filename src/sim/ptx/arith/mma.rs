@@ -57,7 +57,7 @@ impl Element {
     }
 
     #[inline]
-    fn term(self, word: u32, part: usize) -> Term {
+    pub(super) fn term(self, word: u32, part: usize) -> Term {
         let bits = self.bits(word, part);
         match self {
             Element::F16 => Term::of(F16::widen(bits as u16), -14),
@@ -72,7 +72,7 @@ impl Element {
 
 /// A float as `mantissa * 2^(exponent - 23)`.
 #[derive(Clone, Copy)]
-struct Term {
+pub(super) struct Term {
     value: f32,
     mantissa: i64,
     exponent: i32,
@@ -81,7 +81,7 @@ struct Term {
 /// An exponent below every sum of two exponents, so that zeros do not determine the alignment.
 const NOWHERE: i32 = -10_000;
 
-const ZERO: Term = Term { value: 0.0, mantissa: 0, exponent: NOWHERE };
+pub(super) const ZERO: Term = Term { value: 0.0, mantissa: 0, exponent: NOWHERE };
 
 impl Term {
     /// `least` is the smallest exponent of the value's own format.
@@ -108,7 +108,7 @@ fn shifted(value: i64, right: i32) -> i64 {
 }
 
 /// The product of a row and a column, added to the third operand, in this format.
-fn dot(a: &[Term], b: &[Term], c: Term, format: Format) -> u32 {
+pub(super) fn dot(a: &[Term], b: &[Term], c: Term, format: Format) -> u32 {
     let scale = a.iter().zip(b).map(|(a, b)| a.exponent + b.exponent).fold(c.exponent, i32::max);
     let finite = a.iter().chain(b).all(|term| term.value.is_finite()) && c.value.is_finite();
     if !finite {
@@ -146,7 +146,7 @@ impl Accumulator {
     }
 
     #[inline]
-    fn term(self, bits: u32) -> Term {
+    pub(super) fn term(self, bits: u32) -> Term {
         if self == Accumulator::F16 {
             Term::of(F16::widen(bits as u16), -14)
         } else {

@@ -1,6 +1,6 @@
 //! `wmma`: products of matrices whose fragments are in the registers of a warp, and loads and stores of fragments.
 
-use super::super::arith::matrix::{Matrix, Shape};
+use super::super::arith::matrix::{Matrix, Shape, movmatrix};
 use super::super::arith::round::Rounding;
 use super::super::inst::Kind;
 use super::super::run::{Fault, Lanes, Reg, WARP, lanes_of};
@@ -10,10 +10,11 @@ use super::floats::ROUNDINGS;
 use super::opcode::Opcode;
 use super::operands::{Operands, exactly};
 use super::product::{Product, VALUES, Value, shape_of, value_of};
+use super::warp::joint;
 use super::{Builder, Names};
 
 /// The layouts of a matrix in memory; true if the elements of a row are consecutive.
-const LAYOUTS: &[(&str, bool)] = &[("row", true), ("col", false)];
+pub(super) const LAYOUTS: &[(&str, bool)] = &[("row", true), ("col", false)];
 
 /// A fragment: which elements of the matrix its registers hold, and where these are in memory.
 struct Fragment {
@@ -71,6 +72,21 @@ fn check_third(shape: Shape, value: Value) -> Result<(), Refusal> {
 }
 
 impl Builder<'_> {
+    pub(super) fn turn_matrix(
+        &mut self,
+        names: &Names<'_, '_>,
+        op: &mut Opcode<'_>,
+        operands: Operands<'_, '_>,
+    ) -> Result<Kind, Refusal> {
+        op.is_of_all_lanes()?;
+        if !op.has("m8n8") || !op.has("trans") || !op.has("b16") {
+            return Err(unknown("this movement of a matrix"));
+        }
+        let (to, [from]) = self.alike(names, operands, Type::B(4))?;
+        let all = self.all_lanes();
+        Ok(joint(all, move |lanes: &mut Lanes<'_>| lanes.set(to, &movmatrix(&lanes.get::<u32>(from)))))
+    }
+
     pub(super) fn wmma(
         &mut self,
         names: &Names<'_, '_>,

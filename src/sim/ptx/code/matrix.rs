@@ -1,6 +1,6 @@
 //! `mma`, and the instructions that move its matrices to and from the registers of a warp.
 
-use super::super::arith::matrix::{Matrix, halves, movmatrix};
+use super::super::arith::matrix::{Matrix, halves};
 use super::super::arith::mma::{mma_bits, mma_f64};
 use super::super::arith::round::Rounding;
 use super::super::inst::Kind;
@@ -12,7 +12,8 @@ use super::floats::ROUNDINGS;
 use super::fragments::registers_of;
 use super::opcode::Opcode;
 use super::operands::{Elements, Operands, exactly};
-use super::product::{Product, check, shape_of, value_of};
+use super::product::{Product, Value, check, shape_of, value_of};
+use super::quads::{QUADS, layout_of};
 use super::warp::joint;
 use super::{Builder, Names};
 
@@ -69,9 +70,7 @@ impl Builder<'_> {
         }
         op.is_of_all_lanes()?;
         let shape = shape_of(op)?;
-        if !op.has("row") || !op.has("col") {
-            return Err(unknown("it with other layouts than .row.col"));
-        }
+        let layouts = [layout_of(op)?, layout_of(op)?];
         let sat = op.has("satfinite");
         let rounding = op.one_of(ROUNDINGS).unwrap_or(Rounding::Nearest);
         let bitwise = op.one_of(&[("xor", false), ("and", true)]);
@@ -79,6 +78,12 @@ impl Builder<'_> {
             return Err(wrong("it without .popc"));
         }
         let values @ [d, a, b, c] = [value_of(op)?, value_of(op)?, value_of(op)?, value_of(op)?];
+        if (shape, a) == (QUADS, Value::F16) && !sat && bitwise.is_none() && rounding == Rounding::Nearest {
+            return self.quads(names, (layouts, values), operands);
+        }
+        if layouts != [true, false] {
+            return Err(wrong("it with other layouts than .row.col"));
+        }
         check(shape, a)?;
         let product = Product::new(shape, values, sat, bitwise, rounding)?;
         let [to, left, right, third] = exactly(operands)?;
@@ -187,21 +192,6 @@ impl Builder<'_> {
             }),
         ))
     }
-
-    pub(super) fn turn_matrix(
-        &mut self,
-        names: &Names<'_, '_>,
-        op: &mut Opcode<'_>,
-        operands: Operands<'_, '_>,
-    ) -> Result<Kind, Refusal> {
-        op.is_of_all_lanes()?;
-        if !op.has("m8n8") || !op.has("trans") || !op.has("b16") {
-            return Err(unknown("this movement of a matrix"));
-        }
-        let (to, [from]) = self.alike(names, operands, Type::B(4))?;
-        let all = self.all_lanes();
-        Ok(joint(all, move |lanes: &mut Lanes<'_>| lanes.set(to, &movmatrix(&lanes.get::<u32>(from)))))
-    }
 }
 
 /// The number of matrices of 8 by 8 halves that are moved, and whether they are transposed.
@@ -216,7 +206,7 @@ fn matrices(op: &mut Opcode<'_>) -> Result<(usize, bool), Refusal> {
     Ok((count, op.has("trans")))
 }
 
-fn words(lanes: &Lanes<'_>, registers: &[Reg]) -> Vec<[u32; WARP]> {
+pub(super) fn words(lanes: &Lanes<'_>, registers: &[Reg]) -> Vec<[u32; WARP]> {
     registers.iter().map(|register| lanes.get(*register)).collect()
 }
 

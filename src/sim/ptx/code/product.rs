@@ -96,7 +96,7 @@ impl Value {
         })
     }
 
-    fn accumulator(self) -> Option<Accumulator> {
+    pub(super) fn accumulator(self) -> Option<Accumulator> {
         Some(match self {
             Value::F16 => Accumulator::F16,
             Value::F32 => Accumulator::F32,

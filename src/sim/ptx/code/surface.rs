@@ -10,7 +10,7 @@ use super::opcode::Opcode;
 use super::operands::{Elements, Operands, exactly};
 use super::texture::{GEOMETRIES, Place};
 use super::{Builder, Names};
-use crate::sim::texture::Bound;
+use crate::sim::texture::{Bound, Channel};
 
 const BEYOND: &[(&str, Beyond)] = &[("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)];
 const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4)];
@@ -186,7 +186,7 @@ impl Builder<'_> {
         })))
     }
 
-    /// `sured.b`.
+    /// `sured.b`, and `sured.p`, of which the surface says whether its words have a sign.
     pub(super) fn surface_reduce(
         &mut self,
         names: &Names<'_, '_>,
@@ -195,18 +195,30 @@ impl Builder<'_> {
     ) -> Result<Kind, Refusal> {
         let how = op.one_of(REDUCTIONS).ok_or_else(|| unknown("this operation"))?;
         let access = Access::of(op)?;
-        if access.by_elements || access.count > 1 {
-            return Err(unknown("a formatted operation"));
+        if access.geometry.is_layered() {
+            return Err(wrong("it changes no layers"));
+        }
+        if access.count > 1 || access.by_elements && access.ty != Type::B(4) {
+            return Err(wrong(format!("{} values of type {}", access.count, access.ty)));
         }
         let [at, from] = exactly(operands)?;
         let at = self.place_of(names, at, (access.geometry, Type::S(4)))?;
         let from = self.source(names, from, access.ty)?;
-        let update = update(how, access.ty)?;
+        let is_bitwise = matches!(how, Reduction::And | Reduction::Or);
+        let types = match (access.by_elements, is_bitwise) {
+            (true, false) => [Type::U(4), Type::S(4)],
+            _ => [access.ty; 2],
+        };
+        let [unsigned, signed] = [update(how, types[0])?, update(how, types[1])?];
         Ok(Kind::Volatile(Box::new(move |lanes| {
             let values = lanes.registers.bits(from);
             for lane in lanes_of(lanes.mask) {
-                let (_, place) = access.find(lanes, lane, &at, |_| access.bytes())?;
+                let (bound, place) = access.find(lanes, lane, &at, |_| access.bytes())?;
+                if access.by_elements && !(bound.channel.size() == 4 && bound.channel.is_integer()) {
+                    return Err(lanes.fails(lane, format_args!("changes elements that are no words")));
+                }
                 let Some(place) = place else { continue };
+                let update = if bound.channel == Channel::Signed(4) { &signed } else { &unsigned };
                 update(lanes, lane, place, values[lane] as u64)?;
             }
             Ok(())

@@ -7,17 +7,7 @@ use super::operands::Operands;
 use super::{Builder, Names};
 
 /// Opcodes of PTX that are not modelled. An opcode that is neither here nor below is not PTX.
-const OTHERS: &[&str] = &[
-    "clusterlaunchcontrol",
-    "istypep",
-    "multimem",
-    "stackrestore",
-    "stacksave",
-    "tcgen05",
-    "tensormap",
-    "wgmma",
-    "alloca",
-];
+const OTHERS: &[&str] = &["clusterlaunchcontrol", "istypep", "multimem", "tcgen05", "tensormap", "wgmma"];
 
 /// One line for each opcode: the function that makes its instructions.
 macro_rules! opcodes {
@@ -65,6 +55,7 @@ opcodes! {
     "match" => match_lanes, "redux" => redux, "elect" => elect,
     "wmma" => wmma, "mma" => mma, "ldmatrix" => ldmatrix, "stmatrix" => stmatrix, "movmatrix" => turn_matrix,
     "mbarrier" => mbarrier, "griddepcontrol" | "setmaxnreg" => hint, "mapa" => mapa, "getctarank" => getctarank,
+    "alloca" => alloca, "stacksave" => stacksave, "stackrestore" => stackrestore,
     "tex" => texture, "tld4" => gather, "txq" | "suq" => query,
     "suld" => surface_load, "sust" => surface_store, "sured" => surface_reduce,
 }

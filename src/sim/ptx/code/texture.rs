@@ -266,15 +266,18 @@ fn each_lane(
 type Question = fn(&Bound) -> u32;
 
 /// The queries that the compiler of an H200 accepts for handles in registers. The height of a one-dimensional texture
-/// is 1, and layers count as the dimension after the others.
+/// of an array is 1, and that of others 0; layers count as the dimension after the others, and so do the faces of a
+/// surface.
 const QUESTIONS: &[(&str, Question)] = &[
     ("width", |it| it.grid.size[0] as u32),
     ("height", |it| match (it.grid.dimensions, it.grid.is_layered) {
         (1, true) => it.grid.layers() as u32,
+        (1, false) if it.grid.is_linear || it.sampler.is_none() => 0,
         _ => it.grid.size[1] as u32,
     }),
     ("depth", |it| match (it.grid.dimensions, it.grid.is_layered) {
         (3, _) => it.grid.size[2] as u32,
+        (2, _) if it.grid.is_cube && it.sampler.is_none() => it.grid.size[2] as u32,
         (2, true) => it.grid.layers() as u32,
         _ => 0,
     }),

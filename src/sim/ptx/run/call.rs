@@ -6,7 +6,8 @@ use super::block::{BlockState, Env};
 use super::builtin;
 use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
 use super::lanes::lanes_of;
-use super::registers::{Range, Saved};
+use super::local::Tops;
+use super::registers::{Range, Saved, blend};
 use super::warp::Warp;
 use super::{FUNCTION_STEP, FUNCTIONS};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Frame {
     saved: Option<Arc<Saved>>,
     /// The size of the saved values of this call and of all outer calls, in bytes.
     saved_bytes: usize,
+    /// How far the lanes' stacks were in use, if any was.
+    tops: Option<Arc<Tops>>,
     /// The registers of the function.
     range: Range,
     /// The function's number.
@@ -52,6 +55,10 @@ impl Frame {
             if !Arc::ptr_eq(own, its) {
                 Arc::make_mut(own).join(its, mask);
             }
+        }
+        if let Some(its) = &other.tops {
+            let own = Arc::make_mut(self.tops.get_or_insert_with(|| Arc::new(Tops::default())));
+            blend(own, its, mask);
         }
     }
 }
@@ -145,6 +152,7 @@ impl Warp {
             returned: call.returned.iter().copied().collect(),
             saved,
             saved_bytes,
+            tops: self.local.has_stack().then(|| Arc::new(self.local.tops())),
             range: *range,
             function: number,
         });
@@ -163,6 +171,9 @@ impl Warp {
         let Some(frame) = split.frames.pop() else { return };
         for (to, from, size) in frame.returned.iter() {
             self.local.copy(split.frame + from, frame.below + to, *size, active);
+        }
+        if self.local.has_stack() {
+            self.local.restore_tops(frame.tops.as_deref(), active);
         }
         if let Some(saved) = &frame.saved {
             self.registers.restore(&frame.range, saved, active);

@@ -318,10 +318,9 @@ impl<'a> Lanes<'a> {
         if at % size as u64 != 0 {
             return Err(self.thread(lane).misaligned(at, size));
         }
-        let end = at.checked_add(size as u64);
-        match end.filter(|end| *end <= self.local.size() as u64) {
-            Some(_) => Ok(at as usize),
-            None => Err(self.thread(lane).beyond(access, Space::Local, at, size, self.local.size())),
+        if self.local.contains(at, size) {
+            return Ok(at as usize);
         }
+        Err(self.thread(lane).beyond(access, Space::Local, at, size, self.local.size()))
     }
 }

@@ -4,11 +4,25 @@ use super::registers::{WARP, blend};
 
 const WORD: usize = 4;
 
+/// The stacks of the lanes begin at this address, behind all other local memory.
+pub(super) const STACK: usize = 512 << 10;
+
+/// How many bytes of each lane's stack are in use.
+pub(super) type Tops = [u32; WARP];
+
 /// The local memory of a warp.
 #[derive(Default)]
 pub(super) struct Local {
     rows: Vec<[u32; WARP]>,
     size: usize,
+    /// What the lanes took from their stacks, if any did.
+    stack: Option<Box<Stack>>,
+}
+
+#[derive(Default)]
+struct Stack {
+    rows: Vec<[u32; WARP]>,
+    tops: Tops,
 }
 
 impl Local {
@@ -26,10 +40,56 @@ impl Local {
         self.size
     }
 
+    pub(super) fn has_stack(&self) -> bool {
+        self.stack.is_some()
+    }
+
+    pub(super) fn tops(&self) -> Tops {
+        self.stack.as_ref().map_or([0; WARP], |stack| stack.tops)
+    }
+
+    /// The lanes have this much of their stacks in use.
+    pub(super) fn set_tops(&mut self, tops: &Tops) {
+        let stack = self.stack.get_or_insert_default();
+        stack.tops = *tops;
+        let most = tops.iter().copied().max().unwrap_or(0) as usize;
+        let rows = most.div_ceil(WORD).max(stack.rows.len());
+        stack.rows.resize(rows, [0; WARP]);
+    }
+
+    /// These lanes free what they took since they had so much, or all.
+    pub(super) fn restore_tops(&mut self, tops: Option<&Tops>, mask: u32) {
+        if let Some(stack) = &mut self.stack {
+            blend(&mut stack.tops, tops.unwrap_or(&[0; WARP]), mask);
+        }
+    }
+
+    /// Whether a lane has these bytes.
+    pub(super) fn contains(&self, at: u64, size: usize) -> bool {
+        let Some(end) = at.checked_add(size as u64) else { return false };
+        let of_stack = || self.stack.as_ref().map_or(0, |stack| stack.rows.len() * WORD);
+        end <= self.size as u64 || at >= STACK as u64 && end <= (STACK + of_stack()) as u64
+    }
+
+    /// The words at an address of all lanes.
+    fn row(&self, at: usize) -> &[u32; WARP] {
+        match &self.stack {
+            Some(stack) if at >= STACK => &stack.rows[(at - STACK) / WORD],
+            _ => &self.rows[at / WORD],
+        }
+    }
+
+    fn row_mut(&mut self, at: usize) -> &mut [u32; WARP] {
+        match &mut self.stack {
+            Some(stack) if at >= STACK => &mut stack.rows[(at - STACK) / WORD],
+            _ => &mut self.rows[at / WORD],
+        }
+    }
+
     /// Reads `size` bytes of one lane, where `size` is 1, 2, 4, 8 or 16 and `at` a multiple of it. The caller has
     /// checked that the bytes exist.
     pub(super) fn load(&self, lane: usize, at: usize, size: usize) -> u128 {
-        let word = |at: usize| u128::from(self.rows[at / WORD][lane]);
+        let word = |at: usize| u128::from(self.row(at)[lane]);
         match size {
             1 => word(at) >> (8 * (at % WORD)) & 0xff,
             2 => word(at) >> (8 * (at % WORD)) & 0xffff,
@@ -41,12 +101,12 @@ impl Local {
     pub(super) fn store(&mut self, lane: usize, at: usize, size: usize, value: u128) {
         if size < WORD {
             let (shift, bits) = (8 * (at % WORD), if size == 1 { 0xff } else { 0xffff });
-            let word = &mut self.rows[at / WORD][lane];
+            let word = &mut self.row_mut(at)[lane];
             *word = *word & !(bits << shift) | (value as u32 & bits) << shift;
             return;
         }
         for part in 0..size / WORD {
-            self.rows[at / WORD + part][lane] = (value >> (32 * part)) as u32;
+            self.row_mut(at + WORD * part)[lane] = (value >> (32 * part)) as u32;
         }
     }
 

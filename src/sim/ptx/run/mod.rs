@@ -20,6 +20,7 @@ mod printf;
 mod registers;
 mod shared;
 mod split;
+mod stack;
 mod texture;
 mod unended;
 mod warp;

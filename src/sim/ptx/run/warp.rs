@@ -71,6 +71,7 @@ impl Warp {
         self.splits[0].mask = self.live;
         self.splits[0].at = body.entry;
         self.local.grow(body.local);
+        self.local.restore_tops(None, u32::MAX);
     }
 
     /// The rest of its sleep, if it sleeps.
@@ -268,6 +269,11 @@ impl Warp {
             Kind::Barrier(barrier) => return self.barrier(which, active, barrier, common),
             Kind::Converge(_) | Kind::Joint(..) | Kind::Exchange(..) => {
                 return self.joint(which, active, env, common);
+            }
+            Kind::Stack(what) => {
+                let frame = self.splits[which].frame;
+                self.change_stack(frame, active, what, (env, common))?;
+                self.splits[which].at += 1;
             }
             Kind::Sleep(nanoseconds) => {
                 let all = self.registers.get::<u32>(*nanoseconds);

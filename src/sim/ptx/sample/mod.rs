@@ -64,12 +64,14 @@ struct Step {
     next: u32,
 }
 
+/// Where elements are filtered, normalised coordinates are truncated to 21 bits of fraction, as observed on an H200.
+const NORMALIZED: f64 = (1 << 21) as f64;
 /// Weights are fixed-point numbers with 8 bits of fraction.
 const WHOLE: u32 = 256;
 
 /// The elements on one axis for a coordinate. Wrapped and mirrored coordinates are reduced to their period first.
 fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), filters: bool) -> Step {
-    let mut at = f64::from(coordinate);
+    let mut at = if coordinate.is_subnormal() { 0.0 } else { f64::from(coordinate) };
     let period = match outside {
         Outside::Wrap => 1.0,
         Outside::Mirror => 2.0,
@@ -77,8 +79,11 @@ fn step(coordinate: f32, size: usize, (sampler, outside): (&Sampler, Outside), f
     };
     if period > 0.0 {
         at = if at.is_finite() { at - period * (at / period).floor() } else { 0.0 };
+        // A coordinate just below zero is within the period, too.
+        at = at.min(period - f64::EPSILON);
     }
     if sampler.is_normalized {
+        at = if filters { (at * NORMALIZED).floor() / NORMALIZED } else { at };
         at *= size as f64;
     }
     if !filters {
@@ -124,6 +129,7 @@ fn footprint(
     filters: bool,
 ) -> Footprint {
     let grid = &bound.grid;
+    let is_beyond = layer as usize >= grid.layers();
     let layer = (layer as usize).min(grid.layers() - 1);
     let mut found = Footprint {
         steps: [Step::default(); 3],
@@ -140,6 +146,9 @@ fn footprint(
             // The addressing modes apply to float coordinates only.
             (found.outside, found.beyond) = ([Outside::Border; 3], Found::Nothing);
             found.steps = at.map(|at| Step { first: at.into(), next: 0 });
+            if is_beyond && geometry.is_layered() {
+                found.steps[0].first = i64::MAX;
+            }
             return found;
         }
         At::Floats(at) if geometry.is_cube() => {
@@ -240,7 +249,7 @@ pub(super) fn gather<E>(
     let print = footprint(bound, sampler, geometry, at, true);
     let mut found = [0; 4];
     for (to, corner) in found.iter_mut().zip([0b10, 0b11, 0b01, 0b00]) {
-        *to = texels.read(print.corner(&bound.grid, corner))?[channel];
+        *to = texels.gathered(print.corner(&bound.grid, corner))?[channel];
     }
     Ok(found)
 }

@@ -35,7 +35,8 @@ pub(in super::super) fn place(
         y = 0;
     }
     if geometry.coordinates() < 3 {
-        z = if geometry.is_layered() { layer.into() } else { 0 };
+        // The number of a layer has 16 bits.
+        z = if geometry.is_layered() { (layer & 0xffff).into() } else { 0 };
     }
     let last = width as i64 - bytes as i64;
     let rows = grid.size[1] as i64;
@@ -45,7 +46,11 @@ pub(in super::super) fn place(
             Beyond::Trap => return Err(()),
             Beyond::Zero => return Ok(None),
             Beyond::Clamp if last < 0 => return Ok(None),
-            Beyond::Clamp => (x, y, z) = (clamp(x, last), clamp(y, rows - 1), clamp(z, slices - 1)),
+            // The last place is a multiple of what is accessed.
+            Beyond::Clamp => {
+                let end = last / bytes as i64 * bytes as i64;
+                (x, y, z) = (clamp(x, end), clamp(y, rows - 1), clamp(z, slices - 1));
+            }
         }
     }
     let at = z as usize * grid.pitch[1] + y as usize * grid.pitch[0] + x as usize;

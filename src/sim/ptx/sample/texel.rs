@@ -49,9 +49,22 @@ impl<E, F: FnMut(u64, usize) -> Result<u32, E>> Texels<'_, F> {
         let bits = |raw| if as_integer { integer(channel, raw) } else { float(channel, raw).to_bits() };
         Ok(self.raw(at)?.map(bits))
     }
+
+    /// The same of an element that is gathered: a NaN is the one that the device makes, and normalised integers of 8 bits with a sign are as exact as filtered ones.
+    pub(super) fn gathered(&mut self, at: Found) -> Result<[u32; 4], E> {
+        let (channel, as_integer) = (self.bound.channel, self.sampler.as_integer);
+        if matches!(channel, Channel::Float | Channel::Half) {
+            let one = |bits: u32| if f32::from_bits(bits).is_nan() { 0x7fff_ffff } else { bits };
+            return Ok(self.read(at)?.map(one));
+        }
+        if channel != Channel::Signed(1) || as_integer {
+            return self.read(at);
+        }
+        Ok(self.raw(at)?.map(|raw| filtered(channel, as_integer, filterable(channel, raw))))
+    }
 }
 
-/// The border colour as a value of the element's type, truncated towards zero.
+/// The border colour as a value of the element's type: an unsigned one is truncated, and a signed one rounded.
 fn as_element(channel: Channel, as_integer: bool, border: f32) -> u32 {
     match channel {
         Channel::Float => border.to_bits(),
@@ -59,7 +72,7 @@ fn as_element(channel: Channel, as_integer: bool, border: f32) -> u32 {
         Channel::Unsigned(size) if as_integer => border.to_bits() & (u32::MAX >> (32 - 8 * size)),
         Channel::Signed(_) if as_integer => border.to_bits(),
         Channel::Unsigned(size) => (border.clamp(0.0, 1.0) * most(size, false)) as u32,
-        Channel::Signed(size) => (border.clamp(-1.0, 1.0) * most(size, true)) as i32 as u32,
+        Channel::Signed(size) => (border.clamp(-1.0, 1.0) * most(size, true)).round() as i32 as u32,
     }
 }
 
@@ -77,6 +90,10 @@ fn most(size: usize, signed: bool) -> f32 {
 fn float(channel: Channel, raw: u32) -> f32 {
     match channel {
         Channel::Float => f32::from_bits(raw),
+        // A NaN keeps its bits.
+        Channel::Half if raw & 0x7c00 == 0x7c00 => {
+            f32::from_bits((raw & 0x8000) << 16 | 0x7f80_0000 | (raw & 0x3ff) << 13)
+        }
         Channel::Half => F16::widen(raw as u16),
         Channel::Unsigned(size) => raw as f32 / most(size, false),
         Channel::Signed(size) => (integer(channel, raw) as i32 as f32 / most(size, true)).max(-1.0),
@@ -135,6 +152,9 @@ pub(in super::super) fn store_converted(channel: Channel, value: u32) -> u32 {
     match channel {
         Channel::Float | Channel::Unsigned(4) | Channel::Signed(4) => value,
         Channel::Half => {
+            if f32::from_bits(value).is_nan() {
+                return 0x7fff | value >> 16 & 0x8000;
+            }
             let value = f64::from(f32::from_bits(value)).clamp(-MOST_HALF, MOST_HALF);
             F16::round(value, Rounding::Nearest).into()
         }

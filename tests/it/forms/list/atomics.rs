@@ -5,10 +5,12 @@ use super::super::form::List;
 use super::super::operands::Kind;
 use super::super::share::memory_examples;
 use super::fold::{Folding, folded};
-use super::places::{Opcode, size};
+use super::places::{Opcode, Space, size};
+use std::collections::HashSet;
 
 /// All `atom` and `red`.
 pub(super) fn list(list: &mut List) {
+    let mut seen = HashSet::new();
     for name in memory_examples(1) {
         let opcode = Opcode::new(&name);
         match (opcode.count(), opcode.ty()) {
@@ -16,19 +18,28 @@ pub(super) fn list(list: &mut List) {
             (1, _) => {
                 scalar(list, &name, &opcode);
                 together(list, &name, &opcode);
+                if seen.insert(kind_of(&opcode)) {
+                    super::crowds::of_a_block(list, &name, &opcode);
+                }
             }
             _ => vector(list, &name, &opcode),
         }
     }
 }
 
+/// The operation, its type and space, and whether it returns.
+fn kind_of(opcode: &Opcode<'_>) -> (&'static str, String, &'static str, bool, bool) {
+    let (ty, space) = (opcode.ty().to_owned(), opcode.space());
+    (operation(opcode), ty, space.dot(), space == Space::Generic, opcode.has("atom"))
+}
+
 const OPERATIONS: [&str; 10] = ["add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"];
 
-fn operation(opcode: &Opcode<'_>) -> &'static str {
+pub(super) fn operation(opcode: &Opcode<'_>) -> &'static str {
     OPERATIONS.into_iter().find(|operation| opcode.has(operation)).unwrap()
 }
 
-fn float(ty: &str) -> Option<Format> {
+pub(super) fn float(ty: &str) -> Option<Format> {
     Some(match ty {
         "f16" | "f16x2" => F16,
         "bf16" | "bf16x2" => BF16,
@@ -39,7 +50,7 @@ fn float(ty: &str) -> Option<Format> {
 }
 
 /// The new value of memory with this old one.
-fn new(operation: &str, ty: &str, old: u64, a: u64, b: u64, is_global: bool) -> u64 {
+pub(super) fn new(operation: &str, ty: &str, old: u64, a: u64, b: u64, is_global: bool) -> u64 {
     if let Some(low) = ty.strip_suffix("x2") {
         let half = |by: u32| new(operation, low, old >> by & 0xffff, a >> by & 0xffff, 0, is_global);
         return half(0) | half(16) << 16;
@@ -194,7 +205,7 @@ fn together(list: &mut List, name: &str, opcode: &Opcode<'_>) {
     let (size, dot, is_counter) = (size(&ty), space.dot(), ["inc", "dec"].contains(&operation));
     let (register, bits) = (if size == 4 { "%u" } else { "%e" }, 8 * size);
     let mut folding = Folding::new();
-    space.warp_address(&mut folding);
+    space.group_address(&mut folding, 32);
     folding
         .line(&format!("bar.warp.sync 0xffffffff; st{dot}.b{bits} [%s], {START}; bar.warp.sync 0xffffffff;"));
     folding.line(&match (is_counter, size) {

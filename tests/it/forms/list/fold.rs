@@ -37,6 +37,23 @@ impl Folding {
         self.line(&format!("{value} mad.lo.u64 %acc, %acc, {BY:#x}, %z;"));
     }
 
+    /// Folds all results of a product, of so many bytes each; or takes the one, or the pair, whose number the operand says.
+    pub(super) fn results(&mut self, registers: &[String], size: usize, is_one: bool) {
+        if !is_one {
+            registers.iter().for_each(|register| self.add(register, size));
+            return;
+        }
+        let per = 8 / size;
+        let count = registers.len().div_ceil(per);
+        self.line(&format!("shr.u64 %z, $a, 3; rem.u64 %z, %z, {count}; cvt.u32.u64 %u0, %z;"));
+        for (number, some) in registers.chunks(per).enumerate() {
+            let from = if size == 8 { some[0].clone() } else { format!("{{{}}}", some.join(", ")) };
+            self.line(&format!(
+                "mov.b64 %x, {from}; setp.eq.u32 %k, %u0, {number}; selp.b64 %acc, %x, %acc, %k;"
+            ));
+        }
+    }
+
     pub(super) fn end(mut self) -> String {
         self.line("mov.b64 $d, %acc; }");
         self.0

@@ -1,7 +1,7 @@
 //! `wmma`, from memory and to memory: what a fragment has where, no manual says.
 
 use super::super::form::List;
-use super::fold::{Folding, folded};
+use super::fold::Folding;
 use super::matrices::{Element, Product, shape, types};
 
 /// Of a tile in memory.
@@ -28,6 +28,12 @@ impl Tile {
     /// The index of an element in memory.
     fn index(self, row: usize, column: usize) -> usize {
         if self.by_rows { row * self.columns + column } else { column * self.rows + row }
+    }
+
+    /// The row and the column of what is there in memory.
+    fn place(self, index: usize) -> (usize, usize) {
+        let (first, second) = (index / self.stride(), index % self.stride());
+        if self.by_rows { (first, second) } else { (second, first) }
     }
 
     /// How many registers a fragment has.
@@ -65,12 +71,12 @@ fn whole(opcode: &str, [_, _, k]: [usize; 3]) -> [&'static str; 4] {
     }
 }
 
-pub(super) fn wmma(list: &mut List, name: &str, opcode: &str, has_stride: bool) {
+pub(super) fn wmma(list: &mut List, name: &str, opcode: &str, has_stride: bool, any: bool) {
     let [m, n, k] = shape(opcode);
     let names = whole(opcode, [m, n, k]);
     let is_short = names[0] == "f16";
     let [d, a, b, c] = names.map(|it| Element::of(it).unwrap());
-    let [d, a, b, c] = [d, a, b, c].map(|it| if is_short { it.short() } else { it });
+    let [d, a, b, c] = [d, a, b, c].map(|it| it.chosen(any, is_short));
     let mut parts = opcode.split('.');
     let what = (parts.nth(1).unwrap(), parts.next().unwrap());
     let layouts: Vec<&str> = opcode.split('.').filter(|it| ["row", "col"].contains(it)).collect();
@@ -157,16 +163,16 @@ pub(super) fn wmma(list: &mut List, name: &str, opcode: &str, has_stride: bool) 
     folding.line(&format!("{store} [%s+{}], {{{all}}}{stride}; bar.warp.sync 0xffffffff;", td.at));
     let size = d.bits.max(32) / 8;
     folding.line(&format!("mov.u32 %f1, %laneid; mul.wide.u32 %x, %f1, {size}; add.u64 %x, %x, %s;"));
-    for number in 0..td.count() {
-        let register = if size == 8 { "%e0" } else { "%f2" };
+    let results: Vec<String> =
+        (0..td.count()).map(|at| format!("{}{at}", if size == 8 { "%e" } else { "%f" })).collect();
+    for (number, register) in results.iter().enumerate() {
         folding.line(&format!("ld{dot}.b{} {register}, [%x+{}];", 8 * size, td.at + 32 * size * number));
-        folding.add(register, size);
     }
+    folding.results(&results, size, any);
     folding.0 = folding.0.replacen("mov.u64 %acc, 0;", &format!("{declared} mov.u64 %acc, 0;"), 1);
-
-    list.of_warps(name, folding.end(), move |of| {
+    let factors = move |of: &[u64]| {
         let mut at = 0;
-        let mut read = |tile: Tile| -> Vec<Vec<f64>> {
+        [ta, tb, tc].map(|tile| {
             let element = tile.element;
             let mut words = vec![];
             for number in 0..tile.count() {
@@ -180,19 +186,18 @@ pub(super) fn wmma(list: &mut List, name: &str, opcode: &str, has_stride: bool) 
                 element.value(bits & (u64::MAX >> (64 - element.bits)))
             };
             (0..tile.rows).map(|row| (0..tile.columns).map(|column| value(row, column)).collect()).collect()
-        };
-        let (left, right, third) = (read(ta), read(tb), read(tc));
-        let result = product.of(&left, &right, &third);
-        let (per, _) = d.register();
-        let mut words = vec![0u64; td.count() * 32];
-        for (row, line) in result.iter().enumerate() {
-            for (column, bits) in line.iter().enumerate() {
-                let index = td.index(row, column);
-                words[index / per] |= bits << (index % per * d.bits);
-            }
-        }
-        let answer =
-            |lane: usize| folded(&words.iter().skip(lane).step_by(32).copied().collect::<Vec<u64>>());
-        (0..32).map(answer).collect()
-    });
+        })
+    };
+    let per = d.register().0;
+    let places = move |lane: usize, number: usize| -> Vec<(usize, usize)> {
+        let first = (32 * number + lane) * per;
+        (first..first + per).map(|index| td.place(index)).collect()
+    };
+    super::sums::add(
+        list,
+        name,
+        folding.end(),
+        any,
+        super::sums::Whole { product, count: td.count(), factors, places },
+    );
 }

@@ -4,7 +4,7 @@
 use super::super::exact::{BF16, F16, F32, F64, Format, Mode, Number};
 use super::super::form::List;
 use super::super::share::matrix_examples;
-use super::fold::{Folding, folded};
+use super::fold::Folding;
 
 /// Words that a lane has for all forms of a kernel, made of its operand.
 pub(in crate::forms) const RAW: usize = 24;
@@ -39,6 +39,8 @@ pub(super) struct Element {
     /// What remains of a word that is made, and what is set in it: of 64 bits the upper word.
     mask: u32,
     set: u32,
+    /// Of 64 bits the lower word is any, too.
+    is_any: bool,
 }
 
 const ELEMENTS: [Element; 14] = [
@@ -59,7 +61,7 @@ const ELEMENTS: [Element; 14] = [
 ];
 
 const fn element(name: &'static str, bits: usize, mask: u32, set: u32) -> Element {
-    Element { name, bits, mask, set }
+    Element { name, bits, mask, set, is_any: false }
 }
 
 impl Element {
@@ -78,15 +80,39 @@ impl Element {
         Element { mask, set, ..self }
     }
 
+    /// As a product has them: any floats, or so short that no sum is rounded.
+    pub(super) fn chosen(self, any: bool, is_short: bool) -> Element {
+        match (any, is_short) {
+            (true, _) => self.any(),
+            (_, true) => self.short(),
+            _ => self,
+        }
+    }
+
     /// How many a register has, and how many bytes that is.
     pub(super) fn register(self) -> (usize, usize) {
         ((32 / self.bits).max(1), self.bits.max(32) / 8)
     }
 
+    /// Floats of many magnitudes and with all their bits.
+    pub(super) fn any(self) -> Element {
+        let (mask, set) = match self.name {
+            "f16" => (0xbfff_bfff, 0),
+            "bf16" => (0x83ff_83ff, 0x3c00_3c00),
+            "tf32" => (0x83ff_e000, 0x3c00_0000),
+            "f32" => (0x83ff_ffff, 0x3c00_0000),
+            "f64" => (0x807f_ffff, 0x3f80_0000),
+            _ => (0xbfbf_bfbf, 0),
+        };
+        Element { mask, set, is_any: true, ..self }
+    }
+
     /// The bits of a register; of `s32` every second one is near to the greatest number.
     pub(super) fn word(self, operand: u64, at: usize, number: usize) -> u64 {
-        let word = raw(operand, at) & self.mask | self.set | self.near(number);
-        if self.bits == 64 { u64::from(word) << 32 } else { word.into() }
+        let raw = raw(operand, at);
+        let word = raw & self.mask | self.set | self.near(number);
+        let low = if self.is_any { raw.into() } else { 0 };
+        if self.bits == 64 { u64::from(word) << 32 | low } else { word.into() }
     }
 
     fn near(self, number: usize) -> u32 {
@@ -99,11 +125,12 @@ impl Element {
         let word = if self.bits == 64 { "%f0" } else { to };
         folding.line(&format!("and.b32 {word}, %raw{at}, {mask:#x}; or.b32 {word}, {word}, {set:#x};"));
         if self.bits == 64 {
-            folding.line(&format!("mov.b64 {to}, {{0, {word}}};"));
+            let low = if self.is_any { format!("%raw{at}") } else { "0".to_owned() };
+            folding.line(&format!("mov.b64 {to}, {{{low}, {word}}};"));
         }
     }
 
-    fn format(self) -> Option<Format> {
+    pub(super) fn format(self) -> Option<Format> {
         Some(match self.name {
             "f16" => F16,
             "bf16" => BF16,
@@ -167,6 +194,18 @@ impl Product {
     }
 }
 
+impl Product {
+    /// What an element is without any rounding but that of `f64`.
+    pub(super) fn sum(&self, [a, b, c]: &[Elements; 3], row: usize, column: usize) -> f64 {
+        c[row][column] + (0..self.k).map(|k| a[row][k] * b[k][column]).sum::<f64>()
+    }
+
+    /// The greatest magnitude of its terms.
+    pub(super) fn most(&self, [a, b, c]: &[Elements; 3], row: usize, column: usize) -> f64 {
+        (0..self.k).map(|k| (a[row][k] * b[k][column]).abs()).fold(c[row][column].abs(), f64::max)
+    }
+}
+
 pub(super) fn shape(name: &str) -> [usize; 3] {
     let part =
         name.split('.').find(|it| it.starts_with('m') && it.contains('n') && it.contains('k')).unwrap();
@@ -183,9 +222,30 @@ pub(super) fn list(list: &mut List) {
     for (name, code) in matrix_examples() {
         let opcode = code.split(' ').next().unwrap();
         if opcode.starts_with("wmma") {
-            super::fragments::wmma(list, &name, opcode, code.ends_with("%r9;"));
-        } else if opcode.starts_with("mma") && !(opcode.contains("m8n8k4") && opcode.contains("f16")) {
-            mma(list, &name, opcode);
+            super::fragments::wmma(list, &name, opcode, code.ends_with("%r9;"), false);
+        } else if opcode.starts_with("mma") && opcode.contains("m8n8k4") && opcode.contains("f16") {
+            super::quads::mma(list, &name, opcode, false);
+        } else if opcode.starts_with("mma") {
+            mma(list, &name, opcode, false);
+        }
+    }
+}
+
+/// The products of floats, with sums that are rounded.
+pub(super) fn sums(list: &mut List) {
+    for (_, code) in matrix_examples() {
+        let opcode = code.split(' ').next().unwrap();
+        let is_float = types(opcode).iter().all(|it| it.format().is_some());
+        // Of `wmma` the layouts in memory do not matter.
+        let is_one = opcode.starts_with("wmma.mma") && opcode.contains(".row.col.");
+        let name = format!("{opcode} of any floats");
+        if !is_float {
+        } else if is_one {
+            super::fragments::wmma(list, &name, opcode, true, true);
+        } else if opcode.starts_with("mma") && opcode.contains("m8n8k4") && opcode.contains("f16") {
+            super::quads::mma(list, &name, opcode, true);
+        } else if opcode.starts_with("mma") {
+            mma(list, &name, opcode, true);
         }
     }
 }
@@ -195,10 +255,10 @@ fn place_of_c(lane: usize, at: usize) -> (usize, usize) {
     (lane / 4 + if at < 2 { 0 } else { 8 }, lane % 4 * 2 + at % 2)
 }
 
-fn mma(list: &mut List, name: &str, opcode: &str) {
+fn mma(list: &mut List, name: &str, opcode: &str, any: bool) {
     let ([m, n, k], types) = (shape(opcode), types(opcode));
     let is_short = types[0].name == "f16";
-    let [d, a, b, c] = [0, 1, 2, 3].map(|at: usize| if is_short { types[at].short() } else { types[at] });
+    let [d, a, b, c] = [0, 1, 2, 3].map(|at: usize| types[at].chosen(any, is_short));
     let xor = opcode.contains("xor");
     let (sat, down) = (opcode.contains("satfinite"), opcode.contains(".rm."));
     let product = Product { m, n, k, d, sat, xor, down };
@@ -230,11 +290,10 @@ fn mma(list: &mut List, name: &str, opcode: &str) {
     folding.0 = folding.0.replacen("mov.u64 %acc, 0;", &format!("{declared} mov.u64 %acc, 0;"), 1);
     let lists: Vec<String> = lists.iter().map(|all| format!("{{{}}}", all.join(", "))).collect();
     folding.line(&format!("{opcode} {};", lists.join(", ")));
-    for at in 0..counts[2] {
-        folding.add(&register("d", size_c, at), size_c);
-    }
+    let results: Vec<String> = (0..counts[2]).map(|at| register("d", size_c, at)).collect();
+    folding.results(&results, size_c, any);
     let tiles = m / 8;
-    list.of_warps(name, folding.end(), move |of| {
+    let factors = move |of: &[u64]| {
         let part = |element: Element, word: u64, part: usize| {
             element.value(word >> (element.bits * part) & (u64::MAX >> (64 - element.bits)))
         };
@@ -261,16 +320,16 @@ fn mma(list: &mut List, name: &str, opcode: &str) {
                 }
             }
         }
-        let result = product.of(&left, &right, &third);
-        let answer = |lane: usize| {
-            let word = |at: usize| {
-                (0..per_c).fold(0, |word, it| {
-                    let (row, column) = place_of_c(lane, at * per_c + it);
-                    word | result[row][column] << (product.d.bits * it)
-                })
-            };
-            folded(&(0..counts[2]).map(word).collect::<Vec<u64>>())
-        };
-        (0..32).map(answer).collect()
-    });
+        [left, right, third]
+    };
+    let places = move |lane: usize, at: usize| -> Vec<(usize, usize)> {
+        (0..per_c).map(|it| place_of_c(lane, at * per_c + it)).collect()
+    };
+    super::sums::add(
+        list,
+        name,
+        folding.end(),
+        any,
+        super::sums::Whole { product, count: counts[2], factors, places },
+    );
 }

@@ -95,9 +95,13 @@ impl Space {
         self.address_of(folding, "%i", "%t");
     }
 
-    /// Leaves the address of the first lane's bytes in `%s`; of the generic ones, every second warp has shared memory.
-    pub(super) fn warp_address(self, folding: &mut Folding) {
-        folding.line("and.b32 %f1, %i, 0xffffffe0; and.b32 %f2, %t, 0xffffffe0; shr.u32 %f3, %f1, 4;");
+    /// Leaves the address of the bytes of the first of so many threads in `%s`; of the generic ones, every second group
+    /// has shared memory.
+    pub(super) fn group_address(self, folding: &mut Folding, group: u32) {
+        let (mask, by) = (group.wrapping_neg(), group.trailing_zeros() - 1);
+        folding.line(&format!(
+            "and.b32 %f1, %i, {mask:#x}; and.b32 %f2, %t, {mask:#x}; shr.u32 %f3, %f1, {by};"
+        ));
         self.address_of(folding, "%f1", "%f2");
         if self == Space::Generic {
             folding.line("mul.wide.u32 %x, %f2, 32; mov.u64 %z, shared_slots; add.u64 %x, %x, %z; cvta.shared.u64 %x, %x;");

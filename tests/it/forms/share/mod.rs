@@ -37,6 +37,15 @@ pub(super) fn matrix_examples() -> Vec<(String, String)> {
     named(matrix::ALL.lines())
 }
 
+/// The opcodes of all accesses of surfaces.
+pub(super) fn surface_examples() -> Vec<String> {
+    let lines =
+        textures::ALL.lines().filter(|line| ["suld", "sust", "sured"].iter().any(|it| line.starts_with(it)));
+    let mut seen = BTreeSet::new();
+    let names = example::all(lines).into_iter().map(|it| it.name.split(' ').next().unwrap().to_owned());
+    names.filter(|name| seen.insert(name.clone())).collect()
+}
+
 /// The same of `mbarrier`.
 pub(super) fn barrier_examples() -> Vec<(String, String)> {
     named(threads::ALL.lines().filter(|line| line.starts_with("mbarrier")))
