@@ -51,6 +51,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetCacheConfig")]
+    #[inline]
     pub fn cache_config(&self) -> CudaResult<CacheConfig> {
         let _current = self.enter()?;
         driver()?.ctx_get_cache_config().and_then(|n| CacheConfig::named("cuCtxGetCacheConfig", n))
@@ -74,6 +75,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetCacheConfig")]
+    #[inline]
     pub fn set_cache_config(&self, cfg: CacheConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         refuse_unsafe("set a configuration of caches")?;
@@ -98,6 +100,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetSharedMemConfig")]
+    #[inline]
     pub fn shared_memory_config(&self) -> CudaResult<SharedMemoryConfig> {
         let _current = self.enter()?;
         driver()?
@@ -122,6 +125,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetSharedMemConfig")]
+    #[inline]
     pub fn set_shared_memory_config(&self, cfg: SharedMemoryConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         refuse_unsafe("set a configuration of caches")?;
@@ -148,6 +152,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetCacheConfig")]
+    #[inline]
     pub fn get_cache_config() -> CudaResult<CacheConfig> {
         driver()?.ctx_get_cache_config().and_then(|n| CacheConfig::named("cuCtxGetCacheConfig", n))
     }
@@ -170,6 +175,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetCacheConfig")]
+    #[inline]
     pub fn set_cache_config(cfg: CacheConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         refuse_unsafe("set a configuration of caches")?;
@@ -193,6 +199,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetSharedMemConfig")]
+    #[inline]
     pub fn get_shared_memory_config() -> CudaResult<SharedMemoryConfig> {
         driver()?
             .ctx_get_shared_mem_config()
@@ -217,6 +224,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetSharedMemConfig")]
+    #[inline]
     pub fn set_shared_memory_config(cfg: SharedMemoryConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         refuse_unsafe("set a configuration of caches")?;

@@ -40,10 +40,12 @@ const SCHEDULES: u32 = 0x07;
 
 impl ContextFlags {
     /// The driver's flags, unknown bits included.
+    #[inline]
     pub(super) fn from_driver(bits: u32) -> ContextFlags {
         ContextFlags { bits }
     }
 
+    #[inline]
     pub(super) fn refuse_two_schedules(self) -> CudaResult<()> {
         if (self.bits & SCHEDULES).count_ones() > 1 {
             return Err(
@@ -70,6 +72,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetFlags")]
+    #[inline]
     pub fn flags(&self) -> CudaResult<ContextFlags> {
         let _current = self.enter()?;
         driver()?.ctx_get_flags().map(ContextFlags::from_driver)
@@ -94,6 +97,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxSetFlags")]
+    #[inline]
     pub fn set_flags(&self, flags: ContextFlags) -> CudaResult<()> {
         flags.refuse_two_schedules()?;
         let driver = driver()?;
@@ -121,6 +125,7 @@ impl CurrentContext<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetFlags")]
+    #[inline]
     pub fn get_flags() -> CudaResult<ContextFlags> {
         driver()?.ctx_get_flags().map(ContextFlags::from_driver)
     }

@@ -37,10 +37,12 @@ numbered! {
 }
 
 impl ResourceLimit {
+    #[inline]
     fn set_failed(self, limit: usize) -> impl FnOnce(CudaError) -> CudaError {
         move |error| error.note(format_args!("to set {self:?} to {limit}"))
     }
 
+    #[inline]
     fn get_failed(self) -> impl FnOnce(CudaError) -> CudaError {
         move |error| error.note(format_args!("to get the limit {self:?}"))
     }
@@ -77,6 +79,7 @@ impl StreamPriorityRange {
         (self.greatest..=self.least).contains(&priority)
     }
 
+    #[inline]
     fn from_driver((least, greatest): (i32, i32)) -> StreamPriorityRange {
         StreamPriorityRange { least, greatest }
     }

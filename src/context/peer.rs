@@ -82,6 +82,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuCtxEnablePeerAccess", "cuDeviceCanAccessPeer"))]
+    #[inline]
     pub fn enable_peer_access_among<C: ContextHandle>(contexts: &[C]) -> CudaResult<usize> {
         let mut enabled = Vec::new();
         let mut count = 0;
@@ -104,6 +105,7 @@ impl UnownedContext {
         Ok(count)
     }
 
+    #[inline]
     fn enable_if_it_reaches(&self, peer: &UnownedContext) -> CudaResult<bool> {
         let reaches = self.device()?.can_access_peer(peer.device()?)?;
         if reaches {
@@ -112,6 +114,7 @@ impl UnownedContext {
         Ok(reaches)
     }
 
+    #[inline]
     fn peer_failed(&self, error: CudaError, peer: &UnownedContext) -> CudaError {
         error.note(format_args!("to change access from {self} to {peer}"))
     }

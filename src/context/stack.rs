@@ -65,6 +65,7 @@ impl ContextStack {
     /// How many entries custack has recorded for the calling thread's stack.
     ///
     /// The driver has no such query; contexts that other code pushed are not counted.
+    #[inline]
     pub fn depth() -> usize {
         shadow_stack::depth()
     }
@@ -84,6 +85,7 @@ impl ContextStack {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxGetCurrent")]
+    #[inline]
     pub fn snapshot() -> CudaResult<Snapshot> {
         let current = stack_ops::current(driver()?)?.into();
         let entries = shadow_stack::entries().into_iter().map(Noted::from).collect();
@@ -106,6 +108,7 @@ struct Noted {
 }
 
 impl From<Entry> for Noted {
+    #[inline]
     fn from(entry: Entry) -> Noted {
         Noted { context: entry.context.into(), entry }
     }
@@ -127,6 +130,7 @@ pub struct SnapshotEntry<'a> {
 
 impl Snapshot {
     /// The entries, the top first.
+    #[inline]
     pub fn entries(&self) -> impl ExactSizeIterator<Item = SnapshotEntry<'_>> {
         self.entries.iter().rev().map(|noted| SnapshotEntry {
             context: &noted.context,
@@ -137,6 +141,7 @@ impl Snapshot {
     }
 
     /// What the driver says is current.
+    #[inline]
     pub fn current(&self) -> &UnownedContext {
         &self.current
     }
@@ -144,6 +149,7 @@ impl Snapshot {
     /// Whether the top entry is what the driver says is current. If not, other code has changed the stack.
     ///
     /// A primary context that was released and retained again has the same driver handle as before, and agrees.
+    #[inline]
     pub fn agrees(&self) -> bool {
         match self.entries.last() {
             Some(top) => ptr::eq(top.context.as_raw(), self.current.as_raw()),
@@ -153,6 +159,7 @@ impl Snapshot {
 }
 
 impl fmt::Display for Snapshot {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");

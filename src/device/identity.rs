@@ -25,6 +25,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuDeviceGetUuid", "cuDeviceGetUuid_v2"))]
+    #[inline]
     pub fn uuid_text(self) -> CudaResult<String> {
         let kind = if self.mig_profile()?.is_some() { MIG } else { GPU };
         let mut text = String::from(kind);
@@ -51,6 +52,7 @@ impl Device {
     /// assert_eq!(error, custack::error::CudaError::InvalidDevice);
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn by_uuid(text: &str) -> CudaResult<Device> {
         let refused = |error: CudaError, why: &str| {
             Err(error.note(format_args!("to find a device with UUID {text:?}: {why}")))
@@ -91,6 +93,7 @@ impl Device {
     /// }
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn mig_profile(self) -> CudaResult<Option<String>> {
         let name = self.name()?;
         Ok(name.split_once(" MIG ").map(|(_gpu, profile)| profile.to_owned()))

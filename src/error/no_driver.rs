@@ -30,6 +30,7 @@ macro_rules! told {
 
         #[cfg(not(feature = "thiserror"))]
         impl fmt::Display for $Enum {
+            #[inline]
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $($Enum::$name $({ $($field),* })? => write!(f, $text $(, $arg)?),)*
@@ -106,6 +107,7 @@ told! {
 }
 
 impl fmt::Debug for DriverError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -130,6 +132,7 @@ pub struct Attempt {
 struct Tried<'a>(&'a [Attempt]);
 
 impl fmt::Display for Tried<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, attempt) in self.0.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };

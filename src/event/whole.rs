@@ -30,6 +30,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxRecordEvent")]
+    #[inline]
     pub fn record_event(&self, event: &Event) -> CudaResult<()> {
         self.record_whole(event, |driver, event| driver.ctx_record_event(self.lease()?.live(), event))
     }
@@ -56,10 +57,12 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuCtxWaitEvent")]
+    #[inline]
     pub fn wait_event(&self, event: &Event) -> CudaResult<()> {
         self.wait_whole(event, |driver, event| driver.ctx_wait_event(self.lease()?.live(), event))
     }
 
+    #[inline]
     pub(super) fn record_whole(
         &self,
         event: &Event,
@@ -80,6 +83,7 @@ impl UnownedContext {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn wait_whole(
         &self,
         event: &Event,

@@ -42,6 +42,7 @@ impl Function<'_> {
 }
 
 /// The number of threads, limited to the driver's `int`.
+#[inline]
 pub(super) fn threads(block: [u32; 3]) -> i32 {
     let threads = block.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
     i32::try_from(threads).unwrap_or(i32::MAX)

@@ -18,11 +18,13 @@ struct Given {
 static GIVEN: RwLock<Vec<Given>> = RwLock::new(Vec::new());
 
 /// The index of what begins at this address, or where it would be inserted.
+#[inline]
 fn find(all: &[Given], address: u64) -> Result<usize, usize> {
     all.binary_search_by_key(&address, |given| given.address)
 }
 
 /// Gives the memory away and returns its address.
+#[inline]
 pub(super) fn give(allocation: Allocation, size: usize) -> u64 {
     let address = allocation.address();
     if allocation.is_spent() {
@@ -39,6 +41,7 @@ pub(super) fn give(allocation: Allocation, size: usize) -> u64 {
 }
 
 /// Takes the memory back, with its size; `None` if custack did not give it away.
+#[inline]
 pub(super) fn take(address: u64) -> Option<(usize, Allocation)> {
     let mut all = write(&GIVEN);
     let given = find(&all, address).ok().map(|at| all.remove(at))?;
@@ -46,11 +49,13 @@ pub(super) fn take(address: u64) -> Option<(usize, Allocation)> {
 }
 
 /// The owner of the memory at this address: taken back if it was given away, else foreign.
+#[inline]
 pub(super) fn owned(kind: Kind, address: u64) -> Allocation {
     take(address).map_or_else(|| Allocation::foreign(kind, address), |(_, allocation)| allocation)
 }
 
 /// The context of the memory that was given away and contains this address; a null handle if there is none.
+#[inline]
 pub(super) fn context_at(address: u64) -> UnownedContext {
     let all = read(&GIVEN);
     let below = find(&all, address).or_else(|at| at.checked_sub(1).ok_or(at));

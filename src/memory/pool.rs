@@ -242,10 +242,12 @@ impl MemoryPool {
         self.with(|driver, pool| driver.mem_pool_set_switch(pool, reuse as u32, on))
     }
 
+    #[inline]
     fn bytes(&self, attribute: u32) -> CudaResult<u64> {
         self.with(|driver, pool| driver.mem_pool_get_bytes(pool, attribute))
     }
 
+    #[inline]
     fn set_bytes(&self, attribute: u32, bytes: u64) -> CudaResult<()> {
         self.with(|driver, pool| driver.mem_pool_set_bytes(pool, attribute, bytes))
     }
@@ -329,6 +331,7 @@ impl MemoryPool {
         )
     }
 
+    #[inline]
     fn destroy(&self) -> CudaResult<()> {
         let driver = driver()?;
         let pool = self.held()?;
@@ -357,11 +360,13 @@ impl MemoryPool {
     }
 }
 
+#[inline]
 fn report(error: CudaError) {
     report::warn(format_args!("a memory pool could not be destroyed: {error}"));
 }
 
 impl Drop for MemoryPool {
+    #[inline]
     fn drop(&mut self) {
         if !std::mem::take(&mut self.is_own) {
             return;

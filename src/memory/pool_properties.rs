@@ -12,6 +12,7 @@ pub struct PoolProperties {
 
 impl PoolProperties {
     /// A pool without a limit of its own.
+    #[inline]
     pub fn new() -> PoolProperties {
         PoolProperties::default()
     }
@@ -19,12 +20,14 @@ impl PoolProperties {
     /// Limits the pool to this many bytes, which the driver rounds up (CUDA 12.2 and later; an older driver refuses
     /// it).
     #[must_use]
+    #[inline]
     pub fn max_size(self, bytes: usize) -> PoolProperties {
         PoolProperties { max_size: bytes, ..self }
     }
 
     /// A pool that other processes may open. Graphs do not allocate from it.
     #[must_use]
+    #[inline]
     pub fn shareable(self) -> PoolProperties {
         PoolProperties { shareable: true, ..self }
     }

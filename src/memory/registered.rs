@@ -67,6 +67,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     /// forgotten unless the memory is never freed. Otherwise the pages stay locked, and the device does not see what is
     /// later at that address. [`scoped`](Self::scoped) guarantees this.
     #[doc(alias("cuMemHostRegister", "cuMemHostRegister_v2"))]
+    #[inline]
     pub unsafe fn new(slice: &'a mut [T], flags: RegisterFlags) -> CudaResult<RegisteredSlice<'a, T>> {
         let (at, bytes) = (slice.as_mut_ptr(), mem::size_of_val(slice));
         if bytes == 0 {
@@ -116,6 +117,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias("cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"))]
+    #[inline]
     pub fn as_device_ptr(&mut self) -> CudaResult<DevicePointer<T>> {
         let at = self.slice.as_mut_ptr();
         let get = |driver: &crate::driver::Driver| driver.mem_host_get_device_pointer(at.cast());
@@ -132,6 +134,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     /// nothing, except after [`NotPermitted`](CudaError::NotPermitted), in a host function.
     #[doc(alias("cuMemHostUnregister"))]
     #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
+    #[inline]
     pub fn drop(registered: RegisteredSlice<'a, T>) -> DropResult<RegisteredSlice<'a, T>> {
         let RegisteredSlice { memory, slice } = registered;
         memory.free().map_err(|(error, memory)| (error, RegisteredSlice { memory, slice }))
@@ -141,24 +144,28 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
 impl<T: DeviceCopy> Deref for RegisteredSlice<'_, T> {
     type Target = [T];
 
+    #[inline]
     fn deref(&self) -> &[T] {
         self.slice
     }
 }
 
 impl<T: DeviceCopy> DerefMut for RegisteredSlice<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         self.slice
     }
 }
 
 impl<T: DeviceCopy> AsRef<[T]> for RegisteredSlice<'_, T> {
+    #[inline]
     fn as_ref(&self) -> &[T] {
         self.slice
     }
 }
 
 impl<T: DeviceCopy> AsMut<[T]> for RegisteredSlice<'_, T> {
+    #[inline]
     fn as_mut(&mut self) -> &mut [T] {
         self.slice
     }

@@ -143,6 +143,7 @@ struct Work<'env> {
 
 impl Work<'_> {
     /// Waits until nothing borrowed is used any more; returns the error of the work.
+    #[inline]
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
         // In the child of a fork nothing that was borrowed is used: the work is the parent's.
@@ -168,6 +169,7 @@ impl Work<'_> {
 }
 
 impl Drop for Work<'_> {
+    #[inline]
     fn drop(&mut self) {
         if !self.waited.load(Ordering::Relaxed) {
             let _note = keep_note();
@@ -185,6 +187,7 @@ struct Scoped<F> {
 }
 
 impl<F: FnOnce()> Scoped<F> {
+    #[inline]
     fn call(self) {
         let Scoped { function, unfinished: _over_afterwards } = self;
         function();
@@ -201,11 +204,13 @@ struct Unfinished {
 struct One(Arc<Unfinished>);
 
 impl Unfinished {
+    #[inline]
     fn one_more(this: &Arc<Unfinished>) -> One {
         *lock(&this.count) += 1;
         One(Arc::clone(this))
     }
 
+    #[inline]
     fn wait(&self) {
         let mut count = lock(&self.count);
         while *count > 0 {
@@ -215,6 +220,7 @@ impl Unfinished {
 }
 
 impl Drop for One {
+    #[inline]
     fn drop(&mut self) {
         let mut count = lock(&self.0.count);
         *count -= 1;
