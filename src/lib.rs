@@ -48,6 +48,7 @@
 //! | `green` | yes | green contexts: parts of a device |
 //! | `library` | yes | [libraries](library) and kernels that belong to no context, and linking |
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
+//! | `pool` | yes | [pools](memory::MemoryPool) of memory in the order of a stream: limits, statistics, access |
 //! | `processes` | yes | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, and handles of the types of `cuda-driver-sys` |
 //! | `texture` | yes | [arrays](memory::array), memory in rows, [textures and surfaces](texture) |
@@ -74,6 +75,7 @@
         feature = "graph",
         feature = "green",
         feature = "library",
+        feature = "pool",
         feature = "processes",
         feature = "texture"
     )),

@@ -57,7 +57,9 @@ mod ordered;
 mod others;
 #[cfg(feature = "texture")]
 mod pitched;
+#[cfg(feature = "pool")]
 mod pool;
+#[cfg(feature = "pool")]
 mod pool_properties;
 mod registered;
 #[cfg(feature = "texture")]
@@ -85,7 +87,9 @@ pub use malloc::{
 pub use ordered::StreamOrder;
 #[cfg(feature = "texture")]
 pub use pitched::PitchedBuffer;
+#[cfg(feature = "pool")]
 pub use pool::MemoryPool;
+#[cfg(feature = "pool")]
 pub use pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
 pub use registered::{RegisterFlags, RegisteredSlice};
 pub use rustacuda_core::{DeviceCopy, DevicePointer, UnifiedPointer};

@@ -5,6 +5,7 @@
 
 use super::allocation::Allocation;
 use super::others::{Other, Others};
+#[cfg(feature = "pool")]
 use super::pool::MemoryPool;
 use crate::context::{Pin, refuse_unsafe, unbroken};
 use crate::error::{CudaError, CudaResult};
@@ -35,15 +36,21 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct StreamOrder<'a> {
     stream: &'a Stream,
+    #[cfg(feature = "pool")]
     pool: Option<&'a MemoryPool>,
 }
 
 impl<'a> From<&'a Stream> for StreamOrder<'a> {
     fn from(stream: &'a Stream) -> StreamOrder<'a> {
-        StreamOrder { stream, pool: None }
+        StreamOrder {
+            stream,
+            #[cfg(feature = "pool")]
+            pool: None,
+        }
     }
 }
 
+#[cfg(feature = "pool")]
 impl<'a> From<(&'a MemoryPool, &'a Stream)> for StreamOrder<'a> {
     fn from((pool, stream): (&'a MemoryPool, &'a Stream)) -> StreamOrder<'a> {
         StreamOrder { stream, pool: Some(pool) }
@@ -64,14 +71,17 @@ impl StreamOrder<'_> {
         refuse_unsafe(what)?;
         shared.number()?;
         let _uncaptured = shared.uncaptured(what)?;
+        #[cfg(feature = "pool")]
         let pool = self.pool.map(MemoryPool::held).transpose()?;
+        #[cfg(not(feature = "pool"))]
+        let pool = None;
         let (address, pin) = shared.pinned(|driver, stream| driver.mem_alloc_async(size, pool, stream))?;
         Ok(Allocation::ordered(address, pin, Home::new(shared)))
     }
 }
 
 /// Memory of another process, which is freed in the order of a stream.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "processes"))]
 pub(super) fn open_in_order(
     stream: &Stream,
     pool: &MemoryPool,

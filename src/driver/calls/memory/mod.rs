@@ -5,6 +5,7 @@
 
 #[cfg(feature = "texture")]
 mod array;
+#[cfg(feature = "pool")]
 mod pool;
 
 use super::ask;
