@@ -6,7 +6,7 @@
 use super::capture::{event, memory, stream};
 use super::graph::*;
 use super::graph_memory::allocation;
-use crate::harness::{current, other, run, table};
+use crate::harness::{current, other, run, run_alone, table};
 use custack::driver::ffi::*;
 use std::ptr::{null, null_mut};
 
@@ -80,7 +80,7 @@ fn what_an_executable_was_made_of_no_longer_frees_its_own() {
 
 #[test]
 fn more_than_one_other_graph_may_free_what_a_graph_allocates() {
-    run(|| {
+    run_alone(|| {
         let _context = other::create();
         let (g, second, s) = (graph(), graph(), stream(0));
         let (status, at) = allocate(g);
@@ -130,7 +130,7 @@ fn the_device_launches_what_works_in_one_context() {
 
 #[test]
 fn a_fill_that_was_captured_is_of_the_context_of_its_stream() {
-    run(|| {
+    run_alone(|| {
         let first = other::create();
         let near = memory(64);
         let second = other::create();
@@ -266,7 +266,7 @@ fn an_executable_stays_in_the_context_of_its_memory() {
 
 #[test]
 fn an_upload_is_forbidden_by_its_stream_alone() {
-    run(|| {
+    run_alone(|| {
         let _context = other::create();
         let (s, free) = (stream(1), stream(1));
         let g = graph();
@@ -291,7 +291,7 @@ fn an_upload_is_forbidden_by_its_stream_alone() {
 
 #[test]
 fn edges_of_a_capture_are_told_beside_its_nodes() {
-    run(|| {
+    run_alone(|| {
         let _context = other::create();
         let (s, mut status, mut edges) = (stream(1), 77, null());
         assert_eq!(call!(cuStreamBeginCapture_v2(s, 2)), 0);
@@ -312,7 +312,7 @@ fn edges_of_a_capture_are_told_beside_its_nodes() {
 
 #[test]
 fn work_that_is_not_joined_is_named_before_the_wrong_thread() {
-    run(|| {
+    run_alone(|| {
         let _context = other::create();
         let (s, branch, e) = (stream(1), stream(1), event());
         let here = current().addr();

@@ -5,7 +5,7 @@
 
 use super::green::{destroy, green};
 use super::retain;
-use crate::harness::{current, drain, other, run, table};
+use crate::harness::{current, drain, other, run, run_alone, table};
 use custack::driver::ffi::*;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -200,7 +200,7 @@ fn events_of_the_primary_context_are_those_of_its_green_ones() {
 
 #[test]
 fn an_event_of_the_whole_is_refused_while_a_stream_captures() {
-    run(|| {
+    run_alone(|| {
         let ((made, of), primary) = (green(16), retain());
         let (own, mut graph, mut status) = (stream(made), null_mut(), 0);
         assert_eq!(call!(cuStreamBeginCapture_v2(own, 1)), 0);
@@ -235,7 +235,7 @@ fn what_is_no_green_context_is_refused_before_the_flags_of_a_stream() {
 /// A launch after the green context is destroyed crashes an H200.
 #[test]
 fn a_kernel_that_was_captured_is_of_the_green_context() {
-    run(|| {
+    run_alone(|| {
         let ((made, of), primary) = (green(16), retain());
         other::push(primary);
         let (mut module, mut function) = (null_mut(), null_mut());
@@ -263,7 +263,7 @@ fn a_kernel_that_was_captured_is_of_the_green_context() {
 
 #[test]
 fn a_capture_ends_with_its_green_context() {
-    run(|| {
+    run_alone(|| {
         let (made, _) = green(16);
         let (own, mut graph) = (stream(made), null_mut());
         assert_eq!(call!(cuStreamBeginCapture_v2(own, 1)), 0);
