@@ -9,6 +9,7 @@ mod parameters;
 pub(in crate::sim) use occupancy::*;
 pub(in crate::sim) use parameters::gather;
 
+use super::cluster::INVALID_CLUSTER_SIZE;
 use super::launch::Asked;
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put};
@@ -101,8 +102,8 @@ c_abi! {
     fn cuOccupancyAvailableDynamicSMemPerBlock(bytes: *mut usize, function: CUfunction, blocks: c_int, block_size: c_int) {
         give(bytes, |m| {
             m.healthy_current()?;
-            if blocks <= 0 || block_size <= 0 {
-                return m.refuse(INVALID_VALUE, "no blocks, or blocks of no threads");
+            if blocks <= 0 {
+                return m.refuse(INVALID_VALUE, format_args!("{blocks} blocks at once"));
             }
             let function = m.of_kernel(function.addr())?;
             let answer = m.available_shared(function, blocks, block_size)?;
@@ -117,9 +118,7 @@ c_abi! {
             if function.is_null() {
                 return m.refuse(INVALID_VALUE, "the function is NULL");
             }
-            not_broken(m, config)?;
-            let mut asked = asked(m, function, config)?;
-            asked.function = m.of_kernel(asked.function)?;
+            let asked = asked_of_clusters(m, function, config)?;
             m.max_active_clusters(&asked)
         })
     }
@@ -128,12 +127,31 @@ c_abi! {
             if function.is_null() {
                 return m.refuse(INVALID_VALUE, "the function is NULL");
             }
-            not_broken(m, config)?;
-            let mut asked = asked(m, function, config)?;
-            asked.function = m.of_kernel(asked.function)?;
+            let asked = asked_of_clusters(m, function, config)?;
             m.max_potential_cluster_size(&asked)
         })
     }
+}
+
+/// What a configuration asks for, whose stream is in no broken capture and of the function's context.
+///
+/// # Safety
+///
+/// As for [`asked`].
+unsafe fn asked_of_clusters(
+    m: &mut Machine,
+    function: CUfunction,
+    config: *const CUlaunchConfig,
+) -> Answer<Asked> {
+    // SAFETY: as the caller guarantees.
+    let (stream, mut asked) = unsafe {
+        not_broken(m, config)?;
+        let asked = asked(m, function, config)?;
+        ((*config).hStream.addr(), asked)
+    };
+    asked.function = m.of_kernel(asked.function)?;
+    m.is_of_stream(asked.function, stream)?;
+    Ok(asked)
 }
 
 /// Refuses a configuration whose stream is in a broken capture.
@@ -175,6 +193,9 @@ unsafe fn asked(machine: &mut Machine, function: CUfunction, config: *const CUla
         // SAFETY: the caller guarantees as many.
         let attribute = unsafe { config.attrs.add(at).read() };
         let [x, y, z, ..] = attribute.value;
+        if Asked::is_empty_cluster(attribute.id, [x, y, z]) {
+            return machine.refuse(INVALID_CLUSTER_SIZE, "clusters of no blocks");
+        }
         if !asked.add(attribute.id, [x, y, z]) {
             let why = format!("attribute {} of a launch cannot be {x}, or there is none", attribute.id);
             return machine.refuse(INVALID_VALUE, why);

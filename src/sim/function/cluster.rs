@@ -63,7 +63,6 @@ impl Machine {
     }
 
     fn active_clusters(&mut self, asked: &Asked, blocks: u32) -> Answer<i32> {
-        self.healthy_current()?;
         let threads = asked.block.iter().fold(1u64, |all, size| all.saturating_mul((*size).into()));
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
         let each = u32::try_from(self.blocks_at_once(asked.function, threads, asked.shared)?).unwrap_or(0);

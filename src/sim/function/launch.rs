@@ -25,6 +25,8 @@ pub(in crate::sim) struct Asked {
     pub(in crate::sim) cluster: Option<[u32; 3]>,
 }
 
+/// The default streams' handles are NULL and the numbers up to this one.
+const LAST_DEFAULT_STREAM: usize = 2;
 const COOPERATIVE: u32 = 2;
 const CLUSTER_DIMENSION: u32 = 4;
 const CLUSTER_SCHEDULING: u32 = 5;
@@ -34,6 +36,11 @@ const PREFERRED_CARVEOUT: u32 = 14;
 const WITHOUT_EFFECT: [u32; 10] = [0, 1, 6, 7, 8, 9, 11, 12, 13, 16];
 
 impl Asked {
+    /// Whether an attribute says the size of clusters, and that they have no blocks.
+    pub(super) fn is_empty_cluster(id: u32, value: [u32; 3]) -> bool {
+        id == CLUSTER_DIMENSION && value.contains(&0) && value != [0; 3]
+    }
+
     /// Adds an attribute of a launch, given by its number and value; false for one that there is not.
     pub(super) fn add(&mut self, id: u32, value: [u32; 3]) -> bool {
         match id {
@@ -72,15 +79,31 @@ impl Machine {
     pub(super) fn launch(&mut self, asked: &Asked, stream: usize, parameters: Parameters) -> Answer<()> {
         let to = self.can_launch_in(stream)?;
         self.program_of(asked.function)?;
-        if self.function(asked.function)?.context != to.context {
-            return self.refuse(INVALID_HANDLE, "the function and the stream are of one context");
-        }
+        self.is_of(asked.function, to.context)?;
         // Too much shared memory is its own fault in a capture, and elsewhere one of too many blocks at once.
-        let fits = if self.capturing(stream)? { self.check_shared(asked) } else { Ok(()) };
+        let fits = self.check_cluster(asked).map(|_| ());
+        let captures = self.capturing(stream)?;
+        let fits = fits.and_then(|()| if captures { self.check_shared(asked) } else { Ok(()) });
         let kernel = fits.and_then(|()| self.kernel(asked, parameters));
         let kernel = kernel.and_then(|kernel| self.on_part_of(&to, asked, kernel));
         let kernel = self.breaks_capture(stream, kernel)?;
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
+    }
+
+    fn is_of(&mut self, function: usize, context: Handle) -> Answer<()> {
+        if self.function(function)?.context != context {
+            return self.refuse(INVALID_HANDLE, "the function and the stream are of one context");
+        }
+        Ok(())
+    }
+
+    /// Of a default stream that is what is current; no capture forbids to ask.
+    pub(super) fn is_of_stream(&mut self, function: usize, stream: usize) -> Answer<()> {
+        let context = match stream {
+            0..=LAST_DEFAULT_STREAM => self.healthy_current()?,
+            _ => self.stream_of(stream)?.context,
+        };
+        self.is_of(function, context)
     }
 
     /// The kernel on the multiprocessors of the stream's green context.

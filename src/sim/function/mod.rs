@@ -205,8 +205,9 @@ impl Machine {
                 .refuse(INVALID_VALUE, format_args!("{blocks} blocks of {block_size} threads at once"));
         }
         // As the driver answers it, which leaves no room for what is the system's.
-        let each = SHARED_PER_PROCESSOR / blocks / SHARED_UNIT * SHARED_UNIT;
-        let limit = self.function(function)?.settings.dynamic_limit;
+        let settings = self.function(function)?.settings;
+        let each = settings.shared_per_processor(0) / blocks / SHARED_UNIT * SHARED_UNIT;
+        let limit = settings.dynamic_limit;
         match each.checked_sub(fixed) {
             Some(bytes) => Ok(bytes.min(limit)),
             None => {

@@ -2,6 +2,7 @@
 //! change nothing else here.
 
 use super::Operation;
+use crate::sim::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use crate::sim::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster};
 use crate::sim::machine::*;
 use std::collections::BTreeMap;
@@ -59,14 +60,16 @@ impl Machine {
             return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {value:?}"));
         }
         let fits = match attribute {
-            COOPERATIVE | DOMAIN => value[0] <= 1,
-            SCHEDULING => value[0] <= 2,
+            DOMAIN => value[0] <= 1,
             CARVEOUT => value[0] <= 100 || value[0] == u32::MAX,
             _ => true,
         };
         if !fits {
             let why = format!("attribute {attribute} of a kernel node cannot be {}", value[0]);
             return self.refuse(INVALID_VALUE, why);
+        }
+        if attribute == PRIORITY {
+            value[0] = (value[0] as i32).clamp(GREATEST_PRIORITY, LEAST_PRIORITY) as u32;
         }
         attributes.insert(attribute, value);
         self.set_kernel_attributes(node, attributes)

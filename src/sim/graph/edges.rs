@@ -110,17 +110,12 @@ impl Machine {
     }
 
     /// Only between two kernels can the later one start before the earlier one ends.
-    pub(in crate::sim) fn check_data(&mut self, edge: &Edge, to: Option<usize>) -> Answer<()> {
+    pub(in crate::sim) fn check_data(&mut self, edge: &Edge, to_kernel: bool) -> Answer<()> {
         let data = edge.data;
         if data == Data::default() {
             return Ok(());
         }
-        let is_kernel = |operation: &mut Operation| matches!(operation, Operation::Kernel(_));
-        let from_kernel = is_kernel(self.operation(edge.from)?);
-        let to_kernel = match to {
-            Some(to) => is_kernel(self.operation(to)?),
-            None => true,
-        };
+        let from_kernel = matches!(self.operation(edge.from)?, Operation::Kernel(_));
         let good = data.reserved == [0; 5]
             && data.to_port == 0
             && from_kernel
@@ -154,7 +149,8 @@ impl Machine {
     }
 
     fn add_edge(&mut self, graph: usize, edge: &Edge) -> Answer<()> {
-        self.check_data(edge, Some(edge.to))?;
+        let to_kernel = matches!(self.operation(edge.to)?, Operation::Kernel(_));
+        self.check_data(edge, to_kernel)?;
         if self.graph(graph)?.has_edge(edge.from, edge.to) {
             return self.refuse(INVALID_VALUE, "the graph has the edge already");
         }

@@ -178,6 +178,15 @@ impl Machine {
         self.executable(executable)?.parts.find(node).ok_or(INVALID_VALUE)
     }
 
+    /// Whether the node does nothing, of whose executables it is not asked whether they were made with it.
+    pub(in crate::sim) fn is_empty_node(&mut self, node: usize) -> Answer<bool> {
+        Ok(matches!(self.operation(node)?, Operation::Empty))
+    }
+
+    pub(in crate::sim) fn is_executable(&mut self, handle: usize) -> Answer<()> {
+        self.executable(handle).map(|_| ())
+    }
+
     /// Changes what a node of an executable does, as far as that can be changed.
     pub(in crate::sim) fn change(
         &mut self,
@@ -192,7 +201,11 @@ impl Machine {
         let mut operation = operation(self)?;
         let before = self.part(executable, node)?.operation.clone();
         operation.keep_attributes(&before);
-        if self.why_not(&before, &operation)? != 0 {
+        let same_steps = match (&before, &operation) {
+            (Operation::Batch(old), Operation::Batch(new)) => old.has_the_kinds_of(new),
+            _ => true,
+        };
+        if !same_steps || self.why_not(&before, &operation)? != 0 {
             return self.refuse(INVALID_VALUE, "the node of the executable cannot be changed to this");
         }
         self.part(executable, node)?.operation = operation;

@@ -88,6 +88,10 @@ impl Machine {
             return self.refuse(INVALID_VALUE, "a node needs a pointer for its handle, and got NULL");
         }
         let operation = operation(self)?;
+        let is_kernel = matches!(operation, Operation::Kernel(_));
+        for edge in after {
+            self.check_data(edge, is_kernel)?;
+        }
         self.add_node(graph, after, operation)
     }
 

@@ -42,6 +42,13 @@ pub(in crate::sim) struct Batch {
     steps: Arc<Vec<Step>>,
 }
 
+impl Batch {
+    /// Whether the operations are of the same kinds, one by one.
+    pub(in crate::sim) fn has_the_kinds_of(&self, other: &Batch) -> bool {
+        self.steps.iter().map(|step| step.kind).eq(other.steps.iter().map(|step| step.kind))
+    }
+}
+
 impl Step {
     pub(in crate::sim) fn wait(wide: bool, address: u64, value: u64, flags: u32) -> Step {
         Step { kind: if wide { WAIT_64 } else { WAIT_32 }, address, value, flags }

@@ -7,6 +7,8 @@ use super::{Memory, lock};
 use crate::sim::machine::*;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The advice that says at which place memory is preferred.
+const PREFERRED: u32 = 3;
 const PAGE: u64 = 4096;
 /// Kinds of locations.
 const NOWHERE: u32 = 0;
@@ -121,6 +123,20 @@ impl Machine {
     }
 
     /// In the order of the stream, in which nothing has to be moved here.
+    /// What the older function looks at before the memory.
+    pub(super) fn may_prefetch(&mut self, to: Location, stream: usize) -> Answer<()> {
+        self.stream_of(stream)?;
+        self.no_node(stream)?;
+        self.may_be_at(to)
+    }
+
+    /// As [`may_prefetch`](Self::may_prefetch), for the place that memory is preferred at.
+    pub(super) fn may_advise(&mut self, what: u32, at: Location) -> Answer<()> {
+        self.healthy_current()?;
+        self.may_wait()?;
+        if what == PREFERRED { self.may_be_at(at) } else { Ok(()) }
+    }
+
     pub(super) fn prefetch(
         &mut self,
         (address, size): (u64, usize),
@@ -156,7 +172,7 @@ impl Machine {
                 .refuse(INVALID_VALUE, format_args!("advice for a location of type {}", location.kind));
         }
         match what {
-            3 => self.may_be_at(location)?,
+            PREFERRED => self.may_be_at(location)?,
             5 | 6 if location.kind > ON_HOST => {
                 return self.refuse(INVALID_VALUE, "memory is accessed by a device, or by the host");
             }
@@ -165,7 +181,7 @@ impl Machine {
         }
         lock().managed.change(range, |advice| match what {
             1 | 2 => advice.read_mostly = what == 1,
-            3 => advice.preferred = Some(location),
+            PREFERRED => advice.preferred = Some(location),
             4 => advice.preferred = None,
             5 => drop(advice.accessed_by.insert(location.device())),
             _ => drop(advice.accessed_by.remove(&location.device())),

@@ -17,6 +17,13 @@ pub(super) struct Side {
 }
 
 impl Machine {
+    /// What is wrong with the stream of a copy is said before what is wrong with the copy, and of empty ones too.
+    pub(super) fn may_copy_in(&mut self, stream: Option<usize>) -> Answer<()> {
+        self.place_of(stream)?;
+        self.stream_of(stream.unwrap_or(0))?;
+        self.capturing(stream.unwrap_or(0)).map(|_| ())
+    }
+
     fn check_side(&mut self, side: &Side, width: usize) -> Answer<()> {
         let row = side.x.saturating_add(width);
         // A pitch of 0 is as many bytes as are copied.
@@ -31,7 +38,6 @@ impl Machine {
 /// Copies rows of this width; with no stream, before it returns.
 pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
-        m.place_of(stream)?;
         if width == 0 || to.rows.is_empty() {
             return Ok(None);
         }
@@ -47,7 +53,6 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
 /// an array.
 pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
     waiting(|m| {
-        m.place_of(stream)?;
         let found = m.stream_of(stream.unwrap_or(0))?;
         let captured = stream.filter(|stream| m.member(*stream).is_some());
         m.capturing(stream.unwrap_or(0))?;

@@ -65,9 +65,8 @@ impl Machine {
         if self.linker(handle)?.context == 0 || self.healthy_current().is_err() {
             return self.refuse(INVALID_VALUE, "the linker's context is destroyed, or none is current");
         }
-        if self.linker(handle)?.state != State::Open {
-            let status = self.linker(handle)?.state.status().unwrap_or(INVALID_VALUE);
-            return self.refuse(status, "the linker is done, or has failed");
+        if self.linker(handle)?.state == State::Done {
+            return self.refuse(INVALID_VALUE, "the linker is done already");
         }
         self.linker(handle)
     }
@@ -84,9 +83,17 @@ impl Machine {
         }
         let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
         let text = self.text_of(&data[..end])?.into_owned();
-        match self.linker(handle)?.links.add(&text, name) {
-            Ok(()) => Ok(()),
-            Err(refusal) => {
+        let linker = self.linker(handle)?;
+        let failed = linker.state.status();
+        // What is wrong with the code itself is said of a linker that has failed too.
+        let added = match failed {
+            Some(_) => Links::default().add(&text, name),
+            None => linker.links.add(&text, name),
+        };
+        match (added, failed) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(status)) => self.refuse(status, "the linker has failed"),
+            (Err(refusal), _) => {
                 let error = if refusal.status == INVALID_SOURCE {
                     self.linker(handle)?.state = State::Failed(INVALID_SOURCE);
                     refusal.linker_log()

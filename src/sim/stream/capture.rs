@@ -179,7 +179,7 @@ impl Machine {
         let mut tips = Vec::new();
         union(&mut tips, after);
         self.dependencies(graph, &tips)?;
-        after.iter().try_for_each(|edge| self.check_data(edge, None))?;
+        after.iter().try_for_each(|edge| self.check_data(edge, true))?;
         Ok(tips)
     }
 

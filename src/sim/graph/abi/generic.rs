@@ -183,7 +183,9 @@ c_abi! {
     fn cuGraphNodeSetParams(node: CUgraphNode, params: *mut CUgraphNodeParams) {
         call(|m| {
             let kind = kind_of(m, params)?;
-            let context = context_of(m, node)?;
+            let named = context_of(m, node)?;
+            // Operations of a batch name their context.
+            let context = if kind == BATCH { std::ptr::null_mut() } else { named };
             m.set_operation(node.addr(), kind, |m| operation(m, kind, params, context))
         })
     }
@@ -193,6 +195,9 @@ c_abi! {
             if kind == CHILD {
                 let child = params_at::<CUgraph>(params).read();
                 return m.change_child(executable.addr(), node.addr(), child.addr());
+            }
+            if kind == EMPTY && m.is_empty_node(node.addr())? {
+                return m.is_executable(executable.addr());
             }
             let context = context_of(m, node)?;
             m.change(executable.addr(), node.addr(), kind, |m| operation(m, kind, params, context))

@@ -3,7 +3,7 @@
 // Reads through the pointers that the callers of C functions passed.
 #![allow(unsafe_code)]
 
-use crate::driver::ffi::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUresult};
+use crate::driver::ffi::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
 use crate::sim::graph::abi::copy_of;
 use crate::sim::machine::*;
@@ -49,6 +49,10 @@ unsafe fn side(
 ///
 /// As `cuMemcpy2D`'s.
 pub(super) unsafe fn copy_rows(copy: *const CUDA_MEMCPY2D, stream: Option<usize>) -> CUresult {
+    let status = call(|m| m.may_copy_in(stream));
+    if status != CUDA_SUCCESS {
+        return status;
+    }
     if copy.is_null() {
         return call(|m| m.refuse(INVALID_VALUE, "what to copy is needed, and got NULL"));
     }
@@ -113,6 +117,10 @@ fn in_one_slice(it: &CUDA_MEMCPY2D) -> CUDA_MEMCPY3D {
 ///
 /// As `cuMemcpy3D`'s.
 pub(super) unsafe fn copy_slices(copy: *const CUDA_MEMCPY3D, stream: Option<usize>) -> CUresult {
+    let status = call(|m| m.may_copy_in(stream));
+    if status != CUDA_SUCCESS {
+        return status;
+    }
     if copy.is_null() {
         return call(|m| m.refuse(INVALID_VALUE, "what to copy is needed, and got NULL"));
     }

@@ -37,13 +37,21 @@ c_abi! {
         })
     }
     fn cuMemPrefetchAsync(address: CUdeviceptr, size: usize, device: CUdevice, stream: CUstream) {
-        call(|m| m.prefetch((address, size), Location::of_device(device), 0, stream.addr()))
+        call(|m| {
+            let to = Location::of_device(device);
+            m.may_prefetch(to, stream.addr())?;
+            m.prefetch((address, size), to, 0, stream.addr())
+        })
     }
     fn cuMemPrefetchAsync_v2(address: CUdeviceptr, size: usize, location: CUmemLocation, flags: c_uint, stream: CUstream) {
         call(|m| m.prefetch((address, size), Location::new(location.kind, location.id), flags, stream.addr()))
     }
     fn cuMemAdvise(address: CUdeviceptr, size: usize, advice: c_uint, device: CUdevice) {
-        call(|m| m.advise((address, size), advice, Location::of_device(device)))
+        call(|m| {
+            let at = Location::of_device(device);
+            m.may_advise(advice, at)?;
+            m.advise((address, size), advice, at)
+        })
     }
     fn cuMemAdvise_v2(address: CUdeviceptr, size: usize, advice: c_uint, location: CUmemLocation) {
         call(|m| {

@@ -66,10 +66,13 @@ c_abi! {
     }
     fn cuMemGetAddressRange_v2(start: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr) {
         call(|m| {
-            let found = m.address_range(address)?;
-            put(start, found.0);
-            put(size, found.1);
-            Ok(())
+            let found = m.address_range(address);
+            // While no context is current, it says of any address that nothing is there.
+            if let Ok(range) | Err((INVALID_CONTEXT, range)) = found.map_err(|status| (status, (0, 0))) {
+                put(start, range.0);
+                put(size, range.1);
+            }
+            found.map(|_| ())
         })
     }
 }

@@ -22,6 +22,8 @@ struct Belief {
     condition: u64,
     /// The options of the compiler that are being given.
     options: &'static [(u64, Arg)],
+    /// Which linkers have got kernels.
+    linked: Vec<bool>,
 }
 
 /// Sequences of steps that lead somewhere.
@@ -227,6 +229,7 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
         count: 0,
         condition: 0,
         options: &[],
+        linked: vec![false; Kind::Link.slots()],
     };
     let total: usize = (0..FUNCTIONS.len()).map(weight).sum();
     let mut plan: &[&str] = &[];
@@ -300,8 +303,28 @@ fn push(
     for at in 0..FUNCTIONS[function].params.len() {
         args.push(argument(random, belief, function, at, rash));
     }
+    spare_linker(belief, function, &mut args);
     believe(belief, function, &args);
     steps.push(Step { thread, function, args });
+}
+
+/// Adding the same kernels to a linker a second time gives one answer or another, and the driver crashes at a later call:
+/// such code is said to be of a kind that there is not.
+fn spare_linker(belief: &mut Belief, function: usize, args: &mut [Arg]) {
+    let slot_of = |arg: Option<&Arg>| if let Some(Arg::Slot(_, slot, _)) = arg { Some(*slot) } else { None };
+    match FUNCTIONS[function].name {
+        "cuLinkCreate_v2" => {
+            slot_of(args.last()).into_iter().for_each(|slot| belief.linked[slot] = false);
+        }
+        "cuLinkAddData_v2" => {
+            let of_kernels = matches!(&args[2], Arg::Name(image) if image == "one" || image == "both");
+            let slot = slot_of(args.first()).filter(|_| of_kernels && args[1] == Arg::Number(1));
+            if slot.is_some_and(|slot| std::mem::replace(&mut belief.linked[slot], true)) {
+                args[1] = Arg::Number(77);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// One of these, of which the first half is usual.

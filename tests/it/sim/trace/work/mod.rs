@@ -21,6 +21,7 @@
 //! * launching what frees memory that another graph has allocated: such a launch did not return;
 //! * releasing a user object more often than it is held;
 //! * operations of a batch and the attribute of a kernel node of NULL, nodes for external semaphores;
+//! * adding the same kernels to a linker a second time, which is also answered by chance;
 //! * an option of the compiler for blocks of no threads, and NULL for the mode of loading or for the available memory;
 //! * lists shorter than the count beside them, kernels without their arguments.
 //!
@@ -30,7 +31,7 @@
 //! What graphs use and have reserved is told relative to what it was before the trace. After the last step the player
 //! waits longer for user objects, which a thread of the driver's lets go at its leisure.
 //!
-//! What is not the same twice, or outlives the trace: work that is pending (the player waits for a stream after each step
+//! What is not the same twice, or outlives the trace: adding to a linker while no context is current, work that is pending (the player waits for a stream after each step
 //! that names it, and for an event that a context records), times, the order of branches that write one place (all fills
 //! write one value, kernels add, copies copy one pattern), attributes of the default streams, memory of a graph outside
 //! it, and what is current when a kernel faults.
@@ -246,6 +247,7 @@ fn replay_corpus() {
 const H200: &str = include_str!("h200.txt");
 
 /// What an H200 answered where the simulated driver once answered otherwise, shrunk to the steps that matter.
+/// Those that are put together have the steps and answers of several traces, and an end that no H200 was asked for.
 const SHORT: &str = include_str!("short.txt");
 
 /// What is being played, for the one who finds that it hangs.

@@ -264,6 +264,9 @@ impl World {
         let handle_stream = matches!(step.args.first(), Some(Arg::Number(_)));
         let captured = |graph: u64| self.captured().iter().any(|(other, _)| *other == graph);
         match function.name {
+            "cuLinkAddData_v2" if nothing_current => {
+                return Some("the same driver was seen to take it and to refuse it");
+            }
             "cuEventDestroy_v2" if self.is_pinned(first.raw) => return Some("graphs use the event"),
             "cuMemFree_v2" | "cuMemFreeAsync" if self.is_pinned(first.raw) => {
                 return Some("graphs use the memory");
