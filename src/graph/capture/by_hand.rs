@@ -50,7 +50,9 @@ pub(super) fn give(stream: &Stream, graph: Graph) {
     let Graph { owned, nodes } = graph;
     let context = Some(owned.context().clone());
     if let Some(capture) = captures::by_hand(stream.key()) {
-        all().insert(capture, Known { nodes, context });
+        let mut all = all();
+        all.retain(|other, _| captures::is_listed(*other));
+        all.insert(capture, Known { nodes, context });
     }
     // If the capture was lost meanwhile, its graph is destroyed, and these are dropped.
     owned.give_up().into_iter().for_each(|pin| captures::also_in(stream.key(), pin));

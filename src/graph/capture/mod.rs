@@ -11,7 +11,7 @@ mod within;
 use super::node::Nodes;
 use super::{EdgeData, Graph, GraphExec, InstantiateFlags, Node};
 use crate::context::captures;
-use crate::driver::Driver;
+use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::stream::{CaptureMode, Stream};
 pub use memory::CapturedMemory;
@@ -312,6 +312,8 @@ impl Stream {
     /// an owner.
     #[doc(alias = "cuStreamEndCapture")]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
+        // A call that the driver would not take leaves the capture in the list.
+        driver()?;
         let at = self.key();
         let mut known = None;
         let mut ended = match captures::end_in(at) {

@@ -133,6 +133,7 @@ mod scenario {
             refused(unsafe { UnownedContext::from_raw(handle.as_raw()) }.synchronize());
             refused(self.stream.capture(CaptureMode::Global, |_| Ok(())));
             refused(self.stream.sync_scope(|_| Ok(())));
+            assert!(self.completion.is_done());
             refused(self.completion.wait());
             drop(self.graph);
             drop(self.exec);

@@ -39,8 +39,8 @@ fn each_thread_has_what_it_takes_from_its_stack_for_itself() {
         // Of a size that the thread computes, and twice.
         let code = "add.u32 %r5, %r0, 1; shl.b32 %r5, %r5, 2; cvt.u64.u32 %d2, %r5;
             alloca.u64 %d3, %d2, 16; alloca.u64 %d4, %d2;
-            add.u64 %d5, %d3, %d2; add.u64 %d6, %d4, %d2; st.local.u32 [%d5-4], %r0; add.u32 %r6, %r0, 100; st.local.u32 [%d6-4], %r6;
-            ld.local.u32 %r1, [%d5-4]; cvta.local.u64 %d7, %d6; ld.u32 %r2, [%d7-4];
+            add.u64 %d5, %d3, %d2; add.u64 %d6, %d4, %d2; st.local.u32 [%d5+-4], %r0; add.u32 %r6, %r0, 100; st.local.u32 [%d6+-4], %r6;
+            ld.local.u32 %r1, [%d5+-4]; cvta.local.u64 %d7, %d6; ld.u32 %r2, [%d7+-4];
             and.b64 %d8, %d3, 15; cvt.u32.u64 %r3, %d8; and.b64 %d8, %d4, 7; cvt.u32.u64 %r4, %d8;";
         let wanted: Vec<[u32; 4]> = (0..40).map(|thread| [thread, thread + 100, 0, 0]).collect();
         assert_eq!(words("", code, 40), wanted);
@@ -65,8 +65,8 @@ fn a_function_frees_what_it_took_from_the_stack() {
     run(|| {
         let _ctx = pushed();
         let function = ".func (.param .b32 out) takes (.param .b32 given) {
-            .reg .b32 %r<4>; .reg .b64 %d<4>; ld.param.u32 %r0, [given]; alloca.u64 %d0, 256, 16; st.volatile.local.u32 [%d0+128], %r0;
-            ld.volatile.local.u32 %r1, [%d0+128]; add.u32 %r1, %r1, 1; st.param.b32 [out], %r1; ret; }";
+            .reg .b32 %r<4>; .reg .b64 %d<4>; ld.param.u32 %r0, [given]; alloca.u64 %d0, 256, 16; st.local.u32 [%d0+128], %r0;
+            ld.local.u32 %r1, [%d0+128]; add.u32 %r1, %r1, 1; st.param.b32 [out], %r1; ret; }";
         let code = "alloca.u64 %d2, 16, 16; st.local.u32 [%d2], %r0; mov.u32 %r5, 0;
             AGAIN: { .param .b32 a; .param .b32 b; st.param.b32 [a], %r5; call.uni (b), takes, (a); ld.param.b32 %r2, [b]; }
             add.u32 %r5, %r5, 1; setp.lt.u32 %p0, %r5, 200; @%p0 bra AGAIN;

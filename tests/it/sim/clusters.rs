@@ -24,7 +24,7 @@ fn has_clusters(test: &str) -> bool {
 /// its block in the cluster, of which there are `%blocks`.
 fn program(directives: &str, lines: &str) -> String {
     format!(
-        ".version 7.8 .target sm_90 .address_size 64
+        ".version 8.0 .target sm_90 .address_size 64
         .visible .entry k(.param .u64 to) {directives} {{
             .shared .align 16 .b8 s[1024]; .shared .align 8 .b64 gate;
             .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .pred %p<10>;

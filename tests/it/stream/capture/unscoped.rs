@@ -33,6 +33,23 @@ fn a_capture_can_be_begun_and_ended_by_hand() {
 }
 
 #[test]
+fn a_capture_that_a_host_function_cannot_end_goes_on_until_it_is_ended() {
+    run(|| {
+        let _ctx = pushed();
+        let (capturing, working) = (Arc::new(stream()), stream());
+        unsafe { capturing.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        let (within, (tell, told)) = (Arc::clone(&capturing), std::sync::mpsc::channel());
+        let end = move || tell.send(unsafe { within.end_capture() }.map(drop)).unwrap();
+        working.launch_host_func(end).unwrap();
+        assert_eq!(told.recv().unwrap(), Err(CudaError::NotPermitted));
+        working.synchronize().unwrap();
+        assert_eq!(capturing.synchronize(), Err(CudaError::StreamCaptureUnsupported), "it is still known");
+        unsafe { capturing.end_capture() }.unwrap();
+        assert_eq!(capturing.capture_status(), Ok(CaptureStatus::None));
+    });
+}
+
+#[test]
 fn a_capture_by_hand_says_and_changes_what_comes_next_by_keys_of_its_graph() {
     run(|| {
         let _ctx = pushed();
