@@ -4,7 +4,7 @@ use super::super::code::{Body, Function};
 use super::super::inst::{Call, Target};
 use super::block::{BlockState, Env};
 use super::builtin;
-use super::fault::{Fault, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
+use super::fault::{Fault, ILLEGAL_ADDRESS, INVALID_PROGRAM_COUNTER, LAUNCH_FAILED};
 use super::lanes::lanes_of;
 use super::local::Tops;
 use super::registers::{Range, Saved, blend};
@@ -132,7 +132,7 @@ impl Warp {
         if frame + end > MOST_LOCAL || split.frames.len() == MOST_CALLS || saved_bytes > MOST_SAVED {
             let why =
                 format!("{} calls are in each other, which is too many for the stack", split.frames.len());
-            return Err(Fault::new(LAUNCH_FAILED, why));
+            return Err(Fault::new(ILLEGAL_ADDRESS, why));
         }
         // Only recursive calls are checked: for calls whose depth the text determines, the stack is always large
         // enough.
@@ -140,7 +140,7 @@ impl Warp {
         if *is_recursive && used > stack && split.frames.iter().any(|frame| frame.function == number) {
             let depth = split.frames.len();
             let why = format!("{depth} calls are in each other, and the stack of a thread has {stack} bytes");
-            return Err(Fault::new(LAUNCH_FAILED, why));
+            return Err(Fault::new(ILLEGAL_ADDRESS, why));
         }
         self.local.grow(frame + end);
         for (from, to, size) in &call.passed {

@@ -172,7 +172,7 @@ fn a_recursion_without_an_end_is_an_error() {
             "and.b32 %r9, %lane, 1; setp.eq.u32 %p1, %r9, 1; @%p1 bra X; mov.u32 %r1, 2; X:",
         ] {
             let (error, text) = failing(&declarations, &format!("{begin} {CALL}"), 128);
-            assert_eq!(error, CudaError::LaunchFailed, "{text}");
+            assert_eq!(error, CudaError::IllegalAddress, "{text}");
             assert!(text.contains("calls are in each other") && text.contains("call.uni"), "{text}");
         }
     }
@@ -185,7 +185,7 @@ fn a_recursion_that_is_deeper_than_the_stack_is_an_error() {
     }
     let lines = format!("mov.u32 %r1, 1000; {CALL}");
     let (error, text) = failing(SUM, &lines, 64);
-    assert_eq!(error, CudaError::LaunchFailed, "{text}");
+    assert_eq!(error, CudaError::IllegalAddress, "{text}");
     assert!(text.contains("calls are in each other, and the stack of a thread has 1024 bytes"), "{text}");
     assert_eq!(deep(SUM, &lines, 64), [500_500; 64]);
     // Few calls fit, and so do functions that need more than the stack but do not call themselves.
