@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The addresses of device memory: below those at which the systems load programs and map memory, so that no address of
-/// the host's is among them.
+/// the host's is among them, unless the stack of the process has no limit.
 const FIRST: u64 = 0x0000_1000_0000_0000;
 const END: u64 = 0x0000_5400_0000_0000;
 /// Allocations are aligned to this, and followed by a gap of the same size.

@@ -33,6 +33,18 @@ pub(super) fn is_there(start: usize, end: usize, writable: bool) -> bool {
 }
 
 /// The program is believed.
+/// Whether the process has mapped memory at this address.
+#[cfg(target_os = "linux")]
+pub(super) fn is_mapped(address: usize) -> bool {
+    is_there(address, address + 1, false)
+}
+
+/// Other systems do not tell, and are not known to map memory among the device's addresses.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_mapped(_: usize) -> bool {
+    false
+}
+
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_there(_: usize, _: usize, _: bool) -> bool {
     true

@@ -230,9 +230,9 @@ impl Memory {
     }
 
     /// Whether a copy that may be between any addresses takes this one for the device's: what the driver has allocated,
-    /// and what it had, or may allocate.
+    /// and what it had, or may allocate. A process whose stack has no limit maps its own memory among these addresses.
     pub(in crate::sim) fn is_devices(&self, address: u64) -> bool {
-        self.addresses.has(address) || self.held.at(address).is_some()
+        self.held.at(address).is_some() || self.addresses.has(address) && !host::is_mapped(address as usize)
     }
 
     /// Whether host memory at this address is page-locked or managed, so that the device can access it by itself.

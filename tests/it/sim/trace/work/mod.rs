@@ -210,8 +210,26 @@ fn choose() {
 
 #[test]
 fn the_simulated_driver_answers_what_the_h200_answered_to_work() {
-    // In a process of its own: other tests leave memory in the device's pool, and its peaks are compared.
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
+    replays_the_corpus(std::process::Command::new(std::env::current_exe().unwrap()));
+}
+
+/// Such a process maps its memory among the simulated addresses of device memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_whose_stack_has_no_limit_gets_the_same_answers() {
+    let shell = || std::process::Command::new("sh");
+    if !shell().args(["-c", "ulimit -s unlimited"]).status().is_ok_and(|status| status.success()) {
+        let why = "this process may not take the limit away";
+        return crate::harness::skip("a_process_whose_stack_has_no_limit_gets_the_same_answers", why);
+    }
+    let mut command = shell();
+    command.args(["-c", "ulimit -s unlimited && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+    replays_the_corpus(command);
+}
+
+/// In a process of its own: other tests leave memory in the device's pool, and its peaks are compared.
+fn replays_the_corpus(mut command: std::process::Command) {
+    let output = command
         .args(["--ignored", "--exact", "--nocapture", "sim::trace::work::replay_corpus"])
         .env("CUSTACK_DRIVER", "sim")
         .output()
