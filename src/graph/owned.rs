@@ -124,6 +124,12 @@ impl<H: Copy + 'static> Owned<H> {
         Ok(())
     }
 
+    /// Keeps only the first contexts, after a call that failed before the graph had nodes of the others.
+    pub(super) fn unpin_after(&mut self, count: usize) {
+        let _note = keep_note();
+        self.pins.truncate(count);
+    }
+
     /// Also keeps these contexts at the driver.
     pub(super) fn add_pins(&mut self, pins: impl IntoIterator<Item = Pin>) {
         for pin in pins {

@@ -145,9 +145,10 @@ impl Stream {
         f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         let after = graph.nodes.find_after(after)?;
+        let before = graph.owned.pins().len();
         graph.owned.pin(self.context())?;
-        let running =
-            Running::begin(self, mode, Location::caller(), Begun::InClosure(Some((graph, &after))))?;
+        let begun = Running::begin(self, mode, Location::caller(), Begun::InClosure(Some((graph, &after))));
+        let running = begun.inspect_err(|_| graph.owned.unpin_after(before))?;
         let nodes = std::mem::replace(&mut graph.nodes, Nodes::new());
         let mut lent = Lent { graph, nodes: RefCell::new(nodes), running };
         let stream = lent.running.stream;
@@ -277,7 +278,6 @@ impl Stream {
     ) -> DropResult<Graph> {
         let (since, lost) = (Location::caller(), Cell::new(false));
         let begun = graph.nodes.find_after(after).and_then(|after| {
-            graph.owned.pin(self.context())?;
             let how = Begun::ByHand(Some((&graph, &after)), &lost);
             Running::begin(self, mode, since, how).map(std::mem::forget)
         });

@@ -70,6 +70,8 @@ impl<'a> Running<'a> {
         let beginning = stream.inner().beginning();
         // Another thread may have been here first.
         refuse_captured(stream)?;
+        // The owner of the context may be dropped meanwhile.
+        let kept = lost.and_then(|_| pin.another());
         let number = captures::begins(member, pin, forbids(mode), since, by_hand);
         let begun =
             stream.inner().will_capture(&beginning, blocking).and_then(|()| stream.inner().with(begin));
@@ -81,8 +83,11 @@ impl<'a> Running<'a> {
         if let Some(lost) = lost.filter(|_| !captures::is_listed(number)) {
             lost.set(true);
             // The owner of the context was dropped meanwhile, which has lost the capture, perhaps before it began.
-            let ended = stream.inner().with(Driver::end_capture);
-            let _ = ended.and_then(|graph| driver()?.discard_graph(graph));
+            if let Some(Ok(graph)) =
+                kept.and_then(|pin| stream.inner().with_pinned(&pin, Driver::end_capture))
+            {
+                let _ = driver().and_then(|driver| driver.discard_graph(graph));
+            }
             return Err(CudaError::ContextIsDestroyed);
         }
         stream.inner().keep_green_in_capture();

@@ -3,12 +3,12 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{counter, is_free, something, stream};
-use crate::harness::{pushed, run, table};
+use crate::harness::{parked, pushed, run, table};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::graph::{Dependencies, EdgeData, Graph, InstantiateFlags};
 use custack::memory::DeviceBuffer;
-use custack::stream::{CaptureMode, CaptureStatus, StreamWaitEventFlags};
+use custack::stream::{CaptureMode, CaptureStatus, StreamFlags, StreamWaitEventFlags};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -29,6 +29,26 @@ fn a_capture_can_be_begun_and_ended_by_hand() {
         exec.launch(&stream).unwrap();
         stream.synchronize().unwrap();
         is_free(&mut stream);
+    });
+}
+
+#[test]
+fn a_graph_into_which_no_capture_could_begin_keeps_nothing_of_the_streams_context() {
+    run(|| {
+        let ctx = pushed();
+        let other = parked();
+        let mut capturing = other.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let (mut graph, local) = (Graph::new(&ctx).unwrap(), CaptureMode::ThreadLocal);
+        unsafe { capturing.begin_capture(local) }.unwrap();
+        let another = Graph::new(&ctx).unwrap();
+        let (error, mut by_hand) = unsafe { capturing.begin_capture_into(another, &[], local) }.unwrap_err();
+        assert_eq!(error, CudaError::IllegalState);
+        assert_eq!(capturing.capture_into(&mut graph, &[], local, |_| Ok(())), Err(CudaError::IllegalState));
+        drop(unsafe { capturing.end_capture() }.unwrap());
+        drop((capturing, other));
+        for graph in [&mut graph, &mut by_hand] {
+            assert_eq!(graph.instantiate(InstantiateFlags::empty()).map(drop), Ok(()));
+        }
     });
 }
 
