@@ -130,7 +130,8 @@ fn notice() {
     }
     static NOTICED: std::sync::Once = std::sync::Once::new();
     NOTICED.call_once(|| {
-        // SAFETY: the handler only reads and writes atomic values, which is allowed after a fork. Without memory for it, forks go unnoticed.
+        // SAFETY: the handler only reads and writes atomic values, which is allowed after a fork. Without memory for it,
+        // forks go unnoticed.
         unsafe { pthread_atfork(None, None, Some(child)) };
     });
 }

@@ -180,8 +180,8 @@ pub(crate) fn driver() -> CudaResult<&'static Driver> {
     match running() {
         Some(driver) if !in_host_function() => Ok(driver),
         _ => {
-            // By a pointer: before it inlines, the compiler searches what is below each caller of this function for cycles,
-            // and starting a driver is much. That took a twentieth of the build. The optimiser makes it a direct call.
+            // By a pointer: before it inlines, the compiler searches all calls below each caller of this function for cycles,
+            // and starting a driver makes many. That took a twentieth of the build. The optimiser makes the call direct.
             let start: fn() -> CudaResult<&'static Driver> = start_or_say_why;
             start()
         }

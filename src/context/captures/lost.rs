@@ -1,7 +1,7 @@
 //! Captures that were begun by hand and are lost: the stream is dropped, or the owner of its context.
 //!
-//! Such a capture can no longer be ended by the program, and a `Global` one would forbid calls to all threads for ever. So it is ended
-//! here, its graph is destroyed, and that is reported.
+//! Such a capture can no longer be ended by the program, and a `Global` one would forbid calls to all threads for ever. So
+//! it is ended here, its graph is destroyed, and that is reported.
 
 use super::{Ending, InProgress, any, end, list, remove};
 use crate::context::destroy::Pin;

@@ -50,7 +50,8 @@ impl<E, F: FnMut(u64, usize) -> Result<u32, E>> Texels<'_, F> {
         Ok(self.raw(at)?.map(bits))
     }
 
-    /// The same of an element that is gathered: a NaN is the one that the device makes, and normalised integers of 8 bits with a sign are as exact as filtered ones.
+    /// The same of an element that is gathered: a NaN is the one that the device makes, and normalised integers of 8 bits with
+    /// a sign are as exact as filtered ones.
     pub(super) fn gathered(&mut self, at: Found) -> Result<[u32; 4], E> {
         let (channel, as_integer) = (self.bound.channel, self.sampler.as_integer);
         if matches!(channel, Channel::Float | Channel::Half) {
