@@ -9,22 +9,21 @@
 //! fails; one that would become part of it does not, so those that must not ([`Uncaptured`](crate::liveness::Uncaptured))
 //! are waited for.
 
+mod ending;
 mod lost;
 mod refuse;
 
+pub(crate) use ending::{Ending, end, end_in, end_lost_in, ending, remove};
+pub(super) use ending::{are_ending, ending_elsewhere};
 pub(crate) use lost::{ByHand, give_away, lose_in, lose_of_context, lose_of_value};
 pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
 
 use super::destroy::Pin;
-use super::in_call::{
-    is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, let_waiting_calls_pass,
-};
+use super::in_call::{is_of_unknown_context, key_of_legacy_stream, key_of_whole_context};
 use crate::driver::{Locked, lock};
-use crate::liveness::wait_for_calls;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::mem;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, Weak};
@@ -107,8 +106,10 @@ struct InProgress {
     pins: Vec<Pin>,
     /// The thread that is ending it.
     ended_by: Option<u64>,
-    /// Of one that was begun by hand: what can end it, as long as that lives.
+    /// Of one that was begun by hand or that a closure has left: what can end it, as long as that lives.
     by_hand: Option<Weak<dyn ByHand>>,
+    /// Whether a closure has left it, because the driver would not end it. Its graph has no owner, so it can only be lost.
+    left: bool,
 }
 
 /// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver
@@ -133,27 +134,6 @@ pub(crate) fn any() -> bool {
     cfg!(feature = "graph") && NUMBERS.in_progress.load(Ordering::Relaxed) != 0
 }
 
-/// Whether any capture is being ended.
-#[inline]
-pub(crate) fn ending() -> bool {
-    cfg!(feature = "graph") && NUMBERS.ending.load(Ordering::Relaxed) != 0
-}
-
-/// The numbers of the captures with one of these streams and events that other threads are ending.
-#[cold]
-pub(super) fn ending_elsewhere(keys: [usize; 2]) -> Vec<u64> {
-    let here = this_thread();
-    let elsewhere = |capture: &&InProgress| {
-        capture.ended_by.is_some_and(|thread| thread != here) && keys.iter().any(|key| capture.has_part(*key))
-    };
-    list().iter().filter(elsewhere).map(|capture| capture.number).collect()
-}
-
-/// Whether one of these captures is still being ended.
-pub(super) fn are_ending(numbers: &[u64]) -> bool {
-    list().iter().any(|capture| numbers.contains(&capture.number))
-}
-
 impl InProgress {
     fn add(&mut self, member: Member, pin: Pin) {
         self.parts.extend([member.stream, key_of_whole_context(member.raw_context)]);
@@ -170,6 +150,11 @@ impl InProgress {
 
     fn has(&self, stream: usize) -> bool {
         self.streams.iter().any(|member| member.stream == stream)
+    }
+
+    /// Whether the program ends it by a call.
+    fn is_by_hand(&self) -> bool {
+        self.by_hand.is_some() && !self.left
     }
 }
 
@@ -196,6 +181,7 @@ pub(crate) fn begins(
         pins: Vec::new(),
         ended_by: None,
         by_hand,
+        left: false,
     };
     capture.add(member, pin);
     list().push(capture);
@@ -203,86 +189,23 @@ pub(crate) fn begins(
     number
 }
 
-/// A capture that is about to end: until this is dropped, other threads make no calls on its streams and events. It is in
-/// the list until then, because what is submitted to its streams before the driver has ended it would become part of it.
-pub(crate) struct Ending {
-    pub(crate) number: u64,
-    pub(crate) which: Which,
-    pub(crate) pins: Vec<Pin>,
-}
-
-/// The capture of this number, to be ended by this thread alone.
-pub(crate) fn end(number: u64) -> Option<Ending> {
-    take(|capture| capture.number == number)
-}
-
-/// Like [`end`], for the capture that began in this stream by hand.
-pub(crate) fn end_in(stream: usize) -> Option<Ending> {
-    take(|capture| capture.which.stream == stream && capture.by_hand.is_some())
-}
-
 /// The capture that began in this stream, other than by hand: only what began it ends it.
 pub(crate) fn of_closure(stream: usize) -> Option<Which> {
     let captures = list();
-    let own = |capture: &&InProgress| capture.which.stream == stream && capture.by_hand.is_none();
+    let own = |capture: &&InProgress| capture.which.stream == stream && !capture.is_by_hand();
     captures.iter().find(own).map(|capture| capture.which)
 }
 
 /// The number of the capture that this stream is in, if that was begun by hand.
 pub(crate) fn by_hand(stream: usize) -> Option<u64> {
     let captures = list();
-    let own = |capture: &&InProgress| capture.by_hand.is_some() && capture.has(stream);
+    let own = |capture: &&InProgress| capture.is_by_hand() && capture.has(stream);
     captures.iter().find(own).map(|capture| capture.number)
 }
 
 /// Whether the capture of this number is in progress.
 pub(crate) fn is_listed(number: u64) -> bool {
     list().iter().any(|capture| capture.number == number)
-}
-
-fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
-    let_waiting_calls_pass();
-    let ending = {
-        let mut captures = list();
-        let capture = captures.iter_mut().find(|capture| is_it(capture) && capture.ended_by.is_none())?;
-        capture.ended_by = Some(this_thread());
-        NUMBERS.ending.fetch_add(1, Ordering::SeqCst);
-        Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) }
-    };
-    wait_for_calls(|parts| {
-        let captures = list();
-        let mut this = captures.iter().filter(|capture| capture.number == ending.number);
-        this.any(|capture| parts.iter().any(|part| capture.has_part(*part)))
-    });
-    Some(ending)
-}
-
-impl Ending {
-    /// The contexts of the graph, once the driver has ended the capture: also those that have joined it meanwhile.
-    pub(crate) fn into_pins(mut self) -> Vec<Pin> {
-        let mut pins = mem::take(&mut self.pins);
-        pins.extend(remove(self.number));
-        pins
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        drop(remove(self.number));
-    }
-}
-
-/// Removes a capture that is over, or has not begun. Its pins are returned, because dropping one may destroy its
-/// context, which must not happen under the lock.
-pub(crate) fn remove(number: u64) -> Vec<Pin> {
-    let mut captures = list();
-    let Some(at) = captures.iter().position(|capture| capture.number == number) else { return Vec::new() };
-    NUMBERS.in_progress.fetch_sub(1, Ordering::SeqCst);
-    let capture = captures.swap_remove(at);
-    if capture.ended_by.is_some() {
-        NUMBERS.ending.fetch_sub(1, Ordering::SeqCst);
-    }
-    capture.pins
 }
 
 /// The capture that the stream is in.

@@ -268,7 +268,7 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
 #[cfg(feature = "graph")]
 fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
     let at = stream.address();
-    if let Some(lost) = captures::end_in(at) {
+    if let Some(lost) = captures::end_lost_in(at) {
         let (which, ended) = (lost.which, driver.end_capture(stream));
         // Before the report, in which a subscriber may wait for what uses the capture's streams.
         let _pins = lost.into_pins();

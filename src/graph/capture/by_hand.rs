@@ -45,14 +45,16 @@ fn with<R>(capture: u64, f: impl FnOnce(&mut Nodes) -> R) -> R {
     f(&mut all.entry(capture).or_insert_with(Known::new).nodes)
 }
 
-/// The graph is the capture's from here on, which keeps its contexts, and whose end gives it back.
-pub(super) fn give(stream: &Stream, graph: Graph) {
+/// The graph is the capture's from here on, which keeps its contexts, and whose end gives it back. The capture is in the
+/// list.
+pub(super) fn give(stream: &Stream, capture: u64, graph: Graph) {
     let Graph { owned, nodes } = graph;
     let context = Some(owned.context().clone());
-    if let Some(capture) = captures::by_hand(stream.key()) {
+    {
         let mut all = all();
-        all.retain(|other, _| captures::is_listed(*other));
         all.insert(capture, Known { nodes, context });
+        // Also this one, if it was lost meanwhile.
+        all.retain(|other, _| captures::is_listed(*other));
     }
     // If the capture was lost meanwhile, its graph is destroyed, and these are dropped.
     owned.give_up().into_iter().for_each(|pin| captures::also_in(stream.key(), pin));

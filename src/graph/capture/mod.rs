@@ -87,7 +87,8 @@ impl Stream {
     /// The closure's; [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if something broke the capture,
     /// with a note of what; [`StreamCaptureUnjoined`](CudaError::StreamCaptureUnjoined) if another stream was not
     /// joined; [`IllegalState`](CudaError::IllegalState) for a stream that is capturing already;
-    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), also if the context's owner was dropped in the closure.
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed), also if the context's owner was dropped in the closure. A
+    /// capture that the driver refuses to end goes on until the stream, or the owner of its context, is dropped.
     ///
     /// ```
     /// use custack::error::CudaError;
@@ -109,7 +110,7 @@ impl Stream {
         mode: CaptureMode,
         f: impl FnOnce(&Capture<'_>) -> CudaResult<()>,
     ) -> CudaResult<Graph> {
-        let mut running = Running::begin(self, mode, Location::caller(), Begun::InClosure(None))?;
+        let (mut running, _) = Running::begin(self, mode, Location::caller(), Begun::InClosure(None))?;
         let nodes = RefCell::new(Nodes::new());
         let result = f(&Capture { stream: running.stream, nodes: &nodes, not_send: PhantomData });
         let _note = result.is_err().then(keep_note);
@@ -148,7 +149,7 @@ impl Stream {
         let before = graph.owned.pins().len();
         graph.owned.pin(self.context())?;
         let begun = Running::begin(self, mode, Location::caller(), Begun::InClosure(Some((graph, &after))));
-        let running = begun.inspect_err(|_| graph.owned.unpin_after(before))?;
+        let (running, _) = begun.inspect_err(|_| graph.owned.unpin_after(before))?;
         let nodes = std::mem::replace(&mut graph.nodes, Nodes::new());
         let mut lent = Lent { graph, nodes: RefCell::new(nodes), running };
         let stream = lent.running.stream;
@@ -232,7 +233,8 @@ impl Stream {
     #[track_caller]
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
         let lost = Cell::new(false);
-        Running::begin(self, mode, Location::caller(), Begun::ByHand(None, &lost)).map(std::mem::forget)
+        let begun = Running::begin(self, mode, Location::caller(), Begun::ByHand(None, &lost));
+        begun.map(|(running, _)| std::mem::forget(running))
     }
 
     /// Like [`begin_capture`](Self::begin_capture), but adds to an existing graph: what is submitted comes after these nodes
@@ -279,11 +281,15 @@ impl Stream {
         let (since, lost) = (Location::caller(), Cell::new(false));
         let begun = graph.nodes.find_after(after).and_then(|after| {
             let how = Begun::ByHand(Some((&graph, &after)), &lost);
-            Running::begin(self, mode, since, how).map(std::mem::forget)
+            let (running, beginning) = Running::begin(self, mode, since, how)?;
+            let number = running.number;
+            std::mem::forget(running);
+            Ok((beginning, number))
         });
         match begun {
-            Ok(()) => {
-                by_hand::give(self, graph);
+            // Until then no other thread ends it.
+            Ok((_beginning, number)) => {
+                by_hand::give(self, number, graph);
                 Ok(())
             }
             Err(error) => {
@@ -303,7 +309,8 @@ impl Stream {
     /// [`IllegalState`](CudaError::IllegalState) if the stream is not capturing, and within the closure of
     /// [`capture`](Self::capture) and the others, which ends its own capture;
     /// [`StreamCaptureUnmatched`](CudaError::StreamCaptureUnmatched) if the capture began in another stream;
-    /// [`StreamCaptureWrongThread`](CudaError::StreamCaptureWrongThread); those of [`capture`](Self::capture).
+    /// [`StreamCaptureWrongThread`](CudaError::StreamCaptureWrongThread); those of [`capture`](Self::capture). If the driver
+    /// refuses the call and the stream still captures, the capture goes on, and may be ended later.
     ///
     /// # Safety
     ///
@@ -316,12 +323,16 @@ impl Stream {
         driver()?;
         let at = self.key();
         let mut known = None;
-        let mut ended = match captures::end_in(at) {
-            Some(ending) => {
-                known = Some(by_hand::take(ending.number));
-                end(self, ending, false)?
+        let mut ended = match captures::end_in(at, || self.inner().beginning()) {
+            Ok(ending) => {
+                let number = ending.number;
+                let ended = end(self, ending, false);
+                if ended.is_ok() || !captures::is_listed(number) {
+                    known = Some(by_hand::take(number));
+                }
+                ended?
             }
-            None => {
+            Err(_beginning) => {
                 if let Some(which) = captures::of_closure(at) {
                     return Err(CudaError::IllegalState
                         .note(format_args!("to end by hand a capture that ends with its closure: {which}")));

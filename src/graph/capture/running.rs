@@ -3,7 +3,7 @@
 use crate::context::Pin;
 use crate::context::captures::{self, ByHand, Forbids};
 use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
-use crate::driver::{Driver, Held, driver, refuse_in_child, take_what_broke};
+use crate::driver::{Driver, Held, Locked, driver, refuse_in_child, take_what_broke};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::graph::Graph;
 use crate::graph::node::Nodes;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 /// A capture in progress, which is ended on drop at the latest.
 pub(super) struct Running<'a> {
     pub(super) stream: &'a Stream,
-    number: u64,
+    pub(super) number: u64,
     /// Whether it captures into a graph of the program.
     into: bool,
     ended: bool,
@@ -43,20 +43,18 @@ pub(super) enum Begun<'a> {
 pub(super) type Into<'a> = (&'a Graph, &'a [(CUgraphNode, CUgraphEdgeData)]);
 
 impl<'a> Running<'a> {
+    /// The lock, too, is returned: until it is dropped, no other thread ends the capture by hand.
     pub(super) fn begin(
         stream: &'a Stream,
         mode: CaptureMode,
         since: &'static Location<'static>,
         how: Begun<'_>,
-    ) -> CudaResult<Running<'a>> {
+    ) -> CudaResult<(Running<'a>, Locked<'a, ()>)> {
         let (into, lost) = match how {
             Begun::InClosure(into) => (into, None),
             Begun::ByHand(into, lost) => (into, Some(lost)),
         };
-        let by_hand = lost.map(|_| -> Weak<dyn ByHand> {
-            let stream: Weak<Shared> = Arc::downgrade(stream.inner());
-            stream
-        });
+        let by_hand = lost.map(|_| what_ends(stream));
         refuse_captured(stream)?;
         let (member, pin) = stream.member()?;
         take_what_broke();
@@ -75,12 +73,14 @@ impl<'a> Running<'a> {
         let number = captures::begins(member, pin, forbids(mode), since, by_hand);
         let begun =
             stream.inner().will_capture(&beginning, blocking).and_then(|()| stream.inner().with(begin));
-        drop(beginning);
         if let Err(error) = begun {
+            // What the pin keeps goes without the lock.
+            drop(beginning);
             drop(captures::remove(number));
             return Err(error);
         }
         if let Some(lost) = lost.filter(|_| !captures::is_listed(number)) {
+            drop(beginning);
             lost.set(true);
             // The owner of the context was dropped meanwhile, which has lost the capture, perhaps before it began.
             if let Some(Ok(graph)) =
@@ -91,10 +91,11 @@ impl<'a> Running<'a> {
             return Err(CudaError::ContextIsDestroyed);
         }
         stream.inner().keep_green_in_capture();
-        Ok(Running { stream, number, into: is_into, ended: false })
+        Ok((Running { stream, number, into: is_into, ended: false }, beginning))
     }
 
-    /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile.
+    /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile. One that the driver
+    /// would not end is listed afterwards, until it is lost.
     pub(super) fn end(&mut self) -> CudaResult<Ended> {
         self.ended = true;
         refuse_in_child()?;
@@ -115,7 +116,7 @@ impl Drop for Running<'_> {
         let _note = keep_note();
         match self.end() {
             Ok(ended) => discard(ended),
-            Err(error) => report::debug(format_args!("a capture that a panic has left is ended: {error}")),
+            Err(error) => report::debug(format_args!("the end of a capture that a panic has left: {error}")),
         }
     }
 }
@@ -132,18 +133,37 @@ pub(super) fn end(stream: &Stream, ending: captures::Ending, into: bool) -> Cuda
     let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     match result {
         Ok(graph) => Ok(Ended { graph, pins: ending.into_pins() }),
-        Err(CudaError::StreamCaptureInvalidated) => Err(match broke {
-            Some((function, status)) if status != CudaError::StreamCaptureInvalidated.code() => {
-                CudaError::StreamCaptureInvalidated.note(format_args!(
-                    "to end a capture: {which}, and {function} has broken that, which answered {status}"
-                ))
+        Err(error) => {
+            let is_captured = || {
+                let _note = keep_note();
+                let status = stream.inner().with_pinned(pin, Driver::stream_is_capturing);
+                matches!(status, Some(Ok(status)) if status != 0)
+            };
+            if is_captured() {
+                ending.goes_on(what_ends(stream));
+                return Err(error.note(format_args!("to end a capture, which goes on: {which}")));
             }
-            _ => CudaError::StreamCaptureInvalidated.note(format_args!(
-                "to end a capture: {which}, and another thread or other code has broken that"
-            )),
-        }),
-        Err(error) => Err(error.note(format_args!("to end a capture: {which}"))),
+            Err(match (error, broke) {
+                (CudaError::StreamCaptureInvalidated, Some((function, status)))
+                    if status != CudaError::StreamCaptureInvalidated.code() =>
+                {
+                    error.note(format_args!(
+                        "to end a capture: {which}, and {function} has broken that, which answered {status}"
+                    ))
+                }
+                (CudaError::StreamCaptureInvalidated, _) => error.note(format_args!(
+                    "to end a capture: {which}, and another thread or other code has broken that"
+                )),
+                _ => error.note(format_args!("to end a capture: {which}")),
+            })
+        }
     }
+}
+
+/// What ends a capture that is lost.
+fn what_ends(stream: &Stream) -> Weak<dyn ByHand> {
+    let stream: Weak<Shared> = Arc::downgrade(stream.inner());
+    stream
 }
 
 /// Destroys the graph of a capture that failed.
@@ -192,7 +212,14 @@ impl Lent<'_, '_> {
             Err(error) => {
                 // The driver destroys the graph of a broken capture.
                 let broken = (900..=908).contains(&error.code()) || error == CudaError::ContextIsDestroyed;
-                if broken {
+                let goes_on = captures::is_listed(self.running.number);
+                if goes_on {
+                    // The graph is the capture's from here on, which keeps its contexts, and is destroyed with it.
+                    let stream = self.running.stream.key();
+                    let pins = self.graph.owned.pins().iter().filter_map(Pin::another);
+                    pins.for_each(|pin| captures::also_in(stream, pin));
+                }
+                if broken || goes_on {
                     self.graph.owned.spend();
                 }
                 Err(error)

@@ -11,6 +11,7 @@ mod ends;
 mod forks;
 mod lost;
 mod refused;
+mod refused_end;
 mod unscoped;
 
 use super::stream;

@@ -191,7 +191,7 @@ fn a_capture_by_hand_into_a_graph_that_is_broken_or_lost_takes_the_graph_with_it
 }
 
 /// Waits until nothing else has the value: the driver drops what graphs keep at its leisure.
-fn wait_for_drops(kept: &Arc<()>) {
+pub(super) fn wait_for_drops(kept: &Arc<()>) {
     let begun = std::time::Instant::now();
     while Arc::strong_count(kept) > 1 {
         assert!(begun.elapsed().as_secs() < 10, "{} are left", Arc::strong_count(kept));

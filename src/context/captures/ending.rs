@@ -1,0 +1,116 @@
+//! The end of a capture: while the driver ends it, other threads make no calls on its streams and events.
+
+use super::{ByHand, InProgress, NUMBERS, Which, list, this_thread};
+use crate::context::destroy::Pin;
+use crate::context::in_call::let_waiting_calls_pass;
+use crate::liveness::wait_for_calls;
+use std::mem;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+/// Whether any capture is being ended.
+#[inline]
+pub(crate) fn ending() -> bool {
+    cfg!(feature = "graph") && NUMBERS.ending.load(Ordering::Relaxed) != 0
+}
+
+/// The numbers of the captures with one of these streams and events that other threads are ending.
+#[cold]
+pub(in crate::context) fn ending_elsewhere(keys: [usize; 2]) -> Vec<u64> {
+    let here = this_thread();
+    let elsewhere = |capture: &&InProgress| {
+        capture.ended_by.is_some_and(|thread| thread != here) && keys.iter().any(|key| capture.has_part(*key))
+    };
+    list().iter().filter(elsewhere).map(|capture| capture.number).collect()
+}
+
+/// Whether one of these captures is still being ended.
+pub(in crate::context) fn are_ending(numbers: &[u64]) -> bool {
+    list().iter().any(|capture| capture.ended_by.is_some() && numbers.contains(&capture.number))
+}
+
+/// A capture that is about to end: until this is dropped, other threads make no calls on its streams and events. It is in
+/// the list until then, because what is submitted to its streams before the driver has ended it would become part of it.
+pub(crate) struct Ending {
+    pub(crate) number: u64,
+    pub(crate) which: Which,
+    pub(crate) pins: Vec<Pin>,
+}
+
+/// The capture of this number, to be ended by this thread alone.
+pub(crate) fn end(number: u64) -> Option<Ending> {
+    take(|| (), |capture| capture.number == number).ok()
+}
+
+/// Like [`end`], for the capture that began in this stream by hand. The lock is the one under which it begins, so that it
+/// has begun; if there is no such capture, the lock is returned, and none begins until it is dropped.
+pub(crate) fn end_in<L>(stream: usize, beginning: impl FnOnce() -> L) -> Result<Ending, L> {
+    take(beginning, |capture| capture.which.stream == stream && capture.is_by_hand())
+}
+
+/// Like [`end_in`], and for one that a closure has left, as the stream is being destroyed.
+pub(crate) fn end_lost_in(stream: usize) -> Option<Ending> {
+    take(|| (), |capture| capture.which.stream == stream && capture.by_hand.is_some()).ok()
+}
+
+fn take<L>(lock: impl FnOnce() -> L, is_it: impl Fn(&InProgress) -> bool) -> Result<Ending, L> {
+    let_waiting_calls_pass();
+    let ending = {
+        let lock = lock();
+        let mut captures = list();
+        let found = captures.iter_mut().find(|capture| is_it(capture) && capture.ended_by.is_none());
+        let Some(capture) = found else { return Err(lock) };
+        capture.ended_by = Some(this_thread());
+        NUMBERS.ending.fetch_add(1, Ordering::SeqCst);
+        Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) }
+    };
+    wait_for_calls(|parts| {
+        let captures = list();
+        let mut this = captures.iter().filter(|capture| capture.number == ending.number);
+        this.any(|capture| parts.iter().any(|part| capture.has_part(*part)))
+    });
+    Ok(ending)
+}
+
+impl Ending {
+    /// The contexts of the graph, once the driver has ended the capture: also those that have joined it meanwhile.
+    pub(crate) fn into_pins(mut self) -> Vec<Pin> {
+        let mut pins = mem::take(&mut self.pins);
+        pins.extend(remove(self.number));
+        pins
+    }
+
+    /// The driver has not ended the capture, so it goes on. One of a closure is left to what loses it.
+    pub(crate) fn goes_on(mut self, stream: Weak<dyn ByHand>) {
+        let mut captures = list();
+        let Some(capture) = captures.iter_mut().find(|capture| capture.number == self.number) else { return };
+        capture.ended_by = None;
+        // Those of streams that joined meanwhile come after that of the capture itself.
+        capture.pins.splice(0..0, mem::take(&mut self.pins));
+        if capture.by_hand.is_none() {
+            (capture.by_hand, capture.left) = (Some(stream), true);
+        }
+        NUMBERS.ending.fetch_sub(1, Ordering::SeqCst);
+        // It is to stay in the list.
+        mem::forget(self);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        drop(remove(self.number));
+    }
+}
+
+/// Removes a capture that is over, or has not begun. Its pins are returned, because dropping one may destroy its
+/// context, which must not happen under the lock.
+pub(crate) fn remove(number: u64) -> Vec<Pin> {
+    let mut captures = list();
+    let Some(at) = captures.iter().position(|capture| capture.number == number) else { return Vec::new() };
+    NUMBERS.in_progress.fetch_sub(1, Ordering::SeqCst);
+    let capture = captures.swap_remove(at);
+    if capture.ended_by.is_some() {
+        NUMBERS.ending.fetch_sub(1, Ordering::SeqCst);
+    }
+    capture.pins
+}
