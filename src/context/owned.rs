@@ -125,7 +125,8 @@ impl Context {
     /// Destroys the context; if that fails, returns the error and the owner.
     ///
     /// It is not an error if the context is destroyed already. From here on the context is destroyed for every handle.
-    /// The driver destroys it at once, with three exceptions:
+    /// The driver destroys it at once, and waits for that until the device has done all work of the process, also that of
+    /// other contexts. There are three exceptions:
     ///
     /// * While memory of any kind is allocated in it, the driver keeps it, because the addresses of a destroyed context
     ///   are reused by others. Freeing the last of that memory destroys it.

@@ -148,6 +148,19 @@ pub(super) fn wait_for_work(context: Handle) {
     }
 }
 
+/// Waits, without a lock, until a device does nothing for this process: an H200 destroys a context only then, whichever
+/// context the work is of, and whether or not it has begun.
+pub(super) fn wait_for_work_on(device: impl FnOnce(&mut Machine) -> Option<usize>) {
+    if !in_host_function() {
+        let work = {
+            let mut machine = lock();
+            device(&mut machine).map(|device| machine.work_on(device))
+        };
+        work.into_iter().flatten().for_each(|queue| queue.wait());
+        memory::lock().after_wait();
+    }
+}
+
 /// Waits, without a lock, for the work of all contexts.
 pub(super) fn wait_for_all_work() {
     if !in_host_function() {

@@ -318,7 +318,11 @@ impl Machine {
         self.contexts.iter().enumerate().filter_map(alive).collect()
     }
 
+    pub(super) fn contexts(&self) -> impl Iterator<Item = &Ctx> {
+        self.contexts.iter().flatten().map(|context| &**context)
+    }
+
     pub(super) fn contexts_alive(&self) -> usize {
-        self.contexts.iter().flatten().filter(|context| context.alive).count()
+        self.contexts().filter(|context| context.alive).count()
     }
 }

@@ -71,6 +71,8 @@
 //!   refused by the NVIDIA driver with `InvalidPtx`, and taken here.
 //! * Time. Creating a context takes microseconds, not 0.2 s; copies and kernels take as long as they take on the host.
 //!   Asynchronous copies of kernels are done when they are issued.
+//! * What waits while a context is destroyed: as on an H200, that waits for the work of all contexts of the device. There
+//!   no thread creates a context, allocates or frees until then; here they go on.
 //! * Registers: a kernel may have as many as it says. How many a compiler would take is an [estimate](instructions), which
 //!   decides how large blocks may be and how many run at once.
 //! * Memory for contexts: creating one never fails for lack of memory. The upper bounds of `MallocHeapSize`

@@ -18,7 +18,8 @@ impl Stream {
     /// It runs on a thread of the driver, where every driver call is refused with
     /// [`NotPermitted`](CudaError::NotPermitted). Owners, streams and memory that it drops are destroyed soon after
     /// ([`wait_until_retired`](crate::context::wait_until_retired)). A panic in it is only reported. If the context is
-    /// destroyed before the stream reaches it, the function may never be called.
+    /// destroyed before the stream reaches it, the function may never be called. It must not wait for a thread that drops
+    /// a context, or that allocates or frees memory of the device, as [`launch_host_func`](Self::launch_host_func) says.
     ///
     /// # Errors
     ///

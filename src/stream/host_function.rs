@@ -17,6 +17,10 @@ impl Stream {
     /// It runs on a thread of the driver, like a [callback](Self::add_callback): driver calls are refused there, what
     /// it drops is destroyed soon after, and a panic in it is only reported.
     ///
+    /// While it runs, the driver destroys no context of the device, whosever that is: dropping a context waits for the work
+    /// of all contexts of the process. Meanwhile a driver may neither allocate nor free for other threads (an H200's does
+    /// not). So a function must not wait for a thread that drops a context, or that allocates or frees memory of the device.
+    ///
     /// Unlike a callback, which gets the error, the function is not called if the context is in error by then: that is
     /// the driver's rule. It is then dropped when the context is destroyed (a primary one with its last share), or
     /// never if other code made and destroys the context. Use a callback for a function that must learn of failures.

@@ -8,28 +8,58 @@ use custack::device::Device;
 use custack::driver::ffi::CUcontext;
 use custack::driver::{self, Driver, Table, instrument};
 use custack::sim;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Tests that count what is alive in the whole process run alone; the others run in parallel.
+/// Tests that count what is alive in the whole process run alone; on the simulated driver the others run in parallel.
 static PROCESS: RwLock<()> = RwLock::new(());
 
+thread_local! {
+    /// Told, in a test of [`within`], when the test has begun.
+    static BEGUN: RefCell<Option<Sender<Told>>> = const { RefCell::new(None) };
+    /// Whether this is the thread of a test that has begun.
+    static IN_TEST: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a test tells the thread that waits for it.
+enum Told {
+    Begun,
+    Done,
+}
+
 /// Runs a test on a fresh thread; afterwards the thread's stack must be empty, and no call may have been a misuse.
+///
+/// On a GPU it runs alone. Destroying a context waits there for the work of all contexts, and meanwhile the driver neither
+/// allocates nor frees for anyone; so a test that holds work back while it allocates would hang beside one that destroys.
 #[track_caller]
 pub(crate) fn run(test: impl FnOnce() + Send) {
-    let _others_too = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
-    on_fresh_thread(test);
+    if is_simulated() {
+        let _others_too = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+        begun();
+        on_fresh_thread(test);
+    } else {
+        let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+        begun();
+        on_fresh_thread(test);
+    }
+}
+
+fn begun() {
+    BEGUN.with_borrow(|begun| begun.iter().for_each(|begun| drop(begun.send(Told::Begun))));
 }
 
 /// Like [`run`], with no other test in parallel; afterwards no context may be left.
 #[track_caller]
 pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+    begun();
     start();
     settle();
     let before = (instrument::contexts_alive(), instrument::primary_retains());
@@ -69,6 +99,7 @@ fn on_fresh_thread(test: impl FnOnce() + Send) {
     let misuses = sim::misuses();
     let result = std::thread::scope(|scope| {
         let body = || {
+            IN_TEST.set(true);
             test();
             assert_eq!(drain(), [], "left on the driver's stack");
         };
@@ -99,21 +130,25 @@ pub(crate) fn is_simulated() -> bool {
     start().is_simulated()
 }
 
-/// Fails the test if it takes longer, because a hanging test would hang all.
+/// Fails the test if it takes longer, because a hanging test would hang all. Until it begins, it may wait for others.
 #[track_caller]
 pub(crate) fn within(seconds: u64, test: impl FnOnce() + Send + 'static) {
-    let (done, wait) = std::sync::mpsc::channel();
+    let (tell, told) = channel();
     let thread = std::thread::Builder::new().name("test".to_owned());
     let thread = thread.spawn(move || {
+        BEGUN.set(Some(tell.clone()));
         test();
-        let _ = done.send(());
+        let _ = tell.send(Told::Done);
     });
-    match wait.recv_timeout(std::time::Duration::from_secs(seconds)) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-            panic!("the test hangs: {seconds} seconds have passed")
+    let mut limit = if is_simulated() || IN_TEST.get() { seconds } else { 600 };
+    loop {
+        match told.recv_timeout(Duration::from_secs(limit)) {
+            Ok(Told::Begun) => limit = seconds,
+            Ok(Told::Done) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => panic!("the test hangs: {limit} seconds have passed"),
         }
-        _ => thread.unwrap().join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
     }
+    thread.unwrap().join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
 /// Prints that a test did not run, even if output is captured, and counts it.

@@ -84,6 +84,17 @@ impl Machine {
         Ok(())
     }
 
+    /// The device, if its primary context exists.
+    pub(super) fn with_primary(&self, device: CUdevice) -> Option<usize> {
+        let index = usize::try_from(device).ok()?;
+        self.devices.get(index).filter(|device| device.primary.active).map(|_| index)
+    }
+
+    /// The device, if the next release ends its primary context.
+    pub(super) fn with_one_share(&self, device: CUdevice) -> Option<usize> {
+        self.with_primary(device).filter(|device| self.devices[*device].primary.shares == 1)
+    }
+
     /// A green context is made, which keeps the primary one.
     pub(super) fn hold_primary(&mut self, device: usize) -> Handle {
         if !self.devices[device].primary.active {

@@ -186,6 +186,21 @@ impl Machine {
         contexts.into_iter().flat_map(|context| self.work_of(context)).collect()
     }
 
+    /// The work that the contexts of a device have.
+    pub(super) fn work_on(&self, device: usize) -> Vec<Arc<Queue>> {
+        let on = |context: Handle| self.peek(context).is_some_and(|context| context.device == device);
+        let streams = self.objects.streams().map(|stream| (stream.context, &stream.queue));
+        let left = self.leftovers.iter().map(|(owner, queue)| (*owner, queue));
+        let busy = streams.chain(left).filter(|(owner, queue)| !queue.is_idle() && on(*owner));
+        let mut queues: Vec<_> = busy.map(|(_, queue)| Arc::clone(queue)).collect();
+        for context in self.contexts().filter(|context| context.alive && context.device == device) {
+            let threads = context.per_thread.values().map(|stream| &stream.queue);
+            let busy = threads.chain([&context.default_stream]).filter(|queue| !queue.is_idle());
+            queues.extend(busy.map(Arc::clone));
+        }
+        queues
+    }
+
     /// The queues of streams that wait for the default stream, and it for them.
     pub(super) fn blocking_queues(&self, context: Handle) -> Vec<Arc<Queue>> {
         let streams = self.objects.streams().filter(|stream| stream.owner() == context && stream.flags == 0);

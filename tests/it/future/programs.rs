@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
 
 /// Numbers that look random (SplitMix64).
 struct Random(u64);
@@ -58,6 +59,8 @@ struct Program {
     gates: VecDeque<Sender<()>>,
     submitted: usize,
     work: Vec<Work>,
+    /// The driver destroys a context only when the work of all contexts is done, so these wait for the gates.
+    destroying: Vec<JoinHandle<()>>,
 }
 
 impl Program {
@@ -66,8 +69,8 @@ impl Program {
         let of = |at: usize| contexts[at % 2].scoped(|_| Ok(stream())).unwrap();
         let streams = (0..4).map(|at| Some(of(at))).collect();
         let contexts = contexts.map(Some).into();
-        let (gates, work) = (VecDeque::new(), Vec::new());
-        Program { random: Random(seed), contexts, streams, gates, submitted: 0, work }
+        let (gates, work, destroying) = (VecDeque::new(), Vec::new(), Vec::new());
+        Program { random: Random(seed), contexts, streams, gates, submitted: 0, work, destroying }
     }
 
     /// How many of the submitted pieces of work may be over.
@@ -106,7 +109,8 @@ impl Program {
             }
             15 if self.random.below(8) == 0 => {
                 let at = self.random.below(self.contexts.len());
-                self.contexts[at] = None;
+                let context = self.contexts[at].take();
+                self.destroying.push(std::thread::spawn(move || drop(context)));
             }
             _ => {}
         }
@@ -158,6 +162,7 @@ impl Program {
             }
             owned_by(&work.kept, 1);
         }
+        self.destroying.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }
 

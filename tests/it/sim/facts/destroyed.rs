@@ -4,10 +4,12 @@
 #![allow(unsafe_code)]
 
 use super::{api_version, dead_current, flags, id, limit};
-use crate::harness::{current, drain, other, run, table};
-use custack::driver::ffi::{CUcontext, CUexecAffinityParam};
+use crate::harness::{current, drain, other, run, run_alone, table};
+use custack::driver::ffi::{CUcontext, CUexecAffinityParam, CUstream};
+use std::os::raw::c_void;
 use std::ptr::null_mut;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 #[test]
 fn a_destroyed_context_that_lies_below_comes_back_to_the_top() {
@@ -137,5 +139,70 @@ fn threads_that_synchronise_while_the_context_is_destroyed_get_709() {
         }
         other::destroy(a);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// Work that has begun and does not end before this is dropped.
+struct Held(Option<Sender<()>>, CUstream);
+
+unsafe extern "C" fn waits(receiver: *mut c_void) {
+    // SAFETY: it is that of `held`, for which the host function is called once.
+    let receiver = unsafe { Box::from_raw(receiver.cast::<Receiver<()>>()) };
+    assert!(receiver.recv().is_err());
+}
+
+/// In a stream of the current context.
+fn held() -> Held {
+    let (mut stream, (go, wait)) = (null_mut(), channel());
+    let receiver = Box::into_raw(Box::new(wait)).cast();
+    // SAFETY: the stream is written to a local, and the function gets what it takes.
+    unsafe {
+        assert_eq!((table().cuStreamCreate)(&mut stream, 1), 0);
+        assert_eq!((table().cuLaunchHostFunc)(stream, Some(waits), receiver), 0);
+    }
+    Held(Some(go), stream)
+}
+
+impl Held {
+    fn end(mut self) {
+        self.0.take();
+        // SAFETY: it was made by `held`, of a context that is alive.
+        assert_eq!(unsafe { (table().cuStreamSynchronize)(self.1) }, 0);
+    }
+}
+
+#[test]
+fn a_context_is_destroyed_when_the_device_does_nothing_for_any_context_of_the_process() {
+    run_alone(|| {
+        let (working, gone) = (other::parked(), other::parked() as usize);
+        other::push(working);
+        let work = held();
+        std::thread::scope(|scope| {
+            let destroyed = scope.spawn(move || other::destroy(gone as CUcontext));
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!destroyed.is_finished(), "it waits for the work of another context");
+            work.end();
+            destroyed.join().unwrap();
+        });
+        other::destroy(working);
+    });
+}
+
+#[test]
+fn a_primary_context_ends_when_the_device_does_nothing_for_any_context_of_the_process() {
+    run_alone(|| {
+        let working = other::create();
+        let mut primary = null_mut();
+        // SAFETY: it is written to a local.
+        assert_eq!(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut primary, 0) }, 0);
+        let work = held();
+        std::thread::scope(|scope| {
+            let released = scope.spawn(other::release_primary);
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!released.is_finished(), "it waits for the work of another context");
+            work.end();
+            released.join().unwrap();
+        });
+        other::destroy(working);
     });
 }
