@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{is_simulated, pushed, run, run_alone, skip, table, within};
+use crate::harness::{is_simulated, parked, pushed, run, run_alone, skip, table, within};
 use crate::stream::stream;
 use custack::error::CudaError;
 use custack::launch;
@@ -99,13 +99,15 @@ fn on_another_thread(f: impl FnOnce() + Send) {
 #[test]
 fn a_kernel_does_not_hold_up_allocations_and_copies_of_other_threads() {
     on_the_simulated_driver("a_kernel_does_not_hold_up_allocations_and_copies_of_other_threads", || {
+        // Destroyed after the kernel, for which that waits.
+        let other = parked();
         let _ctx = pushed();
         let (module, stream) = (module(), stream());
         let mut number = DeviceBuffer::from_slice(&[0u32]).unwrap();
         let to = number.as_device_ptr().as_raw().addr() as u64;
         while_a_kernel_runs(to, &module, &stream, || {
             on_another_thread(|| {
-                let _other = pushed();
+                let _current = other.enter().unwrap();
                 // Larger than what the calling thread copies itself.
                 for size in [1 << 10, 5 << 20, 20 << 20] {
                     let numbers: Vec<u8> = (0..size).map(|at| at as u8).collect();
