@@ -121,7 +121,7 @@ pub(crate) fn start() -> &'static Driver {
             assert!(sim::set_devices(2));
         }
         custack::init(custack::CudaFlags::empty()).unwrap();
-        say(&format!("running on {driver}, {}", device().name().unwrap()));
+        say(&format!("running on {driver}, {}", Device::get_device(0).unwrap().name().unwrap()));
     });
     driver::current().unwrap()
 }
@@ -163,6 +163,7 @@ fn say(text: &str) {
 }
 
 pub(crate) fn device() -> Device {
+    start();
     Device::get_device(0).unwrap()
 }
 

@@ -186,7 +186,10 @@ fn programs_in_which_an_include_could_hide_are_compiled_each_time() {
             let _ = program.compile_cached(OutputKind::Ptx, &folder.0);
         }
         let trace = format!("-fdevice-time-trace={}", include.join("trace").display());
-        for option in ["-pch", "--use-pch=x", &trace, "-I.", "-include=w.h"] {
+        // Otherwise the compiler writes into the folder of the process.
+        let pch = format!("-pch-dir={}", include.display());
+        let _ = twice().option("-pch").option(&pch).compile_cached(OutputKind::Ptx, &folder.0);
+        for option in ["--use-pch=x", &trace, "-I.", "-include=w.h"] {
             let _ = twice().option(option).compile_cached(OutputKind::Ptx, &folder.0);
         }
         assert_eq!(folder.files().len(), 1, "{text}");

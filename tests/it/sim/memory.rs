@@ -172,6 +172,8 @@ fn memory_that_is_freed_under_a_kernel_stays_until_it_ends_and_is_gone_for_the_n
     on_the_simulated_driver(
         "memory_that_is_freed_under_a_kernel_stays_until_it_ends_and_is_gone_for_the_next",
         || {
+            // Destroyed after the kernel, for which that waits.
+            let other = parked();
             let _ctx = pushed();
             let (module, stream) = (module(), stream());
             for size in [64usize, 20 << 20] {
@@ -180,7 +182,7 @@ fn memory_that_is_freed_under_a_kernel_stays_until_it_ends_and_is_gone_for_the_n
                 while_a_kernel_runs(at, &module, &stream, || {
                     // A free waits for the work of the current context only.
                     on_another_thread(|| {
-                        let _other = pushed();
+                        let _current = other.enter().unwrap();
                         assert_eq!(unsafe { (table().cuMemFree_v2)(at) }, 0);
                         let others: Vec<_> =
                             (0..20).map(|_| DeviceBuffer::from_slice(&[7u8; 64]).unwrap()).collect();

@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{MODES, is_free, something, stream};
-use crate::harness::{device, parked, pushed, run, run_alone, skip, start, table};
+use crate::harness::{device, is_simulated, parked, pushed, run, run_alone, skip, start, table};
 use crate::report::reported;
 use custack::context::{ContextStack, CurrentContext, GreenContext, PrimaryContext, wait_until_retired};
 use custack::driver::instrument;
@@ -140,7 +140,8 @@ fn a_context_that_is_dropped_on_another_thread_ends_a_capture_of_this_one() {
 fn a_capture_that_is_begun_while_its_context_is_dropped_is_ended() {
     run_alone(|| {
         let _below = pushed();
-        for _ in 0..200 {
+        // A real driver takes a third of a second for a context.
+        for _ in 0..if is_simulated() { 200 } else { 20 } {
             let ctx = parked();
             let capturing = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
             std::thread::scope(|scope| {
