@@ -67,7 +67,11 @@ c_abi! {
             if function.is_null() && !config.is_null() {
                 return m.refuse(INVALID_HANDLE, "the function is NULL");
             }
-            let mut asked = asked(m, function, config)?;
+            if !config.is_null() {
+                m.is_of_stream_to_launch(function.addr(), stream)?;
+            }
+            let mut asked = asked(m, function, config, true)?;
+            m.check_block(stream, asked.block)?;
             asked.function = function.addr();
             let parameters = gather(m, asked.function, parameters, extra)?;
             m.launch(&asked, stream, parameters)
@@ -144,14 +148,17 @@ unsafe fn asked_of_clusters(
     config: *const CUlaunchConfig,
 ) -> Answer<Asked> {
     // SAFETY: as the caller guarantees.
-    let (stream, mut asked) = unsafe {
+    unsafe {
         not_broken(m, config)?;
-        let asked = asked(m, function, config)?;
-        ((*config).hStream.addr(), asked)
-    };
-    asked.function = m.of_kernel(asked.function)?;
-    m.is_of_stream(asked.function, stream)?;
-    Ok(asked)
+        let mut function = function.addr();
+        if let Some(config) = config.as_ref() {
+            function = m.function_in_stream(function, config.hStream.addr())?;
+            m.is_of_stream(function, config.hStream.addr())?;
+        }
+        let mut asked = asked(m, function as CUfunction, config, false)?;
+        asked.function = function;
+        Ok(asked)
+    }
 }
 
 /// Refuses a configuration whose stream is in a broken capture.
@@ -167,12 +174,17 @@ unsafe fn not_broken(machine: &mut Machine, config: *const CUlaunchConfig) -> An
     }
 }
 
-/// What a configuration asks for.
+/// What a configuration asks for. A launch whose block cannot be is refused for that, and not for clusters of no blocks.
 ///
 /// # Safety
 ///
 /// `config` is NULL, or has as many attributes as it says.
-unsafe fn asked(machine: &mut Machine, function: CUfunction, config: *const CUlaunchConfig) -> Answer<Asked> {
+unsafe fn asked(
+    machine: &mut Machine,
+    function: CUfunction,
+    config: *const CUlaunchConfig,
+    to_launch: bool,
+) -> Answer<Asked> {
     if config.is_null() {
         return machine.refuse(INVALID_VALUE, "the configuration is NULL");
     }
@@ -193,7 +205,8 @@ unsafe fn asked(machine: &mut Machine, function: CUfunction, config: *const CUla
         // SAFETY: the caller guarantees as many.
         let attribute = unsafe { config.attrs.add(at).read() };
         let [x, y, z, ..] = attribute.value;
-        if Asked::is_empty_cluster(attribute.id, [x, y, z]) {
+        let other_fault = to_launch && !Asked::is_block(asked.block);
+        if Asked::is_empty_cluster(attribute.id, [x, y, z]) && !other_fault {
             return machine.refuse(INVALID_CLUSTER_SIZE, "clusters of no blocks");
         }
         if !asked.add(attribute.id, [x, y, z]) {

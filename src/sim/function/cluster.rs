@@ -30,6 +30,7 @@ impl Machine {
     /// How many clusters of a launch run at once.
     pub(super) fn max_active_clusters(&mut self, asked: &Asked) -> Answer<i32> {
         let Some(cluster) = asked.cluster else { return self.not_empty(asked).map(|()| 0) };
+        self.has_blocks(asked)?;
         let settings = self.function(asked.function)?.settings;
         let whole = asked.grid.iter().zip(cluster).all(|(grid, size)| size > 0 && grid % size == 0);
         if !whole || blocks(cluster) > most_blocks(&settings) {
@@ -39,15 +40,24 @@ impl Machine {
         self.active_clusters(asked, blocks(cluster))
     }
 
-    fn not_empty(&mut self, asked: &Asked) -> Answer<()> {
-        if asked.grid.contains(&0) || asked.block.contains(&0) {
-            return self.refuse(INVALID_VALUE, "a grid or a block of nothing");
+    fn has_blocks(&mut self, asked: &Asked) -> Answer<()> {
+        if asked.grid.contains(&0) {
+            return self.refuse(INVALID_VALUE, "a grid of no blocks");
+        }
+        Ok(())
+    }
+
+    pub(super) fn not_empty(&mut self, asked: &Asked) -> Answer<()> {
+        self.has_blocks(asked)?;
+        if asked.block.contains(&0) {
+            return self.refuse(INVALID_VALUE, "a block of no threads");
         }
         Ok(())
     }
 
     /// How many blocks the largest cluster has that such a launch can have.
     pub(super) fn max_potential_cluster_size(&mut self, asked: &Asked) -> Answer<i32> {
+        self.has_blocks(asked)?;
         let mut size = most_blocks(&self.function(asked.function)?.settings);
         let whole = |cluster: [u32; 3]| {
             asked.grid.iter().zip(cluster).all(|(grid, size)| size > 0 && grid % size == 0)

@@ -30,12 +30,18 @@ const LAST_DEFAULT_STREAM: usize = 2;
 const COOPERATIVE: u32 = 2;
 const CLUSTER_DIMENSION: u32 = 4;
 const CLUSTER_SCHEDULING: u32 = 5;
+const SPREAD: u32 = 1;
 const MEM_SYNC_DOMAIN: u32 = 10;
 const PREFERRED_CARVEOUT: u32 = 14;
 /// The numbers of attributes that a launch may have and that change nothing here.
 const WITHOUT_EFFECT: [u32; 10] = [0, 1, 6, 7, 8, 9, 11, 12, 13, 16];
 
 impl Asked {
+    /// Whether there is such a block.
+    pub(super) fn is_block(block: [u32; 3]) -> bool {
+        (1..=MOST_THREADS).contains(&count(block))
+    }
+
     /// Whether an attribute says the size of clusters, and that they have no blocks.
     pub(super) fn is_empty_cluster(id: u32, value: [u32; 3]) -> bool {
         id == CLUSTER_DIMENSION && value.contains(&0) && value != [0; 3]
@@ -63,8 +69,10 @@ fn count(sizes: [u32; 3]) -> u64 {
 impl Asked {
     /// What a kernel node tells of it.
     fn attributes(&self) -> BTreeMap<u32, [u32; 3]> {
-        let cooperative = self.cooperative.then_some((COOPERATIVE, [1, 0, 0]));
-        cooperative.into_iter().chain(self.cluster.map(|cluster| (CLUSTER_DIMENSION, cluster))).collect()
+        // The clusters of a cooperative launch are spread over the device.
+        let cooperative = [(COOPERATIVE, [1, 0, 0]), (CLUSTER_SCHEDULING, [SPREAD, 0, 0])];
+        let cooperative = cooperative.into_iter().filter(|_| self.cooperative);
+        cooperative.chain(self.cluster.map(|cluster| (CLUSTER_DIMENSION, cluster))).collect()
     }
 }
 
@@ -81,13 +89,29 @@ impl Machine {
         self.program_of(asked.function)?;
         self.is_of(asked.function, to.context)?;
         // Too much shared memory is its own fault in a capture, and elsewhere one of too many blocks at once.
-        let fits = self.check_cluster(asked).map(|_| ());
+        let fits = self.not_empty(asked).and_then(|()| self.check_cluster(asked)).map(|_| ());
         let captures = self.capturing(stream)?;
         let fits = fits.and_then(|()| if captures { self.check_shared(asked) } else { Ok(()) });
         let kernel = fits.and_then(|()| self.kernel(asked, parameters));
         let kernel = kernel.and_then(|kernel| self.on_part_of(&to, asked, kernel));
         let kernel = self.breaks_capture(stream, kernel)?;
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
+    }
+
+    /// A launch with a configuration looks at its function before its attributes, and then at its block.
+    pub(super) fn is_of_stream_to_launch(&mut self, function: usize, stream: usize) -> Answer<()> {
+        let to = self.can_launch_in(stream)?;
+        self.program_of(function)?;
+        self.is_of(function, to.context)
+    }
+
+    /// A block that cannot be invalidates the stream's capture.
+    pub(super) fn check_block(&mut self, stream: usize, block: [u32; 3]) -> Answer<()> {
+        if Asked::is_block(block) {
+            return Ok(());
+        }
+        let refused = self.refuse(INVALID_VALUE, format_args!("blocks of {block:?} threads"));
+        self.breaks_capture(stream, refused)
     }
 
     fn is_of(&mut self, function: usize, context: Handle) -> Answer<()> {

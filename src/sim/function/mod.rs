@@ -206,7 +206,9 @@ impl Machine {
         }
         // As the driver answers it, which leaves no room for what is the system's.
         let settings = self.function(function)?.settings;
-        let each = settings.shared_per_processor(0) / blocks / SHARED_UNIT * SHARED_UNIT;
+        // One block has the size that it needs split off, whatever its kernel prefers.
+        let shared = if blocks == 1 { SHARED_PER_PROCESSOR } else { settings.shared_per_processor(0) };
+        let each = shared / blocks / SHARED_UNIT * SHARED_UNIT;
         let limit = settings.dynamic_limit;
         match each.checked_sub(fixed) {
             Some(bytes) => Ok(bytes.min(limit)),

@@ -237,6 +237,11 @@ impl Machine {
     /// Like [`of_kernel`](Self::of_kernel), where a stream says which context is meant.
     pub(super) fn function_to_launch(&mut self, handle: usize, stream: usize) -> Answer<usize> {
         self.can_launch_in(stream)?;
+        self.function_in_stream(handle, stream)
+    }
+
+    /// The same, where nothing is launched.
+    pub(super) fn function_in_stream(&mut self, handle: usize, stream: usize) -> Answer<usize> {
         match (self.objects.get(handle), stream) {
             (Some(Object::Kernel(_)), 0) => self.function_of_kernel(handle),
             (Some(Object::Kernel(_)), _) => {
