@@ -85,6 +85,19 @@ pub(super) unsafe fn give_first<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> 
     unsafe { give(out, f) }
 }
 
+/// Like [`give_first`], but the current context is looked at before that.
+///
+/// # Safety
+///
+/// As for [`give`].
+pub(super) unsafe fn give_in_context<T>(out: *mut T, f: impl FnOnce(&mut Machine) -> Answer<T>) -> CUresult {
+    match call(|machine| machine.healthy_current().map(|_| ())) {
+        // SAFETY: as the caller guarantees.
+        CUDA_SUCCESS => unsafe { give_first(out, f) },
+        status => status,
+    }
+}
+
 /// Writes through the pointer unless it is NULL.
 ///
 /// # Safety

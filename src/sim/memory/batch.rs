@@ -138,21 +138,19 @@ impl Machine {
                 .refuse(INVALID_VALUE, format_args!("operation {kind} of a stream, with flags {flags:#x}"));
         }
         let (address, size) = (step.address, step.size());
-        let managed = || lock().pointed(address).is_some_and(|found| found.is_managed());
-        if step.kind != BARRIER && (address % size as u64 != 0 || managed()) {
-            return self
-                .refuse(INVALID_VALUE, format_args!("{address:#x} is managed, or no multiple of {size}"));
+        if step.kind != BARRIER && address % size as u64 != 0 {
+            return self.refuse(INVALID_VALUE, format_args!("{address:#x} is no multiple of {size}"));
         }
         Ok(())
     }
 
-    /// Refuses operations at addresses where no memory is.
+    /// Refuses operations at addresses where no memory is, or memory that no stream waits for.
     pub(in crate::sim) fn check_addresses(&mut self, batch: &Batch) -> Answer<()> {
         let mut with_address = batch.steps.iter().filter(|step| step.kind != BARRIER);
         with_address.try_for_each(|step| {
             self.check_span(step.address, Some(step.size()))?;
-            if lock().pointed(step.address).is_some_and(|it| it.kind == Kind::Pool) {
-                let why = format_args!("{:#x} is memory of a pool, and not for values", step.address);
+            if lock().pointed(step.address).is_some_and(|it| it.kind == Kind::Pool || it.is_managed()) {
+                let why = format_args!("{:#x} is managed or of a pool, and not for values", step.address);
                 return self.refuse(INVALID_VALUE, why);
             }
             Ok(())

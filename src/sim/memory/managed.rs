@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The advice that says at which place memory is preferred.
 const PREFERRED: u32 = 3;
+const ACCESSED: u32 = 5;
+const NOT_ACCESSED: u32 = 6;
 const PAGE: u64 = 4096;
 /// Kinds of locations.
 const NOWHERE: u32 = 0;
@@ -122,21 +124,24 @@ impl Machine {
         }
     }
 
-    /// In the order of the stream, in which nothing has to be moved here.
-    /// What the older function looks at before the memory.
-    pub(super) fn may_prefetch(&mut self, to: Location, stream: usize) -> Answer<()> {
+    /// What the older function looks at before it asks whether the memory is managed.
+    pub(super) fn may_prefetch(&mut self, address: u64, to: Location, stream: usize) -> Answer<()> {
         self.stream_of(stream)?;
         self.no_node(stream)?;
+        if lock().pointed(address).is_none() {
+            return self.refuse(INVALID_VALUE, format_args!("there is no memory at {address:#x}"));
+        }
         self.may_be_at(to)
     }
 
-    /// As [`may_prefetch`](Self::may_prefetch), for the place that memory is preferred at.
+    /// What the older function looks at before the memory: the place that it is preferred at or accessed from.
     pub(super) fn may_advise(&mut self, what: u32, at: Location) -> Answer<()> {
         self.healthy_current()?;
         self.may_wait()?;
-        if what == PREFERRED { self.may_be_at(at) } else { Ok(()) }
+        if matches!(what, PREFERRED | ACCESSED | NOT_ACCESSED) { self.may_be_at(at) } else { Ok(()) }
     }
 
+    /// In the order of the stream, in which nothing has to be moved here.
     pub(super) fn prefetch(
         &mut self,
         (address, size): (u64, usize),
@@ -173,17 +178,17 @@ impl Machine {
         }
         match what {
             PREFERRED => self.may_be_at(location)?,
-            5 | 6 if location.kind > ON_HOST => {
+            ACCESSED | NOT_ACCESSED if location.kind > ON_HOST => {
                 return self.refuse(INVALID_VALUE, "memory is accessed by a device, or by the host");
             }
-            5 | 6 => self.may_be_at(location)?,
+            ACCESSED | NOT_ACCESSED => self.may_be_at(location)?,
             _ => {}
         }
         lock().managed.change(range, |advice| match what {
             1 | 2 => advice.read_mostly = what == 1,
             PREFERRED => advice.preferred = Some(location),
             4 => advice.preferred = None,
-            5 => drop(advice.accessed_by.insert(location.device())),
+            ACCESSED => drop(advice.accessed_by.insert(location.device())),
             _ => drop(advice.accessed_by.remove(&location.device())),
         });
         Ok(())

@@ -7,7 +7,8 @@ use super::CompilerLog;
 use super::image::{FATBIN, FATBIN_HEADER, WRAPPER, length_of_fatbin};
 use crate::driver::ffi::*;
 use crate::sim::abi::{
-    c_abi, call, forbidden_to_unload, give, give_first, name, put, put_text, wait_for_current_work,
+    c_abi, call, forbidden_to_unload, give, give_first, give_in_context, name, put, put_text,
+    wait_for_current_work,
 };
 use crate::sim::machine::*;
 use crate::sim::module::NOT_FOUND;
@@ -214,11 +215,10 @@ c_abi! {
         })
     }
     fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
-        give_first(module, |m| {
+        give_in_context(module, |m| {
             if image.is_null() {
                 return m.refuse(INVALID_VALUE, "the image is NULL");
             }
-            m.healthy_current()?;
             let image = image_at(image);
             let options = Options::new(count, options, values);
             with_options(m, options, |m| m.load_module(image)).map(|handle| handle as CUmodule)
@@ -293,9 +293,8 @@ c_abi! {
         })
     }
     fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut *mut c_void, state: *mut CUlinkState) {
-        give_first(state, |m| {
+        give_in_context(state, |m| {
             let options = Options::new(count, options, values);
-            m.healthy_current()?;
             let pairs = options.check(m)?;
             m.create_linker((options, pairs)).map(|handle| handle as CUlinkState)
         })

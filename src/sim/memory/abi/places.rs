@@ -39,7 +39,7 @@ c_abi! {
     fn cuMemPrefetchAsync(address: CUdeviceptr, size: usize, device: CUdevice, stream: CUstream) {
         call(|m| {
             let to = Location::of_device(device);
-            m.may_prefetch(to, stream.addr())?;
+            m.may_prefetch(address, to, stream.addr())?;
             m.prefetch((address, size), to, 0, stream.addr())
         })
     }
