@@ -1,7 +1,7 @@
 //! The attributes of kernel nodes: kept and told, and checked as a launch's are. The size of clusters counts; the others
 //! change nothing else here.
 
-use super::Operation;
+use super::{Kernel, Operation};
 use crate::sim::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use crate::sim::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster};
 use crate::sim::machine::*;
@@ -52,11 +52,13 @@ impl Machine {
         attribute: u32,
         read: impl Fn(usize) -> u32,
     ) -> Answer<()> {
-        let mut attributes = self.node_kernel(node)?.attributes;
+        let kernel = self.node_kernel(node)?;
+        let (grid, mut attributes) = (kernel.grid, kernel.attributes);
         let words = self.words_of_attribute(attribute)?;
         let mut value = [0; 3];
         (0..words).for_each(|at| value[at] = read(at));
-        if attribute == CLUSTER && !(1..=MOST_BLOCKS_OF_CLUSTER).contains(&blocks_of_cluster(value)) {
+        let divides = || value.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0);
+        if attribute == CLUSTER && !(divides() && blocks_of_cluster(value) <= MOST_BLOCKS_OF_CLUSTER) {
             return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {value:?}"));
         }
         let fits = match attribute {
@@ -91,6 +93,13 @@ impl Machine {
 /// The size of the clusters that an attribute says, unless it says none.
 pub(super) fn cluster(attributes: &KernelAttributes) -> Option<[u32; 3]> {
     attributes.get(&CLUSTER).copied().filter(|size| *size != [0; 3])
+}
+
+impl Kernel {
+    /// Whether its blocks run all at once.
+    pub(super) fn is_cooperative(&self) -> bool {
+        self.attributes.get(&COOPERATIVE).is_some_and(|value| value[0] != 0)
+    }
 }
 
 impl Operation {

@@ -10,6 +10,7 @@ const TOPOLOGY_CHANGED: u32 = 2;
 const TYPE_CHANGED: u32 = 3;
 const PARAMETERS_CHANGED: u32 = 5;
 const FUNCTION_CHANGE: u32 = 7;
+const ATTRIBUTES_CHANGED: u32 = 8;
 
 /// Why an executable stays as it was: the number of the reason, and the nodes that it is about, or 0.
 #[derive(Debug, Clone, Copy, Default)]
@@ -120,7 +121,13 @@ impl Machine {
     pub(super) fn why_not(&mut self, before: &Operation, after: &Operation) -> Answer<u32> {
         let same = match (before, after) {
             (Operation::Kernel(old), Operation::Kernel(new)) => {
-                return Ok(if old.context == new.context { 0 } else { FUNCTION_CHANGE });
+                return Ok(
+                    match (old.context == new.context, old.is_cooperative() == new.is_cooperative()) {
+                        (true, true) => 0,
+                        (true, false) => ATTRIBUTES_CHANGED,
+                        (false, _) => FUNCTION_CHANGE,
+                    },
+                );
             }
             (Operation::Copy(old), Operation::Copy(new)) => {
                 old.kinds() == new.kinds() && old.home == new.home
@@ -137,6 +144,9 @@ impl Machine {
                 (old.size, old.device) == (new.size, new.device)
             }
             (Operation::Free(old), Operation::Free(new)) => old == new,
+            (Operation::Batch(old), Operation::Batch(new)) => {
+                old.context == new.context && old.has_the_kinds_of(new)
+            }
             _ => true,
         };
         Ok(if same { 0 } else { PARAMETERS_CHANGED })
