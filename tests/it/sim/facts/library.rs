@@ -244,6 +244,15 @@ fn blocks_at_once_depend_on_how_much_of_the_cache_the_kernel_prefers() {
         let both = || [blocks(0), blocks(40_000)];
         assert_eq!(both(), [(0, 32), (0, 5)]);
         assert_eq!((call!(cuKernelSetCacheConfig(nothing, 2, 0)), both()), (0, [(0, 8), (0, 1)]));
+        let available = |blocks| {
+            let mut bytes = 77;
+            (call!(cuOccupancyAvailableDynamicSMemPerBlock(&mut bytes, found, blocks, 64)), bytes)
+        };
+        assert_eq!(
+            [4, 2, 1].map(available),
+            [(0, 2048), (0, 4096), (0, 49_152)],
+            "one block has what it needs"
+        );
         assert_eq!((call!(cuKernelSetCacheConfig(nothing, 1, 0)), both()), (0, [(0, 32), (0, 5)]));
         assert_eq!((call!(cuKernelSetAttribute(9, 0, nothing, 0)), both()), (0, [(0, 8), (0, 1)]));
         // A limit below the one that all kernels have changes nothing.
@@ -435,6 +444,19 @@ fn attributes_of_a_launch_are_looked_at_first() {
         }
         assert_eq!(launch(nothing, 16, 32, &mut [with(4, 3, 1, 1), with(99, 0, 0, 0)]), 1);
         assert_eq!(launch(nothing, 16, 2000, &mut []), 1);
+        // The block comes before the attributes, and the grid before what its clusters are.
+        for (grid, block, cluster, status) in [
+            (16, 0, with(4, 3, 1, 1), 1),
+            (16, 2000, with(4, 16, 1, 1), 1),
+            (16, 2000, with(4, 0, 1, 1), 1),
+            (0, 32, with(4, 16, 1, 1), 1),
+            (0, 32, with(4, 0, 1, 1), 912),
+        ] {
+            assert_eq!(launch(nothing, grid, block, &mut [cluster]), status, "{grid} {block} {cluster:?}");
+        }
+        let other = other::create();
+        assert_eq!(launch(nothing, 16, 32, &mut [with(99, 0, 0, 0)]), 400, "said of the function first");
+        other::destroy(other);
         // A kernel that has a width and no height has no clusters that could be.
         assert_eq!(call!(cuFuncSetAttribute(nothing, 11, 2)), 0);
         assert_eq!(launch(nothing, 16, 32, &mut []), 912);

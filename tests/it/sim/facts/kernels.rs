@@ -1,0 +1,285 @@
+//! Kernels: what is asked before they are launched, and their nodes in graphs.
+
+// The tests are calls of the table.
+#![allow(unsafe_code)]
+
+use super::capture::{memory, stream};
+use super::graph::{bench, destroy, graph};
+use crate::harness::{drain, other, run, table};
+use custack::driver::ffi::*;
+use std::ffi::{CStr, c_void};
+use std::ptr::null_mut;
+
+const CODE: &CStr = c".version 7.0 .target sm_70 .address_size 64 .visible .entry nothing() { ret; }";
+const COOPERATIVE: u32 = 2;
+const CLUSTER: u32 = 4;
+const SCHEDULING: u32 = 5;
+
+fn function() -> CUfunction {
+    let (mut module, mut function) = (null_mut(), null_mut());
+    assert_eq!(call!(cuModuleLoadData(&mut module, CODE.as_ptr().cast())), 0);
+    assert_eq!(call!(cuModuleGetFunction(&mut function, module, c"nothing".as_ptr())), 0);
+    function
+}
+
+fn kernel() -> CUkernel {
+    let (mut library, mut kernel, none) = (null_mut(), null_mut(), null_mut());
+    let code = CODE.as_ptr().cast();
+    let loaded = call!(cuLibraryLoadData(&mut library, code, none, null_mut(), 0, null_mut(), null_mut(), 0));
+    assert_eq!(loaded, 0);
+    assert_eq!(call!(cuLibraryGetKernel(&mut kernel, library, c"nothing".as_ptr())), 0);
+    kernel
+}
+
+fn config(grid: u32, stream: CUstream, attributes: &mut [CUlaunchAttribute]) -> CUlaunchConfig {
+    CUlaunchConfig {
+        gridDimX: grid,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 32,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        hStream: stream,
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: attributes.len() as u32,
+    }
+}
+
+fn with(id: u32, value: [u32; 3]) -> CUlaunchAttribute {
+    let mut all = [0; 16];
+    all[..3].copy_from_slice(&value);
+    CUlaunchAttribute { id, pad: [0; 4], value: all }
+}
+
+#[test]
+fn clusters_are_counted_in_the_context_of_the_stream() {
+    run(|| {
+        let context = other::create();
+        let (function, kernel, stream) = (function(), kernel().cast(), stream(1));
+        let ask = |function, grid, stream, attributes: &mut [CUlaunchAttribute]| {
+            let config = config(grid, stream, attributes);
+            let mut clusters = 77;
+            (call!(cuOccupancyMaxActiveClusters(&mut clusters, function, &config)), clusters)
+        };
+        let most = |function, stream| {
+            let mut size = 77;
+            (
+                call!(cuOccupancyMaxPotentialClusterSize(&mut size, function, &config(2, stream, &mut []))),
+                size,
+            )
+        };
+        assert_eq!((ask(kernel, 2, stream, &mut []), most(kernel, stream)), ((0, 0), (0, 8)));
+        assert_eq!(ask(function, 0, stream, &mut [with(CLUSTER, [16, 1, 1])]), (1, 77), "no grid");
+        assert_eq!(ask(function, 2, stream, &mut [with(CLUSTER, [16, 1, 1])]), (912, 77));
+        let second = other::create();
+        assert_eq!((ask(kernel, 2, stream, &mut []), most(kernel, stream)), ((0, 0), (0, 8)));
+        for wrong in [with(77, [1, 0, 0]), with(CLUSTER, [0, 1, 1])] {
+            assert_eq!(ask(function, 2, null_mut(), &mut [wrong]), (400, 77), "said of the function first");
+        }
+        assert_eq!(drain(), [second, context]);
+        assert_eq!(ask(kernel, 2, stream, &mut []), (0, 0));
+        for wrong in [with(77, [1, 0, 0]), with(CLUSTER, [0, 1, 1])] {
+            assert_eq!(ask(function, 2, null_mut(), &mut [wrong]), (201, 77), "said of the context first");
+        }
+        other::destroy(second);
+        other::destroy(context);
+    });
+}
+
+#[test]
+fn a_load_and_a_linker_need_a_context_before_a_place() {
+    run(|| {
+        drain();
+        let (code, none) = (CODE.as_ptr().cast(), null_mut());
+        let load = || call!(cuModuleLoadDataEx(null_mut(), code, 0, none, null_mut()));
+        let link = || call!(cuLinkCreate_v2(0, none, null_mut(), null_mut()));
+        assert_eq!((load(), link()), (201, 201));
+        let context = other::create();
+        assert_eq!((load(), link()), (1, 1));
+        other::destroy(context);
+    });
+}
+
+fn add(graph: CUgraph, function: CUfunction, grid: u32) -> CUgraphNode {
+    let params = CUDA_KERNEL_NODE_PARAMS {
+        func: function,
+        gridDimX: grid,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 32,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        kernelParams: null_mut(),
+        extra: null_mut(),
+        kern: null_mut(),
+        ctx: null_mut(),
+    };
+    let mut node = null_mut();
+    assert_eq!(call!(cuGraphAddKernelNode_v2(&mut node, graph, null_mut(), 0, &params)), 0);
+    node
+}
+
+fn set(node: CUgraphNode, id: u32, value: [u32; 3]) -> u32 {
+    let attribute = with(id, value);
+    call!(cuGraphKernelNodeSetAttribute(node, id, (&raw const attribute.value).cast()))
+}
+
+fn get(node: CUgraphNode, id: u32) -> (u32, u32) {
+    let mut value = [77; 16];
+    (call!(cuGraphKernelNodeGetAttribute(node, id, value.as_mut_ptr().cast())), value[0])
+}
+
+fn update(executable: CUgraphExec, graph: CUgraph) -> (u32, u32) {
+    let mut info =
+        CUgraphExecUpdateResultInfo { result: 77, errorNode: null_mut(), errorFromNode: null_mut() };
+    (call!(cuGraphExecUpdate_v2(executable, graph, &mut info)), info.result)
+}
+
+fn instantiate(graph: CUgraph) -> CUgraphExec {
+    let mut executable = null_mut();
+    assert_eq!(call!(cuGraphInstantiateWithFlags(&mut executable, graph, 0)), 0);
+    executable
+}
+
+#[test]
+fn the_clusters_of_a_node_divide_its_grid() {
+    bench(|| {
+        let (graph, function) = (graph(), function());
+        let node = add(graph, function, 4);
+        let sizes = [[1, 1, 1], [2, 1, 1], [4, 1, 1], [3, 1, 1], [8, 1, 1], [1, 2, 1], [1, 0, 1]];
+        assert_eq!(sizes.map(|size| set(node, CLUSTER, size)), [0, 0, 0, 912, 912, 912, 912]);
+        destroy(graph);
+    });
+}
+
+#[test]
+fn an_executable_stays_cooperative_or_not() {
+    bench(|| {
+        let (graph, function) = (graph(), function());
+        let node = add(graph, function, 1);
+        let executable = instantiate(graph);
+        assert_eq!((set(node, COOPERATIVE, [1, 0, 0]), update(executable, graph)), (0, (910, 8)));
+        assert_eq!(get(node, SCHEDULING), (0, 0));
+        assert_eq!((set(node, COOPERATIVE, [0; 3]), update(executable, graph)), (0, (0, 0)));
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(graph);
+    });
+}
+
+#[test]
+fn the_clusters_of_a_captured_cooperative_launch_are_spread() {
+    bench(|| {
+        let (function, stream) = (function(), stream(1));
+        let (mut graph, mut node, mut one) = (null_mut(), null_mut(), 1);
+        assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
+        let config = &config(1, stream, &mut [with(COOPERATIVE, [1, 0, 0])]);
+        assert_eq!(call!(cuLaunchKernelEx(config, function, null_mut(), null_mut())), 0);
+        assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
+        assert_eq!(call!(cuGraphGetNodes(graph, &mut node, &mut one)), 0);
+        assert_eq!((get(node, COOPERATIVE), get(node, SCHEDULING)), ((0, 1), (0, 1)));
+        destroy(graph);
+    });
+}
+
+/// Operations on values in memory, as the driver takes them: the kind, the address, the value and the flags.
+type Step = [u64; 6];
+
+const FLUSH: u64 = 3;
+
+fn write(at: u64) -> Step {
+    [2, at, 9, 0, 0, 0]
+}
+
+fn wait(at: u64) -> Step {
+    [1, at, 9, 0, 0, 0]
+}
+
+#[repr(C)]
+struct Params {
+    kind: u32,
+    reserved: [u32; 3],
+    context: CUcontext,
+    count: u64,
+    steps: *mut Step,
+    flags: u64,
+    rest: [u64; 28],
+}
+
+fn params(context: CUcontext, steps: &mut [Step]) -> Params {
+    let (count, steps) = (steps.len() as u64, steps.as_mut_ptr());
+    Params { kind: 12, reserved: [0; 3], context, count, steps, flags: 0, rest: [0; 28] }
+}
+
+fn add_steps(graph: CUgraph, after: &[CUgraphNode], steps: &mut [Step]) -> (u32, CUgraphNode) {
+    let mut params = params(crate::harness::current(), steps);
+    let (mut node, list) = (null_mut(), after.as_ptr());
+    let params = (&raw mut params).cast::<c_void>().cast();
+    let status = call!(cuGraphAddNode_v2(&mut node, graph, list, std::ptr::null(), after.len(), params));
+    (status, node)
+}
+
+#[test]
+fn the_operations_of_a_node_are_looked_at_before_it_is_asked_what_comes_twice() {
+    bench(|| {
+        let (graph, at) = (graph(), memory(64));
+        let (status, first) = add_steps(graph, &[], &mut [write(at)]);
+        assert_eq!(status, 0);
+        let flush = [[FLUSH, 0, 0, 0, 0, 0]];
+        let with = |after: &[CUgraphNode]| add_steps(graph, after, &mut flush.clone()).0;
+        assert_eq!([with(&[first]), with(&[first, first]), with(&[null_mut()])], [801, 801, 1]);
+        assert_eq!(add_steps(graph, &[first, first], &mut [write(at)]).0, 1);
+        destroy(graph);
+    });
+}
+
+#[test]
+fn an_executable_keeps_the_kinds_of_its_operations() {
+    bench(|| {
+        let (a, at) = (graph(), memory(64));
+        add_steps(a, &[], &mut [write(at), wait(at)]);
+        let executable = instantiate(a);
+        let others = [vec![write(at + 4), wait(at)], vec![write(at)], vec![wait(at), write(at)]];
+        let answers = others.map(|mut steps| {
+            let b = graph();
+            assert_eq!(add_steps(b, &[], &mut steps).0, 0);
+            let answer = update(executable, b);
+            destroy(b);
+            answer
+        });
+        assert_eq!(answers, [(0, 0), (910, 5), (910, 5)]);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(a);
+    });
+}
+
+#[test]
+fn a_capture_takes_a_value_for_managed_memory() {
+    bench(|| {
+        let (stream, mut graph, mut at) = (stream(1), null_mut(), 0);
+        assert_eq!(call!(cuMemAllocManaged(&mut at, 64, 1)), 0);
+        assert_eq!(call!(cuStreamWriteValue32_v2(stream, at, 9, 0)), 1);
+        assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
+        assert_eq!(call!(cuStreamWriteValue32_v2(stream, at, 9, 0)), 0);
+        assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
+        destroy(graph);
+        assert_eq!(call!(cuMemFree_v2(at)), 0);
+    });
+}
+
+#[test]
+fn no_memory_and_no_device_are_told_apart_before_memory_that_is_not_managed() {
+    bench(|| {
+        let (stream, mut at) = (stream(1), 0);
+        assert_eq!(call!(cuMemAllocAsync(&mut at, 256, stream)), 0);
+        let prefetch = |at, device| call!(cuMemPrefetchAsync(at, 256, device, stream));
+        assert_eq!([prefetch(0, 99), prefetch(at, 99), prefetch(at, 0)], [1, 101, 1]);
+        let advise = |what, device| call!(cuMemAdvise(at, 256, what, device));
+        assert_eq!([3, 5, 6].map(|what| advise(what, 99)), [101; 3]);
+        assert_eq!([2, 4].map(|what| advise(what, 99)), [1; 2]);
+        assert_eq!([3, 5, 6].map(|what| advise(what, 0)), [1; 3]);
+        assert_eq!(call!(cuMemFreeAsync(at, stream)), 0);
+        assert_eq!(call!(cuStreamSynchronize(stream)), 0);
+    });
+}
