@@ -19,14 +19,22 @@
 //!   whose kernel is in a graph, memory that a graph uses, before the end;
 //! * making an executable for launches from the device after a fill of NULL was captured;
 //! * launching what frees memory that another graph has allocated: such a launch did not return;
+//! * launching an executable made or updated after a graph got an operation on a value at NULL, or in memory that a trace
+//!   allocates: such a launch is refused (1), part of its work is done all the same, after a while, and freeing what it
+//!   was to allocate crashes;
 //! * releasing a user object more often than it is held;
 //! * operations of a batch and the attribute of a kernel node of NULL, nodes for external semaphores;
-//! * adding the same kernels to a linker a second time, which is also answered by chance;
+//! * what a linker refuses: data that are no kernels, and whatever comes after it is complete; and adding the same kernels
+//!   a second time, which is also answered by chance. Up to one trace of three hundred crashed at a later call, of a
+//!   linker or the compiler; a linker to which nothing was added, and NULL for a linker, are among the traces;
 //! * an option of the compiler for blocks of no threads, and NULL for the mode of loading or for the available memory;
 //! * lists shorter than the count beside them, kernels without their arguments.
 //!
 //! What leaves the H200 in a state that is not modelled: launching an executable while an event that some graph waits for
 //! was last recorded in a capture, which lets the stream of the launch take part in the capture.
+//!
+//! What was answered once and has no rule yet: advice to read mostly about managed memory of a pool, for a device that
+//! there is not (801).
 //!
 //! What graphs use and have reserved is told relative to what it was before the trace. After the last step the player
 //! waits longer for user objects, which a thread of the driver's lets go at its leisure.

@@ -10,6 +10,8 @@ use std::collections::HashSet;
 
 /// The type of a node that waits for an event.
 const WAIT: u64 = 6;
+/// The type of a node that does operations of a batch.
+const BATCH: u64 = 12;
 
 /// One object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,9 +51,32 @@ pub(super) struct World {
     recorded: HashSet<u64>,
     /// A fill of NULL was captured.
     fills_null: bool,
+    /// A graph may write values to, or wait for them at, what is NULL or was allocated; and the executables made or
+    /// updated since, whose launch may be refused for that.
+    values_elsewhere: bool,
+    launches_values: HashSet<u64>,
     /// The graphs, and then the executables, that free what another graph allocates.
     frees_others: HashSet<u64>,
     launches_others: HashSet<u64>,
+}
+
+/// Whether an operation writes a value to, or waits for one at, what is not the memory that every trace finds.
+fn has_values_elsewhere(step: &Step) -> bool {
+    let is_elsewhere = |arg: &Arg| !matches!(arg, Arg::Slot(Kind::Fixed, ..));
+    let any = |list: &[Arg]| {
+        let mut operations = list.chunks_exact(4);
+        operations.any(|it| matches!(it[0].number(), 1 | 2 | 4 | 5) && is_elsewhere(&it[1]))
+    };
+    match step.function().name {
+        name if name.starts_with("cuStreamWriteValue") || name.starts_with("cuStreamWaitValue") => {
+            is_elsewhere(&step.args[1])
+        }
+        "cuStreamBatchMemOp_v2" => any(step.args[2].list()),
+        _ => step.function().params.iter().zip(&step.args).any(|(param, arg)| match (param, arg.list()) {
+            (Param::NodeParams, [Arg::Number(BATCH), _, _, operations @ ..]) => any(operations),
+            _ => false,
+        }),
+    }
 }
 
 impl World {
@@ -70,6 +95,8 @@ impl World {
             waited: HashSet::new(),
             recorded: HashSet::new(),
             fills_null: false,
+            values_elsewhere: false,
+            launches_values: HashSet::new(),
             frees_others: HashSet::new(),
             launches_others: HashSet::new(),
         }
@@ -187,6 +214,11 @@ impl World {
         } else {
             self.launches_others.remove(&raw);
         }
+        if self.values_elsewhere {
+            self.launches_values.insert(raw);
+        } else {
+            self.launches_values.remove(&raw);
+        }
     }
 
     /// Memory that is in no slot is freed in the end.
@@ -279,6 +311,9 @@ impl World {
             "cuMemPrefetchAsync" | "cuMemAdvise" if first.owner != 0 => {
                 return Some("the memory is a graph's");
             }
+            "cuMemAdvise" if first.pool != 0 && matches!(step.args[2].number(), 1 | 2) => {
+                return Some("managed memory of a pool was refused, and it is not known when");
+            }
             "cuStreamBatchMemOp_v2" if step.args[1].number() > 0 && step.args[2] == Arg::Null => {
                 return Some("operations of NULL crash");
             }
@@ -296,6 +331,9 @@ impl World {
             }
             "cuGraphLaunch" if self.launches_others.contains(&first.raw) => {
                 return Some("a launch that frees what another graph's has allocated may hang");
+            }
+            "cuGraphLaunch" if self.launches_values.contains(&first.raw) => {
+                return Some("a launch that is refused for the address of a value is begun all the same");
             }
             "cuGraphLaunch" if first.raw != 0 && !self.waited.is_disjoint(&self.recorded) => {
                 return Some("the stream would be captured by a graph that waits for a captured event");
@@ -377,6 +415,12 @@ impl World {
             return;
         }
         self.note_events(step, capturing);
+        if (capturing || function.name.starts_with("cuGraph")) && has_values_elsewhere(step) {
+            self.values_elsewhere = true;
+            if function.name == "cuGraphExecNodeSetParams" {
+                self.launches_values.insert(first.raw);
+            }
+        }
         match function.name {
             name if capturing && name.starts_with("cuMemset") => self.fills_null |= first.raw == 0,
             "cuMemFreeAsync" if captured.is_some_and(|graph| first.owner != 0 && first.owner != graph) => {
