@@ -174,8 +174,9 @@ fn the_clusters_of_a_captured_cooperative_launch_are_spread() {
         let (function, stream) = (function(), stream(1));
         let (mut graph, mut node, mut one) = (null_mut(), null_mut(), 1);
         assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
-        let config = &config(1, stream, &mut [with(COOPERATIVE, [1, 0, 0])]);
-        assert_eq!(call!(cuLaunchKernelEx(config, function, null_mut(), null_mut())), 0);
+        let mut attributes = [with(COOPERATIVE, [1, 0, 0])];
+        let config = config(1, stream, &mut attributes);
+        assert_eq!(call!(cuLaunchKernelEx(&config, function, null_mut(), null_mut())), 0);
         assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
         assert_eq!(call!(cuGraphGetNodes(graph, &mut node, &mut one)), 0);
         assert_eq!((get(node, COOPERATIVE), get(node, SCHEDULING)), ((0, 1), (0, 1)));
