@@ -10,7 +10,7 @@ pub(in crate::sim) use occupancy::*;
 pub(in crate::sim) use parameters::gather;
 
 use super::cluster::INVALID_CLUSTER_SIZE;
-use super::launch::Asked;
+use super::launch::{Asked, LAST_DEFAULT_STREAM};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put};
 use crate::sim::machine::*;
@@ -47,7 +47,7 @@ c_abi! {
             let parameters = gather(m, function, parameters, extra)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None }, stream, parameters)
+            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None, packed: false }, stream, parameters)
         })
     }
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
@@ -56,7 +56,7 @@ c_abi! {
             let parameters = gather(m, function, parameters, null_mut())?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None }, stream, parameters)
+            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None, packed: false }, stream, parameters)
         })
     }
     fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
@@ -152,8 +152,11 @@ unsafe fn asked_of_clusters(
         not_broken(m, config)?;
         let mut function = function.addr();
         if let Some(config) = config.as_ref() {
-            function = m.function_in_stream(function, config.hStream.addr())?;
-            m.is_of_stream(function, config.hStream.addr())?;
+            // A default stream stands for what is current; no capture forbids to ask.
+            let stream = config.hStream.addr();
+            function =
+                m.function_in_stream(function, if stream <= LAST_DEFAULT_STREAM { 0 } else { stream })?;
+            m.is_of_stream(function, stream)?;
         }
         let mut asked = asked(m, function as CUfunction, config, false)?;
         asked.function = function;
@@ -197,6 +200,7 @@ unsafe fn asked(
         shared: config.sharedMemBytes as usize,
         cooperative: false,
         cluster: None,
+        packed: false,
     };
     if config.attrs.is_null() && config.numAttrs > 0 {
         return machine.refuse(INVALID_VALUE, "there are attributes, and the pointer for them is NULL");

@@ -23,14 +23,17 @@ pub(in crate::sim) struct Asked {
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) cooperative: bool,
     pub(in crate::sim) cluster: Option<[u32; 3]>,
+    /// Whether several blocks of a cluster may be on one multiprocessor.
+    pub(in crate::sim) packed: bool,
 }
 
 /// The default streams' handles are NULL and the numbers up to this one.
-const LAST_DEFAULT_STREAM: usize = 2;
+pub(super) const LAST_DEFAULT_STREAM: usize = 2;
 const COOPERATIVE: u32 = 2;
 const CLUSTER_DIMENSION: u32 = 4;
 const CLUSTER_SCHEDULING: u32 = 5;
 const SPREAD: u32 = 1;
+const LOAD_BALANCING: u32 = 2;
 const MEM_SYNC_DOMAIN: u32 = 10;
 const PREFERRED_CARVEOUT: u32 = 14;
 /// The numbers of attributes that a launch may have and that change nothing here.
@@ -52,7 +55,10 @@ impl Asked {
         match id {
             COOPERATIVE => self.cooperative = value[0] != 0,
             CLUSTER_DIMENSION => self.cluster = Some(value),
-            CLUSTER_SCHEDULING => return value[0] <= 2,
+            CLUSTER_SCHEDULING => {
+                self.packed = value[0] == LOAD_BALANCING;
+                return value[0] <= LOAD_BALANCING;
+            }
             PREFERRED_CARVEOUT => return value[0] <= 100,
             MEM_SYNC_DOMAIN => return value[0] <= 1,
             _ => return WITHOUT_EFFECT.contains(&id),

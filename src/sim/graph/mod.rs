@@ -64,6 +64,8 @@ struct Graph {
     made: BTreeSet<u64>,
     /// A stream captures into it.
     captured_into: bool,
+    /// The number of the captures into it, if there was one.
+    pub(super) capture: Option<u64>,
     /// Its number in the driver's texts.
     number: usize,
 }
@@ -192,6 +194,12 @@ impl Machine {
             Operation::Allocate(allocation) => self.drop_allocation(graph, &allocation),
             _ => {}
         }
+    }
+
+    /// The number of the graph's captures, which is this one if there was none.
+    pub(super) fn number_of_captures(&mut self, graph: usize, new: u64) -> u64 {
+        let graph = self.graphs.graphs.get_mut(&graph);
+        graph.map_or(new, |graph| *graph.capture.get_or_insert(new))
     }
 
     pub(super) fn set_captured_into(&mut self, graph: usize, captured: bool) {

@@ -74,7 +74,12 @@ impl Machine {
         self.check_pool(pool)?;
         self.is_no_opened_pool(pool)?;
         if captures {
-            let fits = lock().pool(pool).is_some_and(|pool| pool.made.is_for_graphs());
+            let (fits, nowhere) = lock()
+                .pool(pool)
+                .map_or((false, false), |pool| (pool.made.is_for_graphs(), pool.made.is_nowhere()));
+            if size > 0 && nowhere {
+                return self.refuse(INVALID_VALUE, "graphs allocate no managed memory that is at no place");
+            }
             if size > 0 && !fits {
                 return self
                     .refuse(NOT_SUPPORTED, "graphs allocate memory of a device, and share it with none");

@@ -125,20 +125,31 @@ impl Machine {
     }
 
     /// What the older function looks at before it asks whether the memory is managed.
-    pub(super) fn may_prefetch(&mut self, address: u64, to: Location, stream: usize) -> Answer<()> {
+    pub(super) fn may_prefetch(
+        &mut self,
+        (address, size): (u64, usize),
+        to: Location,
+        stream: usize,
+    ) -> Answer<()> {
         self.stream_of(stream)?;
         self.no_node(stream)?;
         if lock().pointed(address).is_none() {
             return self.refuse(INVALID_VALUE, format_args!("there is no memory at {address:#x}"));
         }
+        self.has_bytes(size)?;
         self.may_be_at(to)
     }
 
     /// What the older function looks at before the memory: the place that it is preferred at or accessed from.
-    pub(super) fn may_advise(&mut self, what: u32, at: Location) -> Answer<()> {
+    pub(super) fn may_advise(&mut self, what: u32, size: usize, at: Location) -> Answer<()> {
         self.healthy_current()?;
         self.may_wait()?;
+        self.has_bytes(size)?;
         if matches!(what, PREFERRED | ACCESSED | NOT_ACCESSED) { self.may_be_at(at) } else { Ok(()) }
+    }
+
+    fn has_bytes(&mut self, size: usize) -> Answer<()> {
+        if size == 0 { self.refuse(INVALID_VALUE, "no bytes of managed memory") } else { Ok(()) }
     }
 
     /// In the order of the stream, in which nothing has to be moved here.

@@ -66,6 +66,11 @@ impl Made {
     pub(super) fn is_for_graphs(&self) -> bool {
         matches!(self.place, Place::Device(_)) && !self.shared
     }
+
+    /// Whether it has managed memory that was asked for without a place.
+    pub(super) fn is_nowhere(&self) -> bool {
+        matches!(self.place, Place::Anywhere)
+    }
 }
 
 pub(super) struct Pool {

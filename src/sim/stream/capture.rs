@@ -185,7 +185,7 @@ impl Machine {
 
     fn begin(&mut self, stream: usize, mode: u32, graph: usize, tips: Vec<Edge>) -> Answer<()> {
         self.captures.begun += 1;
-        let id = self.captures.begun;
+        let id = self.number_of_captures(graph, self.captures.begun);
         let origin = self.key(stream);
         self.join_capture(stream, id)?;
         self.set_captured_into(graph, true);

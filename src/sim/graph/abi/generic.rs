@@ -8,7 +8,7 @@ use super::nodes::{self, context_of};
 use super::params::{copy, fill, host, kernel};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give};
-use crate::sim::graph::{Edge, Operation};
+use crate::sim::graph::Operation;
 use crate::sim::machine::*;
 use crate::sim::stream::abi::steps_at;
 use std::os::raw::{c_uint, c_void};
@@ -178,14 +178,13 @@ c_abi! {
             let after = after(m, nodes, edges, count)?;
             let what = |m: &mut Machine| operation(m, kind, params, std::ptr::null_mut());
             if kind == BATCH {
-                // Its operations are looked at before it is asked whether it comes after a node twice.
-                let mut once: Vec<Edge> = Vec::new();
-                for edge in &after {
-                    if once.iter().all(|other| other.from != edge.from) {
-                        once.push(*edge);
-                    }
+                if node.is_null() {
+                    return m.refuse(INVALID_VALUE, "the pointer for the node is NULL");
                 }
-                m.dependencies(graph.addr(), &once)?;
+                // Its operations are looked at before it is asked whether it comes after a node twice, and after all else
+                // that is asked of each of these nodes.
+                after.iter().try_for_each(|edge| m.dependencies(graph.addr(), &[*edge]))?;
+                after.iter().try_for_each(|edge| m.check_data(edge, false))?;
                 what(m)?;
             }
             m.add_operation(!node.is_null(), graph.addr(), &after, what).map(|it| it as CUgraphNode)

@@ -53,6 +53,7 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
         shared: params.sharedMemBytes as usize,
         cooperative: false,
         cluster: None,
+        packed: false,
     };
     m.kernel(&asked, parameters).map(Operation::Kernel)
 }

@@ -39,7 +39,7 @@ c_abi! {
     fn cuMemPrefetchAsync(address: CUdeviceptr, size: usize, device: CUdevice, stream: CUstream) {
         call(|m| {
             let to = Location::of_device(device);
-            m.may_prefetch(address, to, stream.addr())?;
+            m.may_prefetch((address, size), to, stream.addr())?;
             m.prefetch((address, size), to, 0, stream.addr())
         })
     }
@@ -49,7 +49,7 @@ c_abi! {
     fn cuMemAdvise(address: CUdeviceptr, size: usize, advice: c_uint, device: CUdevice) {
         call(|m| {
             let at = Location::of_device(device);
-            m.may_advise(advice, at)?;
+            m.may_advise(advice, size, at)?;
             m.advise((address, size), advice, at)
         })
     }

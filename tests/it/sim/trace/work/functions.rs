@@ -379,7 +379,7 @@ functions! {
     2 fn cuLibraryGetManaged(Which(Memory), Out(64), In(Library), Name);
     2 fn cuLibraryGetKernelCount(Out(32), In(Library));
     2 fn cuKernelGetAttribute(Out(32), ATTRIBUTE, In(Kernel), DEVICE);
-    2 fn cuKernelSetAttribute(Pick(&[8, 8, 9, 3, 77]), Pick(&[0, 1024, 65536, 300_000, u32::MAX as u64, 50, 100, 101]), In(Kernel), DEVICE);
+    2 fn cuKernelSetAttribute(Pick(&[8, 8, 3, 77]), Pick(&[0, 1024, 65536, 300_000, u32::MAX as u64, 50, 100, 101]), In(Kernel), DEVICE);
     1 fn cuKernelSetCacheConfig(In(Kernel), Pick(&[0, 1, 2, 3, 4]), DEVICE);
     1 fn cuKernelGetLibrary(Which(Library), In(Kernel));
     1 fn cuKernelGetParamInfo(In(Kernel), Pick(&[0, 1, 2, 77]), Out(64), Out(64));

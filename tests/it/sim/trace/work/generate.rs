@@ -22,9 +22,6 @@ struct Belief {
     condition: u64,
     /// The options of the compiler that are being given.
     options: &'static [(u64, Arg)],
-    /// Which linkers have got kernels, and which are done.
-    linked: Vec<bool>,
-    complete: Vec<bool>,
 }
 
 /// Sequences of steps that lead somewhere.
@@ -230,8 +227,6 @@ pub(super) fn generate(seed: u64, length: usize) -> Trace {
         count: 0,
         condition: 0,
         options: &[],
-        linked: vec![false; Kind::Link.slots()],
-        complete: vec![false; Kind::Link.slots()],
     };
     let total: usize = (0..FUNCTIONS.len()).map(weight).sum();
     let mut plan: &[&str] = &[];
@@ -305,41 +300,12 @@ fn push(
     for at in 0..FUNCTIONS[function].params.len() {
         args.push(argument(random, belief, function, at, rash));
     }
-    spare_linker(belief, function, &mut args);
+    // A driver that has linked crashes at a later call, now and then, so no linker is given anything.
+    if FUNCTIONS[function].name == "cuLinkAddData_v2" {
+        args[0] = Arg::Null;
+    }
     believe(belief, function, &args);
     steps.push(Step { thread, function, args });
-}
-
-/// After a call that a linker refuses, the driver crashes at a later one, now and then: such calls get no linker. These
-/// are data that are no kernels, a second time the same kernels, and what comes after the linking is complete.
-fn spare_linker(belief: &mut Belief, function: usize, args: &mut [Arg]) {
-    let slot_of = |arg: Option<&Arg>| if let Some(Arg::Slot(_, slot, _)) = arg { Some(*slot) } else { None };
-    match FUNCTIONS[function].name {
-        "cuLinkCreate_v2" => {
-            // A linker that stays in its slot, as no other can be made, is none to begin with again.
-            let slot = slot_of(args.last()).filter(|slot| !belief.there[Kind::Link as usize][*slot]);
-            if let Some(slot) = slot {
-                (belief.linked[slot], belief.complete[slot]) = (false, false);
-            }
-        }
-        "cuLinkAddData_v2" => {
-            let of_kernels = matches!(&args[2], Arg::Name(image) if image == "one" || image == "both");
-            let taken = of_kernels && args[1] == Arg::Number(1) && args[3] != Arg::Number(0);
-            if let Some(slot) = slot_of(args.first()) {
-                if !taken || belief.complete[slot] || std::mem::replace(&mut belief.linked[slot], true) {
-                    args[0] = Arg::Null;
-                }
-            }
-        }
-        "cuLinkComplete" => {
-            let taken = args[1] != Arg::Null;
-            let slot = slot_of(args.first());
-            if slot.is_some_and(|slot| !taken || std::mem::replace(&mut belief.complete[slot], true)) {
-                args[0] = Arg::Null;
-            }
-        }
-        _ => {}
-    }
 }
 
 /// One of these, of which the first half is usual.

@@ -24,17 +24,18 @@
 //!   was to allocate crashes;
 //! * releasing a user object more often than it is held;
 //! * operations of a batch and the attribute of a kernel node of NULL, nodes for external semaphores;
-//! * what a linker refuses: data that are no kernels, and whatever comes after it is complete; and adding the same kernels
-//!   a second time, which is also answered by chance. Up to one trace of three hundred crashed at a later call, of a
-//!   linker or the compiler; a linker to which nothing was added, and NULL for a linker, are among the traces;
+//! * giving a linker anything: about one trace of three hundred crashed at a later call, of a linker or the compiler, and one
+//!   of eight thousand where no linker refused anything. The recorded traces have linkers; new ones have those to which
+//!   nothing was added, and NULL for a linker;
 //! * an option of the compiler for blocks of no threads, and NULL for the mode of loading or for the available memory;
 //! * lists shorter than the count beside them, kernels without their arguments.
 //!
 //! What leaves the H200 in a state that is not modelled: launching an executable while an event that some graph waits for
 //! was last recorded in a capture, which lets the stream of the launch take part in the capture.
 //!
-//! What was answered once and has no rule yet: advice to read mostly about managed memory of a pool, for a device that
-//! there is not (801).
+//! What was answered once or twice and has no rule yet: advice about managed memory of a pool (801), the part of a
+//! multiprocessor's memory that a kernel prefers (`cuKernelSetAttribute` 9) after its function was taken; and, among the
+//! traces, the update of an executable whose node was refused parameters of another type (910).
 //!
 //! What graphs use and have reserved is told relative to what it was before the trace. After the last step the player
 //! waits longer for user objects, which a thread of the driver's lets go at its leisure.

@@ -311,7 +311,7 @@ impl World {
             "cuMemPrefetchAsync" | "cuMemAdvise" if first.owner != 0 => {
                 return Some("the memory is a graph's");
             }
-            "cuMemAdvise" if first.pool != 0 && matches!(step.args[2].number(), 1 | 2) => {
+            "cuMemAdvise" if first.pool != 0 => {
                 return Some("managed memory of a pool was refused, and it is not known when");
             }
             "cuStreamBatchMemOp_v2" if step.args[1].number() > 0 && step.args[2] == Arg::Null => {
