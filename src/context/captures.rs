@@ -13,8 +13,10 @@ mod ending;
 mod lost;
 mod refuse;
 
-pub(crate) use ending::{Ending, end, end_in, end_lost_in, ending, remove};
+pub(crate) use ending::{Ending, end, ending, remove};
 pub(super) use ending::{are_ending, ending_elsewhere};
+#[cfg(feature = "graph")]
+pub(crate) use ending::{end_in, end_lost_in};
 pub(crate) use lost::{ByHand, give_away, lose_in, lose_of_context, lose_of_value};
 pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
 

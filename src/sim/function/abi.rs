@@ -82,10 +82,10 @@ c_abi! {
             if function.is_null() {
                 return m.refuse(INVALID_VALUE, "the function is NULL");
             }
-            let found = m.function_name(function.addr())?;
             if name.is_null() {
                 return m.refuse(INVALID_VALUE, "the pointer for the result is NULL");
             }
+            let found = m.function_name(function.addr())?;
             name.write(found.as_ptr());
             Ok(())
         })

@@ -133,22 +133,28 @@ impl Machine {
     ) -> Answer<()> {
         self.stream_of(stream)?;
         self.no_node(stream)?;
-        if lock().pointed(address).is_none() {
-            return self.refuse(INVALID_VALUE, format_args!("there is no memory at {address:#x}"));
-        }
-        self.has_bytes(size)?;
+        self.has_bytes(address, size)?;
         self.may_be_at(to)
     }
 
     /// What the older function looks at before the memory: the place that it is preferred at or accessed from.
-    pub(super) fn may_advise(&mut self, what: u32, size: usize, at: Location) -> Answer<()> {
+    pub(super) fn may_advise(
+        &mut self,
+        (address, size): (u64, usize),
+        what: u32,
+        at: Location,
+    ) -> Answer<()> {
         self.healthy_current()?;
         self.may_wait()?;
-        self.has_bytes(size)?;
+        self.has_bytes(address, size)?;
         if matches!(what, PREFERRED | ACCESSED | NOT_ACCESSED) { self.may_be_at(at) } else { Ok(()) }
     }
 
-    fn has_bytes(&mut self, size: usize) -> Answer<()> {
+    /// There is memory of some kind at the address, and some bytes of it are meant.
+    fn has_bytes(&mut self, address: u64, size: usize) -> Answer<()> {
+        if lock().pointed(address).is_none() {
+            return self.refuse(INVALID_VALUE, format_args!("there is no memory at {address:#x}"));
+        }
         if size == 0 { self.refuse(INVALID_VALUE, "no bytes of managed memory") } else { Ok(()) }
     }
 

@@ -183,6 +183,7 @@ c_abi! {
                 }
                 // Its operations are looked at before it is asked whether it comes after a node twice, and after all else
                 // that is asked of each of these nodes.
+                m.dependencies(graph.addr(), &[])?;
                 after.iter().try_for_each(|edge| m.dependencies(graph.addr(), &[*edge]))?;
                 after.iter().try_for_each(|edge| m.check_data(edge, false))?;
                 what(m)?;

@@ -49,7 +49,7 @@ c_abi! {
     fn cuMemAdvise(address: CUdeviceptr, size: usize, advice: c_uint, device: CUdevice) {
         call(|m| {
             let at = Location::of_device(device);
-            m.may_advise(advice, size, at)?;
+            m.may_advise((address, size), advice, at)?;
             m.advise((address, size), advice, at)
         })
     }

@@ -114,9 +114,9 @@ fn a_pool_stands_for_the_default_one_of_its_own_place_and_type() {
             }
             assert_eq!((default.0, pools_of(place, of_type)), (0, [default, (0, pool)]));
             assert_ne!(default.1, pool);
-            // Once it is destroyed, the default one is the current one. For managed memory of a device an H200 took the
-            // device's pool of the other type, in most orders of asking, so that is undone first.
-            if (place, of_type) == (DEVICE, 2) {
+            // Once it is destroyed, the default one is the current one: of page-locked memory of a device. Elsewhere an H200
+            // took that one too, in some orders of asking, so the default one is made the current one before.
+            if (place, of_type) != (DEVICE, 1) {
                 assert_eq!(set_pool(place, of_type, default.1), 0);
             }
             assert_eq!(destroy(pool), 0);

@@ -300,8 +300,8 @@ fn push(
     for at in 0..FUNCTIONS[function].params.len() {
         args.push(argument(random, belief, function, at, rash));
     }
-    // A driver that has linked crashes at a later call, now and then, so no linker is given anything.
-    if FUNCTIONS[function].name == "cuLinkAddData_v2" {
+    // A driver that has linked crashes at a later call, now and then, so no linker is given anything, or completes it.
+    if matches!(FUNCTIONS[function].name, "cuLinkAddData_v2" | "cuLinkComplete") {
         args[0] = Arg::Null;
     }
     believe(belief, function, &args);

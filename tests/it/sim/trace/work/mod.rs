@@ -24,9 +24,9 @@
 //!   was to allocate crashes;
 //! * releasing a user object more often than it is held;
 //! * operations of a batch and the attribute of a kernel node of NULL, nodes for external semaphores;
-//! * giving a linker anything: about one trace of three hundred crashed at a later call, of a linker or the compiler, and one
-//!   of eight thousand where no linker refused anything. The recorded traces have linkers; new ones have those to which
-//!   nothing was added, and NULL for a linker;
+//! * giving a linker anything, and completing it: about one trace of three hundred crashed at a later call, of a linker or
+//!   the compiler, and one of eight thousand where no linker refused anything, or none got anything. The recorded traces
+//!   have linkers; new ones make some, and have NULL for a linker;
 //! * an option of the compiler for blocks of no threads, and NULL for the mode of loading or for the available memory;
 //! * lists shorter than the count beside them, kernels without their arguments.
 //!
