@@ -112,6 +112,8 @@ struct InProgress {
     by_hand: Option<Weak<dyn ByHand>>,
     /// Whether a closure has left it, because the driver would not end it. Its graph has no owner, so it can only be lost.
     left: bool,
+    /// Whether all of its beginning is listed, so that another thread may end it by hand.
+    begun: bool,
 }
 
 /// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver
@@ -156,7 +158,7 @@ impl InProgress {
 
     /// Whether the program ends it by a call.
     fn is_by_hand(&self) -> bool {
-        self.by_hand.is_some() && !self.left
+        self.by_hand.is_some() && self.begun && !self.left
     }
 }
 
@@ -184,6 +186,7 @@ pub(crate) fn begins(
         ended_by: None,
         by_hand,
         left: false,
+        begun: false,
     };
     capture.add(member, pin);
     list().push(capture);
@@ -277,6 +280,18 @@ pub(crate) fn also_in(stream: usize, pin: Pin) {
             drop(pin);
         }
     }
+}
+
+/// All of the beginning of a capture by hand is listed, with these pins of what its graph uses. They are returned if the
+/// capture is over, to be dropped without a lock.
+#[cfg(feature = "graph")]
+#[must_use]
+pub(crate) fn has_begun(number: u64, pins: Vec<Pin>) -> Vec<Pin> {
+    let mut captures = list();
+    let Some(capture) = captures.iter_mut().find(|capture| capture.number == number) else { return pins };
+    capture.begun = true;
+    capture.pins.extend(pins);
+    Vec::new()
 }
 
 /// The stream, which did not begin the capture that it is in, has not joined it, or is destroyed.

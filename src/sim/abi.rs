@@ -169,8 +169,10 @@ pub(super) fn wait_for_work_on(device: impl FnOnce(&mut Machine) -> Option<usize
             let mut machine = lock();
             device(&mut machine).map(|device| machine.work_on(device))
         };
-        work.into_iter().flatten().for_each(|queue| queue.wait());
-        memory::lock().after_wait();
+        if let Some(work) = work {
+            work.iter().for_each(|queue| queue.wait());
+            memory::lock().after_wait();
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::within::{active, with_graph};
 use super::{Dependencies, EdgeData, Graph, Node, Nodes};
-use crate::context::{UnownedContext, captures};
+use crate::context::{Pin, UnownedContext, captures};
 use crate::driver::{Driver, Locked, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
 use crate::graph::kept::Kept;
@@ -32,8 +32,8 @@ fn all() -> Locked<'static, BTreeMap<u64, Known>> {
 }
 
 /// Of the capture that ends.
-pub(super) fn take(capture: u64) -> Known {
-    all().remove(&capture).unwrap_or_else(Known::new)
+pub(super) fn take(capture: u64) -> Option<Known> {
+    all().remove(&capture)
 }
 
 /// The nodes of the capture; those of captures that were lost are forgotten.
@@ -45,9 +45,10 @@ fn with<R>(capture: u64, f: impl FnOnce(&mut Nodes) -> R) -> R {
     f(&mut all.entry(capture).or_insert_with(Known::new).nodes)
 }
 
-/// The graph is the capture's from here on, which keeps its contexts, and whose end gives it back. The capture is in the
-/// list.
-pub(super) fn give(stream: &Stream, capture: u64, graph: Graph) {
+/// The graph is the capture's from here on, which keeps its contexts, and whose end gives it back. If the capture was lost
+/// meanwhile, its graph is destroyed, and the pins are returned, to be dropped without a lock.
+#[must_use]
+pub(super) fn give(capture: u64, graph: Graph) -> Vec<Pin> {
     let Graph { owned, nodes } = graph;
     let context = Some(owned.context().clone());
     {
@@ -56,8 +57,7 @@ pub(super) fn give(stream: &Stream, capture: u64, graph: Graph) {
         // Also this one, if it was lost meanwhile.
         all.retain(|other, _| captures::is_listed(*other));
     }
-    // If the capture was lost meanwhile, its graph is destroyed, and these are dropped.
-    owned.give_up().into_iter().for_each(|pin| captures::also_in(stream.key(), pin));
+    captures::has_begun(capture, owned.give_up())
 }
 
 impl Stream {

@@ -114,9 +114,9 @@ impl Stream {
         let nodes = RefCell::new(Nodes::new());
         let result = f(&Capture { stream: running.stream, nodes: &nodes, not_send: PhantomData });
         let _note = result.is_err().then(keep_note);
-        let ended = running.end();
+        let ended = running.end(None);
         match (result, ended) {
-            (Ok(()), Ok(Ended { graph, pins })) => {
+            (Ok(()), Ok(Ended { graph, pins, .. })) => {
                 let graph = Graph::of(graph, nodes.into_inner(), pins);
                 graph.owned.usable().map(|()| graph)
             }
@@ -234,7 +234,10 @@ impl Stream {
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
         let lost = Cell::new(false);
         let begun = Running::begin(self, mode, Location::caller(), Begun::ByHand(None, &lost));
-        begun.map(|(running, _)| std::mem::forget(running))
+        let (running, _beginning) = begun?;
+        drop(captures::has_begun(running.number, Vec::new()));
+        std::mem::forget(running);
+        Ok(())
     }
 
     /// Like [`begin_capture`](Self::begin_capture), but adds to an existing graph: what is submitted comes after these nodes
@@ -288,8 +291,9 @@ impl Stream {
         });
         match begun {
             // Until then no other thread ends it.
-            Ok((_beginning, number)) => {
-                by_hand::give(self, number, graph);
+            Ok((beginning, number)) => {
+                let lost = by_hand::give(number, graph);
+                drop((beginning, lost));
                 Ok(())
             }
             Err(error) => {
@@ -322,16 +326,8 @@ impl Stream {
         // A call that the driver would not take leaves the capture in the list.
         driver()?;
         let at = self.key();
-        let mut known = None;
         let mut ended = match captures::end_in(at, || self.inner().beginning()) {
-            Ok(ending) => {
-                let number = ending.number;
-                let ended = end(self, ending, false);
-                if ended.is_ok() || !captures::is_listed(number) {
-                    known = Some(by_hand::take(number));
-                }
-                ended?
-            }
+            Ok(ending) => end(self, ending, false, None)?,
             Err(_beginning) => {
                 if let Some(which) = captures::of_closure(at) {
                     return Err(CudaError::IllegalState
@@ -342,10 +338,10 @@ impl Stream {
                         .note(format_args!("to end a capture in a stream that has joined it: {which}")));
                 }
                 let (graph, pin) = self.inner().with_pin(Driver::end_capture)?;
-                Ended { graph, pins: vec![pin] }
+                Ended { graph, pins: vec![pin], known: None }
             }
         };
-        let (nodes, context) = known.map_or_else(|| (Nodes::new(), None), |it| (it.nodes, it.context));
+        let (nodes, context) = ended.known.map_or_else(|| (Nodes::new(), None), |it| (it.nodes, it.context));
         // The context of a graph comes first: the program's own has kept its.
         if let Some(at) = ended.pins.iter().position(|pin| Some(pin.context()) == context.as_ref()) {
             ended.pins.swap(0, at);

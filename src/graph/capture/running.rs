@@ -1,5 +1,6 @@
 //! Captures in progress, and how they end.
 
+use super::by_hand::{self, Known};
 use crate::context::Pin;
 use crate::context::captures::{self, ByHand, Forbids};
 use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
@@ -7,6 +8,7 @@ use crate::driver::{Driver, Held, Locked, driver, refuse_in_child, take_what_bro
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::graph::Graph;
 use crate::graph::node::Nodes;
+use crate::graph::owned::Owned;
 use crate::report;
 use crate::stream::{CaptureMode, Shared, Stream};
 use std::cell::{Cell, RefCell};
@@ -28,7 +30,12 @@ pub(super) struct Running<'a> {
 pub(super) struct Ended {
     pub(super) graph: CUgraph,
     pub(super) pins: Vec<Pin>,
+    /// What is known of the graph of a capture by hand.
+    pub(super) known: Option<Known>,
 }
+
+/// The lock under which a capture begins, and a pin, which is dropped after it, because that may destroy the context.
+pub(super) type Beginning<'a> = (Locked<'a, ()>, Option<Pin>);
 
 /// How a capture is begun.
 #[derive(Clone, Copy)]
@@ -49,7 +56,7 @@ impl<'a> Running<'a> {
         mode: CaptureMode,
         since: &'static Location<'static>,
         how: Begun<'_>,
-    ) -> CudaResult<(Running<'a>, Locked<'a, ()>)> {
+    ) -> CudaResult<(Running<'a>, Beginning<'a>)> {
         let (into, lost) = match how {
             Begun::InClosure(into) => (into, None),
             Begun::ByHand(into, lost) => (into, Some(lost)),
@@ -91,19 +98,19 @@ impl<'a> Running<'a> {
             return Err(CudaError::ContextIsDestroyed);
         }
         stream.inner().keep_green_in_capture();
-        Ok((Running { stream, number, into: is_into, ended: false }, beginning))
+        Ok((Running { stream, number, into: is_into, ended: false }, (beginning, kept)))
     }
 
     /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile. One that the driver
-    /// would not end is listed afterwards, until it is lost.
-    pub(super) fn end(&mut self) -> CudaResult<Ended> {
+    /// would not end is listed afterwards, until it is lost, and the program's graph, if it goes into one, is spent.
+    pub(super) fn end(&mut self, graph: Option<&mut Owned<CUgraph>>) -> CudaResult<Ended> {
         self.ended = true;
         refuse_in_child()?;
         let Some(ending) = captures::end(self.number) else {
             return Err(CudaError::StreamCaptureUnmatched
                 .note(format_args!("to end a capture that other code has ended")));
         };
-        end(self.stream, ending, self.into)
+        end(self.stream, ending, self.into, graph)
     }
 }
 
@@ -114,15 +121,20 @@ impl Drop for Running<'_> {
             return;
         }
         let _note = keep_note();
-        match self.end() {
+        match self.end(None) {
             Ok(ended) => discard(ended),
             Err(error) => report::debug(format_args!("the end of a capture that a panic has left: {error}")),
         }
     }
 }
 
-pub(super) fn end(stream: &Stream, ending: captures::Ending, into: bool) -> CudaResult<Ended> {
-    let which = ending.which;
+pub(super) fn end(
+    stream: &Stream,
+    mut ending: captures::Ending,
+    into: bool,
+    graph: Option<&mut Owned<CUgraph>>,
+) -> CudaResult<Ended> {
+    let (which, number) = (ending.which, ending.number);
     let Some(pin) = ending.pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
         false => driver.end_capture(stream),
@@ -132,7 +144,11 @@ pub(super) fn end(stream: &Stream, ending: captures::Ending, into: bool) -> Cuda
     let broke = take_what_broke();
     let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     match result {
-        Ok(graph) => Ok(Ended { graph, pins: ending.into_pins() }),
+        // What is known is taken while the capture is listed, because that of others is forgotten.
+        Ok(graph) => {
+            let known = by_hand::take(number);
+            Ok(Ended { graph, pins: ending.into_pins(), known })
+        }
         Err(error) => {
             let is_captured = || {
                 let _note = keep_note();
@@ -140,9 +156,15 @@ pub(super) fn end(stream: &Stream, ending: captures::Ending, into: bool) -> Cuda
                 matches!(status, Some(Ok(status)) if status != 0)
             };
             if is_captured() {
+                if let Some(graph) = graph {
+                    // It is the capture's from here on, which keeps its contexts, and is destroyed with it.
+                    ending.pins.extend(graph.pins().iter().filter_map(Pin::another));
+                    graph.spend();
+                }
                 ending.goes_on(what_ends(stream));
                 return Err(error.note(format_args!("to end a capture, which goes on: {which}")));
             }
+            drop(by_hand::take(number));
             Err(match (error, broke) {
                 (CudaError::StreamCaptureInvalidated, Some((function, status)))
                     if status != CudaError::StreamCaptureInvalidated.code() =>
@@ -201,7 +223,7 @@ pub(super) struct Lent<'a, 'g> {
 
 impl Lent<'_, '_> {
     pub(super) fn end(&mut self) -> CudaResult<()> {
-        let result = self.running.end();
+        let result = self.running.end(Some(&mut self.graph.owned));
         // The keys from before are valid again.
         std::mem::swap(&mut self.graph.nodes, self.nodes.get_mut());
         match result {
@@ -212,14 +234,7 @@ impl Lent<'_, '_> {
             Err(error) => {
                 // The driver destroys the graph of a broken capture.
                 let broken = (900..=908).contains(&error.code()) || error == CudaError::ContextIsDestroyed;
-                let goes_on = captures::is_listed(self.running.number);
-                if goes_on {
-                    // The graph is the capture's from here on, which keeps its contexts, and is destroyed with it.
-                    let stream = self.running.stream.key();
-                    let pins = self.graph.owned.pins().iter().filter_map(Pin::another);
-                    pins.for_each(|pin| captures::also_in(stream, pin));
-                }
-                if broken || goes_on {
+                if broken {
                     self.graph.owned.spend();
                 }
                 Err(error)
