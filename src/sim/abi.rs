@@ -10,10 +10,11 @@
 use super::graph::run_destructors;
 use super::machine::*;
 use super::memory;
-use super::stream::{in_host_function, is_anything_captured};
+use super::stream::{Queue, in_host_function, is_anything_captured};
 use crate::driver::ffi::{CUDA_SUCCESS, CUhostFn, CUresult};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};
+use std::sync::Arc;
 
 /// Calls the model and turns its result into a status.
 pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
@@ -161,19 +162,29 @@ pub(super) fn wait_for_work(context: Handle) {
     }
 }
 
-/// Waits, without a lock, until a device does nothing for this process: an H200 destroys a context only then, whichever
-/// context the work is of, and whether or not it has begun.
-pub(super) fn wait_for_work_on(device: impl FnOnce(&mut Machine) -> Option<usize>) {
-    if !in_host_function() {
-        let work = {
-            let mut machine = lock();
-            device(&mut machine).map(|device| machine.work_on(device))
-        };
-        if let Some(work) = work {
-            work.iter().for_each(|queue| queue.wait());
-            memory::lock().after_wait();
-        }
+/// Calls the model for what ends a context of a device, once that does nothing for this process: an H200 destroys a context
+/// only then, whichever context the work is of, and whether or not it has begun. The device is asked for under the lock
+/// under which `end` is called, and waited for once, without the lock.
+pub(super) fn call_when_idle(
+    device: impl Fn(&Machine) -> Option<usize>,
+    end: impl FnOnce(&mut Machine) -> Answer<()>,
+) -> CUresult {
+    let (mut work, mut end) = (Vec::new(), Some(end));
+    let mut call_unless_busy = |waited: bool, work: &mut Vec<_>| {
+        call(|machine| {
+            if !waited {
+                *work = device(machine).map_or_else(Vec::new, |device| machine.work_on(device));
+            }
+            if waited || work.is_empty() { end.take().map_or(Ok(()), |end| end(machine)) } else { Ok(()) }
+        })
+    };
+    let status = call_unless_busy(false, &mut work);
+    if work.is_empty() {
+        return status;
     }
+    work.iter().for_each(|queue: &Arc<Queue>| queue.wait());
+    memory::lock().after_wait();
+    call_unless_busy(true, &mut work)
 }
 
 /// Waits, without a lock, for the work of all contexts.

@@ -8,7 +8,7 @@ mod green;
 pub(in crate::sim) use green::*;
 
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_work, wait_for_work_on};
+use crate::sim::abi::{c_abi, call, call_when_idle, give, give_first, put, wait_for_work};
 use crate::sim::device::SM_COUNT;
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong};
@@ -26,8 +26,7 @@ c_abi! {
         give(out, |m| m.retain_primary(!out.is_null(), device).map(context))
     }
     fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
-        wait_for_work_on(|m| m.with_one_share(device));
-        call(|m| m.release_primary(device))
+        call_when_idle(|m| m.with_one_share(device), |m| m.release_primary(device))
     }
     fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint) { call(|m| m.set_primary_flags(device, flags)) }
     fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
@@ -39,8 +38,7 @@ c_abi! {
         })
     }
     fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
-        wait_for_work_on(|m| m.with_primary(device));
-        call(|m| m.reset_primary(device))
+        call_when_idle(|m| m.resettable(device), |m| m.reset_primary(device))
     }
     fn cuCtxCreate_v2(out: *mut CUcontext, flags: c_uint, device: CUdevice) {
         give(out, |m| m.create(!out.is_null(), flags, device).map(context))
@@ -60,8 +58,7 @@ c_abi! {
         })
     }
     fn cuCtxDestroy_v2(context: CUcontext) {
-        wait_for_work_on(|m| m.device_of_living(handle(context)));
-        call(|m| m.destroy(handle(context)))
+        call_when_idle(|m| m.device_of_created(handle(context)), |m| m.destroy(handle(context)))
     }
     fn cuCtxPushCurrent_v2(context: CUcontext) { call(|m| m.push(handle(context))) }
     fn cuCtxPopCurrent_v2(out: *mut CUcontext) {

@@ -173,9 +173,11 @@ impl Machine {
         Ok(())
     }
 
-    /// The device of a context that is not destroyed.
-    pub(super) fn device_of_living(&self, handle: Handle) -> Option<usize> {
-        self.peek(handle).filter(|context| context.alive).map(|context| context.device)
+    /// The device of a created context that is not destroyed.
+    pub(super) fn device_of_created(&self, handle: Handle) -> Option<usize> {
+        self.peek(handle)
+            .filter(|context| context.alive && context.is_created())
+            .map(|context| context.device)
     }
 
     /// Ends a created context: pops it from this thread's top, and leaves it on other stacks and below.

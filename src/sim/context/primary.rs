@@ -84,15 +84,22 @@ impl Machine {
         Ok(())
     }
 
-    /// The device, if its primary context exists.
-    pub(super) fn with_primary(&self, device: CUdevice) -> Option<usize> {
+    /// The device, if a reset would end its primary context.
+    pub(super) fn resettable(&self, device: CUdevice) -> Option<usize> {
         let index = usize::try_from(device).ok()?;
-        self.devices.get(index).filter(|device| device.primary.active).map(|_| index)
+        let primary = &self.devices.get(index)?.primary;
+        (primary.active && primary.greens == 0).then_some(index)
     }
 
     /// The device, if the next release ends its primary context.
     pub(super) fn with_one_share(&self, device: CUdevice) -> Option<usize> {
-        self.with_primary(device).filter(|device| self.devices[*device].primary.shares == 1)
+        self.resettable(device).filter(|device| self.devices[*device].primary.shares == 1)
+    }
+
+    /// The device of a green context, if the end of that ends the primary context.
+    pub(super) fn with_last_green(&self, green: Handle) -> Option<usize> {
+        let context = self.peek(green).filter(|context| context.alive && self.is_green(green))?;
+        Some(context.device).filter(|device| self.devices[*device].primary.shares == 1)
     }
 
     /// A green context is made, which keeps the primary one.

@@ -5,7 +5,7 @@
 
 use super::{context, handle};
 use crate::driver::ffi::*;
-use crate::sim::abi::{c_abi, call, give, give_first, put, wait_for_work};
+use crate::sim::abi::{c_abi, call, call_when_idle, give, give_first, put, wait_for_work};
 use crate::sim::context::resource::Part;
 use crate::sim::machine::*;
 use std::os::raw::{c_int, c_uint, c_ulonglong};
@@ -49,7 +49,7 @@ c_abi! {
     }
     fn cuGreenCtxDestroy(green: CUgreenCtx) {
         wait_for_work(green.addr());
-        call(|m| m.destroy_green(green.addr()))
+        call_when_idle(|m| m.with_last_green(green.addr()), |m| m.destroy_green(green.addr()))
     }
     fn cuCtxFromGreenCtx(out: *mut CUcontext, green: CUgreenCtx) {
         give_first(out, |m| m.context_of_green(green.addr()).map(context))

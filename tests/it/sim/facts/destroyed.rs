@@ -5,9 +5,10 @@
 
 use super::{api_version, dead_current, flags, id, limit};
 use crate::harness::{current, drain, other, run, run_alone, table};
-use custack::driver::ffi::{CUcontext, CUexecAffinityParam, CUstream};
+use custack::driver::ffi::{CUcontext, CUexecAffinityParam, CUgreenCtx, CUstream};
 use std::os::raw::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -142,6 +143,9 @@ fn threads_that_synchronise_while_the_context_is_destroyed_get_709() {
     });
 }
 
+/// The green context that a thread destroys.
+static GREEN: AtomicUsize = AtomicUsize::new(0);
+
 /// Work that has begun and does not end before this is dropped.
 struct Held(Option<Sender<()>>, CUstream);
 
@@ -188,21 +192,53 @@ fn a_context_is_destroyed_when_the_device_does_nothing_for_any_context_of_the_pr
     });
 }
 
+/// Has the threads end a context while another one of the device works, and looks whether all of them return before that
+/// has done its work.
+fn all_wait_for_the_device(ends: &[fn()]) {
+    let working = other::create();
+    let work = held();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = ends.iter().map(|end| scope.spawn(*end)).collect();
+        std::thread::sleep(Duration::from_millis(50));
+        let all = threads.iter().all(|thread| thread.is_finished());
+        work.end();
+        assert!(!all, "the last one waits for the work of another context");
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    other::destroy(working);
+}
+
+fn retain_primary() {
+    let mut primary = null_mut();
+    assert_eq!(call!(cuDevicePrimaryCtxRetain(&mut primary, 0)), 0);
+}
+
 #[test]
 fn a_primary_context_ends_when_the_device_does_nothing_for_any_context_of_the_process() {
     run_alone(|| {
-        let working = other::create();
-        let mut primary = null_mut();
-        // SAFETY: it is written to a local.
-        assert_eq!(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut primary, 0) }, 0);
-        let work = held();
-        std::thread::scope(|scope| {
-            let released = scope.spawn(other::release_primary);
-            std::thread::sleep(Duration::from_millis(50));
-            assert!(!released.is_finished(), "it waits for the work of another context");
-            work.end();
-            released.join().unwrap();
-        });
-        other::destroy(working);
+        retain_primary();
+        all_wait_for_the_device(&[other::release_primary]);
+    });
+}
+
+#[test]
+fn the_last_of_two_that_release_a_primary_context_at_once_waits_for_the_device() {
+    run_alone(|| {
+        for _ in 0..4 {
+            retain_primary();
+            retain_primary();
+            all_wait_for_the_device(&[other::release_primary, other::release_primary]);
+        }
+    });
+}
+
+#[test]
+fn a_green_context_that_is_the_last_to_keep_the_primary_one_is_destroyed_when_the_device_does_nothing() {
+    run_alone(|| {
+        retain_primary();
+        let green = super::green::green(8).0.addr();
+        other::release_primary();
+        GREEN.store(green, Ordering::Relaxed);
+        all_wait_for_the_device(&[|| super::green::destroy(GREEN.load(Ordering::Relaxed) as CUgreenCtx)]);
     });
 }
