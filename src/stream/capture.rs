@@ -259,23 +259,28 @@ impl Stream {
 pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     #[cfg(feature = "graph")]
     if captures::any() {
-        end_lost(driver, stream);
+        return destroy_capturing(driver, stream);
     }
     driver.stream_destroy(stream)
 }
 
-/// Ends the capture that began in a stream that is about to be destroyed, and destroys its graph.
+/// Ends the capture that began in a stream, destroys its graph, and then the stream: with it ends a capture that the driver
+/// would not end, which is listed until then.
 #[cfg(feature = "graph")]
-fn end_lost(driver: &Driver, stream: Held<'_, CUstream>) {
+fn destroy_capturing(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     let at = stream.address();
-    if let Some(lost) = captures::end_lost_in(at) {
-        let (which, ended) = (lost.which, driver.end_capture(stream));
-        // Before the report, in which a subscriber may wait for what uses the capture's streams.
-        let _pins = lost.into_pins();
-        let ended = ended.and_then(|graph| driver.discard_graph(graph));
-        crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));
-    }
+    let Some(lost) = captures::end_lost_in(at) else {
+        captures::forget_stream(at);
+        return driver.stream_destroy(stream);
+    };
+    let which = lost.which;
+    let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
+    let destroyed = driver.stream_destroy(stream);
+    // Before the report, in which a subscriber may wait for what uses the capture's streams.
+    let _pins = lost.into_pins();
     captures::forget_stream(at);
+    crate::report::warn(format_args!("a stream is destroyed, and its capture lost: {which}: {ended:?}"));
+    destroyed
 }
 
 /// A guard of this thread's [`CaptureMode`]; dropping it restores the previous mode.

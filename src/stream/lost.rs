@@ -7,6 +7,8 @@ use crate::driver::{Driver, Held, ffi::CUstream};
 #[cfg(not(feature = "graph"))]
 use crate::error::CudaError;
 use crate::error::CudaResult;
+#[cfg(feature = "graph")]
+use crate::{context::is_gone, error::keep_note};
 
 /// The part of a stream's owner that ends the capture which was begun in the stream by hand. Memory in the order of the
 /// stream may keep the stream itself for long.
@@ -52,6 +54,16 @@ impl Drop for EndsCapture {
 impl captures::ByHand for Shared {
     fn end_capture(&self, pin: &Pin) -> CudaResult<()> {
         self.end_lost(pin)
+    }
+
+    fn still_captures(&self, pin: &Pin) -> bool {
+        let _note = keep_note();
+        match self.with_pinned(pin, Driver::stream_is_capturing) {
+            Some(Ok(status)) => status != 0,
+            // A driver that cannot say that the capture is over may still forbid what captures forbid.
+            Some(Err(error)) => !is_gone(error),
+            None => false,
+        }
     }
 }
 

@@ -13,10 +13,13 @@ use crate::liveness::retire;
 use crate::report;
 use std::sync::Arc;
 
-/// A stream in which a capture was begun by hand.
+/// A stream in which a capture was begun by hand. The pins are of the stream's context.
 pub(crate) trait ByHand: Send + Sync {
-    /// Has the driver end the capture and destroy its graph; the pin is of the stream's context.
+    /// Has the driver end the capture and destroy its graph.
     fn end_capture(&self, pin: &Pin) -> CudaResult<()>;
+
+    /// After the driver has refused that: whether the stream still captures.
+    fn still_captures(&self, pin: &Pin) -> bool;
 }
 
 /// Has the driver end a capture and destroy its graph; the pin is of the context of its stream.
@@ -50,19 +53,20 @@ fn lose(why: &'static str, is_it: impl Fn(&InProgress) -> bool + Send + 'static)
 }
 
 fn lose_now(why: &str, is_it: impl Fn(&InProgress) -> bool) {
-    while let Some((number, by)) = next(&is_it) {
+    for (number, by) in all(is_it) {
         if let Some(ending) = end(number) {
-            lost(why, ending, &|pin| by.end_capture(pin));
+            lost(why, ending, &|pin| by.end_capture(pin), Some(&by));
         }
     }
 }
 
-/// A capture that is to be ended, and the stream that it began in, which is kept meanwhile. One whose stream is being
-/// destroyed is ended there.
-fn next(is_it: impl Fn(&InProgress) -> bool) -> Option<(u64, Arc<dyn ByHand>)> {
+/// The captures that are to be ended, and the streams that they began in, which are kept meanwhile. One whose stream is
+/// being destroyed is ended there. One that another thread is ending is lost by that thread if the driver refuses to end it
+/// and the owner of its context is gone.
+fn all(is_it: impl Fn(&InProgress) -> bool) -> Vec<(u64, Arc<dyn ByHand>)> {
     let captures = list();
-    let mut all = captures.iter().filter(|capture| capture.ended_by.is_none() && is_it(capture));
-    all.find_map(|capture| Some((capture.number, capture.by_hand.as_ref()?.upgrade()?)))
+    let all = captures.iter().filter(|capture| capture.ended_by.is_none() && is_it(capture));
+    all.filter_map(|capture| Some((capture.number, capture.by_hand.as_ref()?.upgrade()?))).collect()
 }
 
 /// The value of a stream of another owner, in which a capture may have been begun by hand, is dropped: nothing can vouch for
@@ -83,7 +87,7 @@ fn lose_of_known_value(by: usize, end_capture: EndCapture<'_>) {
     if let Some(ending) = number.and_then(end) {
         // The driver cannot be called here, nor on another thread later.
         let refused = |_: &Pin| Err(CudaError::NotPermitted);
-        lost("a stream is dropped", ending, if must_retire() { &refused } else { end_capture });
+        lost("a stream is dropped", ending, if must_retire() { &refused } else { end_capture }, None);
     }
 }
 
@@ -98,11 +102,22 @@ pub(crate) fn give_away(stream: usize) {
     drop(number.map(remove));
 }
 
-fn lost(why: &str, ending: Ending, end_capture: EndCapture<'_>) {
+/// Without a stream, or if that does not capture any more, the capture is over afterwards. One that the driver does not end
+/// is left to what destroys the stream.
+fn lost(why: &str, ending: Ending, end_capture: EndCapture<'_>, stream: Option<&Arc<dyn ByHand>>) {
     let _note = keep_note();
     let (which, ended) = (ending.which, ended(&ending, end_capture));
-    // Before the report, in which a subscriber may wait for what uses the capture's streams.
-    let _pins = ending.into_pins();
+    let goes_on = |stream: &&Arc<dyn ByHand>| {
+        ended.is_err() && ending.pins.first().is_some_and(|pin| stream.still_captures(pin))
+    };
+    // Both before the report, in which a subscriber may wait for what uses the capture's streams.
+    let _pins = match stream.filter(goes_on) {
+        Some(stream) => {
+            ending.goes_on(Arc::downgrade(stream));
+            Vec::new()
+        }
+        None => ending.into_pins(),
+    };
     report::warn(format_args!("{why}, and its capture lost: {which}: {ended:?}"));
 }
 

@@ -328,7 +328,7 @@ impl Stream {
         let at = self.key();
         let mut ended = match captures::end_in(at, || self.inner().beginning()) {
             Ok(ending) => end(self, ending, false, None)?,
-            Err(_beginning) => {
+            Err(beginning) => {
                 if let Some(which) = captures::of_closure(at) {
                     return Err(CudaError::IllegalState
                         .note(format_args!("to end by hand a capture that ends with its closure: {which}")));
@@ -337,8 +337,11 @@ impl Stream {
                     return Err(CudaError::StreamCaptureUnmatched
                         .note(format_args!("to end a capture in a stream that has joined it: {which}")));
                 }
-                let (graph, pin) = self.inner().with_pin(Driver::end_capture)?;
-                Ended { graph, pins: vec![pin], known: None }
+                let pin = self.context().pin()?;
+                let graph = self.inner().with(Driver::end_capture);
+                // Before the pin, because dropping that may destroy the context.
+                drop(beginning);
+                Ended { graph: graph?, pins: vec![pin], known: None }
             }
         };
         let (nodes, context) = ended.known.map_or_else(|| (Nodes::new(), None), |it| (it.nodes, it.context));

@@ -150,21 +150,25 @@ pub(super) fn end(
             Ok(Ended { graph, pins: ending.into_pins(), known })
         }
         Err(error) => {
-            let is_captured = || {
-                let _note = keep_note();
-                let status = stream.inner().with_pinned(pin, Driver::stream_is_capturing);
-                matches!(status, Some(Ok(status)) if status != 0)
-            };
-            if is_captured() {
+            if stream.inner().still_captures(pin) {
                 if let Some(graph) = graph {
                     // It is the capture's from here on, which keeps its contexts, and is destroyed with it.
                     ending.pins.extend(graph.pins().iter().filter_map(Pin::another));
                     graph.spend();
                 }
                 ending.goes_on(what_ends(stream));
+                if !stream.context().is_alive() {
+                    // What dropped the owner has found the capture being ended here.
+                    captures::lose_of_context(stream.context().id());
+                }
                 return Err(error.note(format_args!("to end a capture, which goes on: {which}")));
             }
             drop(by_hand::take(number));
+            let pins = ending.into_pins();
+            if let Some(graph) = graph {
+                // A driver that has ended the capture all the same has made its nodes part of the graph.
+                graph.add_pins(pins);
+            }
             Err(match (error, broke) {
                 (CudaError::StreamCaptureInvalidated, Some((function, status)))
                     if status != CudaError::StreamCaptureInvalidated.code() =>

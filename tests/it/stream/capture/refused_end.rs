@@ -3,23 +3,30 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{MODES, is_free, stream};
-use crate::harness::{pushed, run, run_alone};
+use crate::harness::{parked, pushed, run, run_alone};
 use crate::report::reported;
 use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::graph::{Capture, EdgeData, Graph};
 use custack::memory::DeviceBuffer;
-use custack::stream::{CaptureMode, CaptureStatus, Stream};
-use std::sync::Arc;
+use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags};
+use std::sync::{Arc, Barrier};
+
+/// This thread's next calls of the function fail, or its next calls of any.
+fn will_refuse(function: Option<&str>, times: u64, when: When) {
+    instrument::fail_times(function, 1, times, CudaError::OperatingSystemError.code(), when);
+}
 
 /// custack asks twice; the driver does neither.
 fn refuses_to_end<R>(f: impl FnOnce() -> CudaResult<R>) -> CudaError {
-    let code = CudaError::OperatingSystemError.code();
-    instrument::fail_times(Some("cuStreamEndCapture"), 1, 2, code, When::Before);
-    let result = f();
+    will_refuse(Some("cuStreamEndCapture"), 2, When::Before);
+    goes_on(f())
+}
+
+fn goes_on<R>(ended: CudaResult<R>) -> CudaError {
     assert!(!instrument::disarm(), "it was asked twice");
-    let Err(error) = result else { panic!("it was not ended") };
+    let Err(error) = ended else { panic!("it was not ended") };
     assert_eq!(error, CudaError::OperatingSystemError);
     assert!(error.detail().unwrap().contains("which goes on"), "{error}");
     error
@@ -117,8 +124,7 @@ fn a_capture_that_a_panic_leaves_and_the_driver_does_not_end_is_lost_with_its_st
     run_alone(|| {
         let _ctx = pushed();
         let mut capturing = stream();
-        let code = CudaError::OperatingSystemError.code();
-        instrument::fail_times(Some("cuStreamEndCapture"), 1, 2, code, When::Before);
+        will_refuse(Some("cuStreamEndCapture"), 2, When::Before);
         let panics = || capturing.capture(CaptureMode::Global, |_| panic!("on purpose, in a capture"));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
         assert!(!instrument::disarm());
@@ -150,5 +156,108 @@ fn whoever_ends_a_capture_into_a_graph_gets_that_graph_however_early_it_is() {
             });
             assert_eq!(ended.nodes(), Ok(vec![first]), "with the keys that its nodes have");
         }
+    });
+}
+
+#[test]
+fn a_capture_of_which_the_driver_cannot_say_whether_it_has_ended_goes_on() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let mut stream = stream();
+        unsafe { stream.begin_capture(CaptureMode::Global) }.unwrap();
+        // The end, twice, and the question whether the stream still captures.
+        will_refuse(None, 3, When::Before);
+        goes_on(unsafe { stream.end_capture() });
+        is_forbidden();
+        unsafe { stream.end_capture() }.unwrap();
+        is_free(&mut stream);
+
+        goes_on(stream.capture(CaptureMode::Global, |_| {
+            will_refuse(None, 3, When::Before);
+            Ok(())
+        }));
+        is_lost_with_its_stream(stream);
+    });
+}
+
+#[test]
+fn a_lost_capture_that_the_driver_does_not_end_ends_with_its_stream() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let in_order = DeviceBuffer::from_slice_in(&[1u32; 4], &stream).unwrap();
+        unsafe { stream.begin_capture(CaptureMode::Global) }.unwrap();
+        let said = reported(|| {
+            will_refuse(Some("cuStreamEndCapture"), 2, When::Before);
+            drop(stream);
+            assert!(!instrument::disarm(), "it was asked twice");
+        });
+        assert!(matches!(&said[..], [(_, text)] if text.contains("capture lost")), "{said:?}");
+        is_forbidden();
+        // The buffer has kept the stream.
+        drop(in_order);
+        wait_until_retired().unwrap();
+        drop(DeviceBuffer::from_slice(&[1u32]).unwrap());
+
+        // The driver destroys a stream, and with it the capture that it would not end before.
+        let stream = super::stream();
+        unsafe { stream.begin_capture(CaptureMode::Global) }.unwrap();
+        let said = reported(|| {
+            will_refuse(Some("cuStreamEndCapture"), 4, When::Before);
+            drop(stream);
+            assert!(!instrument::disarm(), "it was asked four times");
+        });
+        assert_eq!(said.iter().filter(|(_, text)| text.contains("capture lost")).count(), 2, "{said:?}");
+        drop(DeviceBuffer::from_slice(&[1u32]).unwrap());
+    });
+}
+
+#[test]
+fn a_capture_whose_end_is_refused_is_lost_if_its_context_goes_at_that_moment() {
+    run_alone(|| {
+        let kept = pushed();
+        for _ in 0..100 {
+            let ctx = parked();
+            let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+            unsafe { stream.begin_capture(CaptureMode::Global) }.unwrap();
+            let together = Barrier::new(2);
+            std::thread::scope(|scope| {
+                let _dropped = scope.spawn(|| {
+                    together.wait();
+                    drop(ctx);
+                });
+                will_refuse(Some("cuStreamEndCapture"), 2, When::Before);
+                together.wait();
+                let _ = unsafe { stream.end_capture() }.unwrap_err();
+                instrument::disarm();
+            });
+            // On this thread nothing forbids it, though the stream is not dropped yet.
+            drop(DeviceBuffer::from_slice(&[1u32]).unwrap());
+        }
+        drop(kept);
+    });
+}
+
+#[test]
+fn a_graph_keeps_the_contexts_of_a_capture_into_it_whose_end_fails_after_its_work() {
+    run_alone(|| {
+        let ctx = pushed();
+        let (other, mut capturing) = (parked(), stream());
+        let mut joined = other.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let mut graph = Graph::new(&ctx).unwrap();
+        let error = capturing.capture_into(&mut graph, &[], CaptureMode::Relaxed, |capture| {
+            capture.fork(&mut joined, |joined| joined.launch_host_func(|| {}))?;
+            will_refuse(Some("cuStreamEndCapture"), 1, When::After);
+            Ok(())
+        });
+        assert!(!instrument::disarm());
+        error.unwrap_err();
+        assert_eq!(graph.nodes().unwrap().len(), 1, "its nodes are there");
+        drop(joined);
+        let ((), calls) = instrument::during(|| drop(other));
+        assert_eq!(calls.of("cuCtxDestroy_v2"), 0, "the graph keeps the context of its node");
+        let ((), calls) = instrument::during(|| drop(graph));
+        assert_eq!(calls.of("cuCtxDestroy_v2"), 1);
+        is_free(&mut capturing);
     });
 }
