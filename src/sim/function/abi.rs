@@ -47,7 +47,7 @@ c_abi! {
             let parameters = gather(m, function, parameters, extra)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None, packed: false }, stream, parameters)
+            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None, scheduling: 0 }, stream, parameters)
         })
     }
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
@@ -56,7 +56,7 @@ c_abi! {
             let parameters = gather(m, function, parameters, null_mut())?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None, packed: false }, stream, parameters)
+            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None, scheduling: 0 }, stream, parameters)
         })
     }
     fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
@@ -177,7 +177,8 @@ unsafe fn not_broken(machine: &mut Machine, config: *const CUlaunchConfig) -> An
     }
 }
 
-/// What a configuration asks for. A launch whose block cannot be is refused for that, and not for clusters of no blocks.
+/// What a configuration asks for. A launch whose block cannot be is refused for that, and not for clusters of no blocks,
+/// unless its stream captures.
 ///
 /// # Safety
 ///
@@ -200,16 +201,17 @@ unsafe fn asked(
         shared: config.sharedMemBytes as usize,
         cooperative: false,
         cluster: None,
-        packed: false,
+        scheduling: 0,
     };
     if config.attrs.is_null() && config.numAttrs > 0 {
         return machine.refuse(INVALID_VALUE, "there are attributes, and the pointer for them is NULL");
     }
+    let other_fault =
+        to_launch && !Asked::is_block(asked.block) && !machine.capturing(config.hStream.addr())?;
     for at in 0..config.numAttrs as usize {
         // SAFETY: the caller guarantees as many.
         let attribute = unsafe { config.attrs.add(at).read() };
         let [x, y, z, ..] = attribute.value;
-        let other_fault = to_launch && !Asked::is_block(asked.block);
         if Asked::is_empty_cluster(attribute.id, [x, y, z]) && !other_fault {
             return machine.refuse(INVALID_CLUSTER_SIZE, "clusters of no blocks");
         }

@@ -77,7 +77,7 @@ impl Machine {
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
         let each = u32::try_from(self.blocks_at_once(asked.function, threads, asked.shared)?).unwrap_or(0);
         let each = each.min(MOST_OF_PROCESSOR);
-        let room = |processors: u32| if asked.packed { processors * each } else { processors };
+        let room = |processors: u32| if asked.packed() { processors * each } else { processors };
         let large_enough = PARTS.iter().filter(|processors| room(**processors) >= blocks);
         Ok(large_enough.map(|processors| processors * each / blocks).sum::<u32>() as i32)
     }

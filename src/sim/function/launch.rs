@@ -23,8 +23,8 @@ pub(in crate::sim) struct Asked {
     pub(in crate::sim) shared: usize,
     pub(in crate::sim) cooperative: bool,
     pub(in crate::sim) cluster: Option<[u32; 3]>,
-    /// Whether several blocks of a cluster may be on one multiprocessor.
-    pub(in crate::sim) packed: bool,
+    /// How the blocks of a cluster are spread over the multiprocessors; 0 leaves it to the driver.
+    pub(in crate::sim) scheduling: u32,
 }
 
 /// The default streams' handles are NULL and the numbers up to this one.
@@ -56,7 +56,7 @@ impl Asked {
             COOPERATIVE => self.cooperative = value[0] != 0,
             CLUSTER_DIMENSION => self.cluster = Some(value),
             CLUSTER_SCHEDULING => {
-                self.packed = value[0] == LOAD_BALANCING;
+                self.scheduling = value[0];
                 return value[0] <= LOAD_BALANCING;
             }
             PREFERRED_CARVEOUT => return value[0] <= 100,
@@ -75,10 +75,18 @@ fn count(sizes: [u32; 3]) -> u64 {
 impl Asked {
     /// What a kernel node tells of it.
     fn attributes(&self) -> BTreeMap<u32, [u32; 3]> {
-        // The clusters of a cooperative launch are spread over the device.
-        let cooperative = [(COOPERATIVE, [1, 0, 0]), (CLUSTER_SCHEDULING, [SPREAD, 0, 0])];
-        let cooperative = cooperative.into_iter().filter(|_| self.cooperative);
-        cooperative.chain(self.cluster.map(|cluster| (CLUSTER_DIMENSION, cluster))).collect()
+        let cooperative = self.cooperative.then_some((COOPERATIVE, [1, 0, 0]));
+        cooperative.into_iter().chain(self.cluster.map(|cluster| (CLUSTER_DIMENSION, cluster))).collect()
+    }
+
+    /// How a launch spreads its clusters, which the driver has decided when it is captured, and not when a node is made.
+    fn launched_scheduling(&self) -> u32 {
+        if self.scheduling == 0 { SPREAD } else { self.scheduling }
+    }
+
+    /// Whether several blocks of a cluster may be on one multiprocessor.
+    pub(super) fn packed(&self) -> bool {
+        self.scheduling == LOAD_BALANCING
     }
 }
 
@@ -100,7 +108,8 @@ impl Machine {
         let fits = fits.and_then(|()| if captures { self.check_shared(asked) } else { Ok(()) });
         let kernel = fits.and_then(|()| self.kernel(asked, parameters));
         let kernel = kernel.and_then(|kernel| self.on_part_of(&to, asked, kernel));
-        let kernel = self.breaks_capture(stream, kernel)?;
+        let mut kernel = self.breaks_capture(stream, kernel)?;
+        kernel.attributes.insert(CLUSTER_SCHEDULING, [asked.launched_scheduling(), 0, 0]);
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
     }
 

@@ -77,10 +77,13 @@ impl Parameters {
     }
 }
 
+/// The kind of a side that is at whatever the address says.
+const UNIFIED: u32 = 4;
+
 /// One side of a copy, as the program describes it.
 #[derive(Clone, Copy)]
 pub(in crate::sim) struct Side {
-    /// 1 the host, 2 the device, 3 an array, 4 whatever the address says.
+    /// 1 the host, 2 the device, 3 an array, 4 whatever the address says: memory of the host's is in `host`, too.
     pub(in crate::sim) kind: u32,
     pub(in crate::sim) host: HostMemory,
     pub(in crate::sim) device: u64,
@@ -96,7 +99,7 @@ pub(in crate::sim) struct Side {
 pub(in crate::sim) struct Copy {
     pub(in crate::sim) context: Handle,
     /// The context in which the device works, which stays when an executable is changed: that of the stream which was
-    /// captured, or of the memory; 0 where neither says it.
+    /// captured, or of the memory, or for memory of none the one that is named; 0 between places of the host's.
     pub(in crate::sim) home: Handle,
     pub(in crate::sim) from: Side,
     pub(in crate::sim) to: Side,
@@ -132,7 +135,12 @@ impl Host {
 
 impl Side {
     pub(in crate::sim) fn is_host(&self) -> bool {
-        self.kind == 1
+        self.kind == 1 || self.kind == UNIFIED && self.host.address() != 0
+    }
+
+    /// The same place, of which only the address says where it is.
+    fn unified(self) -> Side {
+        Side { kind: UNIFIED, device: self.base(), ..self }
     }
 
     /// The address, the pitch and the height as the program knows them: an array has none.
@@ -193,6 +201,11 @@ impl Copy {
         Copy { context, home: context, to, from, extent: [size, rows.len(), 1] }
     }
 
+    /// The same copy, between places of which only the addresses say where they are.
+    pub(in crate::sim) fn unified(self) -> Copy {
+        Copy { to: self.to.unified(), from: self.from.unified(), ..self }
+    }
+
     /// Where each row goes, and where it is.
     pub(in crate::sim) fn rows(&self) -> impl Iterator<Item = (End, End)> {
         let [width, height, depth] = self.extent;
@@ -208,13 +221,13 @@ impl Copy {
     }
 
     /// In the context of the memory that it reads from, or if that is the host's, of what it writes to.
-    pub(super) fn at_home(self) -> Copy {
+    pub(in crate::sim) fn at_home(self) -> Copy {
         let at = match (self.from.is_host(), self.to.is_host()) {
             (false, _) => self.from.device,
             (true, false) => self.to.device,
-            (true, true) => 0,
+            (true, true) => return Copy { home: 0, ..self },
         };
-        Copy { home: memory::lock().context_of(at), ..self }
+        Copy { home: memory::home_of(at, self.context), ..self }
     }
 
     /// What counts as the kind of a copy: it stays as it is when an executable is changed.

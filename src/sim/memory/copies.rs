@@ -197,6 +197,19 @@ pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CU
     })
 }
 
+/// As [`copy`] in a stream. The node of a captured copy keeps that only the addresses say where they are.
+pub(super) fn copy_unified(to: End, from: End, size: usize, stream: usize) -> CUresult {
+    waiting(|m| {
+        m.place_of(Some(stream))?;
+        let found = m.stream_of(stream)?;
+        if m.capturing(stream)? && size > 0 {
+            let copy = Copy::of_rows(found.context, &[(to, from)], size).unified();
+            return m.record_copy(stream, copy);
+        }
+        m.copy_parts(vec![(to, from)], size, Some(stream))
+    })
+}
+
 /// Copies between contexts, each address being of its own.
 pub(super) fn copy_peer(
     (to, to_context): (u64, usize),
@@ -234,6 +247,12 @@ pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>)
 }
 
 impl Machine {
+    /// Adds a copy to what the stream captures.
+    pub(super) fn record_copy(&mut self, stream: usize, copy: Copy) -> Answer<Option<Arc<Moment>>> {
+        self.check_copy(&copy)?;
+        self.record(stream, Operation::Copy(copy)).map(|()| None)
+    }
+
     /// Copies pieces of this size each.
     pub(super) fn copy_parts(
         &mut self,
@@ -248,9 +267,7 @@ impl Machine {
             return Ok(None);
         }
         if let Some(stream) = captured {
-            let copy = Copy::of_rows(found.context, &parts, size);
-            self.check_copy(&copy)?;
-            return self.record(stream, Operation::Copy(copy)).map(|()| None);
+            return self.record_copy(stream, Copy::of_rows(found.context, &parts, size));
         }
         for (to, from) in &parts {
             self.check_end(*to, size)?;

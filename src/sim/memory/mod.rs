@@ -98,6 +98,12 @@ pub(super) fn lock() -> MutexGuard<'static, Memory> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The context in which a node works on this memory: that of the memory, or the named one for what is of none.
+pub(in crate::sim) fn home_of(address: u64, named: Handle) -> Handle {
+    let own = lock().context_of(address);
+    if own == 0 { named } else { own }
+}
+
 impl Memory {
     /// Allocates at least one byte and returns the address; `None` if there is not enough memory.
     pub(super) fn allocate(&mut self, kind: Kind, context: Handle, size: usize) -> Option<u64> {

@@ -3,7 +3,7 @@
 use super::block::collected;
 use super::copies::{End, waiting};
 use crate::driver::ffi::CUresult;
-use crate::sim::graph::{Copy, Operation};
+use crate::sim::graph::Copy;
 use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
 
 /// One side of a copy of rows.
@@ -60,10 +60,10 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
             return Ok(None);
         }
         let copy = m.with_arrays(Copy { context: found.context, home: found.context, ..copy })?;
-        m.check_copy(&copy)?;
         if let Some(stream) = captured {
-            return m.record(stream, Operation::Copy(copy)).map(|()| None);
+            return m.record_copy(stream, copy.at_home());
         }
+        m.check_copy(&copy)?;
         let [width, height, depth] = copy.extent;
         let parts = m.with_room(collected(height.saturating_mul(depth), copy.rows()))?;
         m.copy_parts(parts, width, stream)

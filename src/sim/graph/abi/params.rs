@@ -53,7 +53,7 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
         shared: params.sharedMemBytes as usize,
         cooperative: false,
         cluster: None,
-        packed: false,
+        scheduling: 0,
     };
     m.kernel(&asked, parameters).map(Operation::Kernel)
 }
@@ -165,7 +165,7 @@ pub(super) unsafe fn fill(
     }
     let context = m.named_context(context.addr())?;
     let (to, pitch, value, element) = (it.dst, it.pitch, it.value, it.elementSize);
-    let home = memory::lock().context_of(to);
+    let home = memory::home_of(to, context);
     let fill = Fill { context, home, to, pitch, value, element, width: it.width, height: it.height };
     m.check_fill(&fill)?;
     Ok(Operation::Fill(fill))

@@ -47,7 +47,7 @@ fn copy(to: Side, from: Side, size: usize, stream: Option<usize>) -> CUresult {
 c_abi! {
     fn cuMemcpy(to: CUdeviceptr, from: CUdeviceptr, size: usize) { copies::copy(end(to, size), end(from, size), size, None) }
     fn cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, size: usize, stream: CUstream) {
-        copies::copy(end(to, size), end(from, size), size, Some(stream.addr()))
+        copies::copy_unified(end(to, size), end(from, size), size, stream.addr())
     }
     fn cuMemcpyHtoA_v2(to: CUarray, at: usize, from: *const c_void, size: usize) {
         copy(row(to, at), host(from, size), size, None)

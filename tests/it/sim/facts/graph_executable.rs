@@ -230,3 +230,75 @@ fn an_event_of_a_graph_is_recorded_at_each_launch() {
         destroy(g);
     });
 }
+
+/// The only node of what the stream captures while this is called, and the graph.
+fn captured(stream: CUstream, calls: impl FnOnce()) -> (CUgraph, CUgraphNode) {
+    let mut graph = null_mut();
+    assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
+    calls();
+    assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
+    (graph, nodes(graph)[0])
+}
+
+#[test]
+fn a_captured_copy_between_addresses_of_any_kind_stays_one() {
+    bench(|| {
+        let (from, to, stream) = (memory(64), memory(64), stream(1));
+        let (graph, node) = captured(stream, || assert_eq!(call!(cuMemcpyAsync(to, from, 64, stream)), 0));
+        let mut told = copy(0, 0, 0);
+        assert_eq!(call!(cuGraphMemcpyNodeGetParams(node, &mut told)), 0);
+        assert_eq!(
+            (told.srcMemoryType, told.srcDevice, told.dstMemoryType, told.dstDevice),
+            (4, from, 4, to)
+        );
+        let executable = instantiate(graph, 0).unwrap();
+        let set = |params| {
+            call!(cuGraphExecMemcpyNodeSetParams(executable, node, &params, crate::harness::current()))
+        };
+        assert_eq!(
+            (set(copy(from, to, 64)), set(told)),
+            (1, 0),
+            "addresses of the device's are another kind"
+        );
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(graph);
+    });
+}
+
+#[test]
+fn memory_of_a_pool_is_filled_in_the_context_that_is_named() {
+    bench(|| {
+        let (own, stream) = (memory(64), stream(1));
+        let mut pooled = 0;
+        assert_eq!(call!(cuMemAllocAsync(&mut pooled, 64, stream)), 0);
+        let graph = graph();
+        let (_, node) = fill(graph, &[], bytes(own, 5, 64));
+        let executable = instantiate(graph, 0).unwrap();
+        let set =
+            |at, context| call!(cuGraphExecMemsetNodeSetParams(executable, node, &bytes(at, 5, 64), context));
+        assert_eq!([set(pooled, crate::harness::current()), set(pooled, null_mut())], [0, 1]);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(graph);
+        assert_eq!(call!(cuMemFreeAsync(pooled, stream)), 0);
+    });
+}
+
+#[test]
+fn a_captured_copy_of_slices_works_in_the_context_of_what_it_reads() {
+    bench(|| {
+        let here = crate::harness::current();
+        let (own, to, stream) = (memory(64), memory(64), stream(1));
+        let second = crate::harness::other::create();
+        let theirs = memory(64);
+        assert_eq!(call!(cuCtxPopCurrent_v2(null_mut())), 0);
+        let from = |from| copy(from, to, 64);
+        let (graph, node) =
+            captured(stream, || assert_eq!(call!(cuMemcpy3DAsync_v2(&from(theirs), stream)), 0));
+        let executable = instantiate(graph, 0).unwrap();
+        let set = |params| call!(cuGraphExecMemcpyNodeSetParams(executable, node, &params, here));
+        assert_eq!([set(from(own)), set(from(theirs))], [1, 0]);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        destroy(graph);
+        assert_eq!(call!(cuCtxDestroy_v2(second)), 0);
+    });
+}

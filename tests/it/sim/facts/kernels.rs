@@ -169,18 +169,42 @@ fn an_executable_stays_cooperative_or_not() {
 }
 
 #[test]
-fn the_clusters_of_a_captured_cooperative_launch_are_spread() {
+fn the_clusters_of_a_captured_launch_are_spread() {
     bench(|| {
         let (function, stream) = (function(), stream(1));
-        let (mut graph, mut node, mut one) = (null_mut(), null_mut(), 1);
-        assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
-        let mut attributes = [with(COOPERATIVE, [1, 0, 0])];
-        let config = config(1, stream, &mut attributes);
-        assert_eq!(call!(cuLaunchKernelEx(&config, function, null_mut(), null_mut())), 0);
-        assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
-        assert_eq!(call!(cuGraphGetNodes(graph, &mut node, &mut one)), 0);
-        assert_eq!((get(node, COOPERATIVE), get(node, SCHEDULING)), ((0, 1), (0, 1)));
+        for cooperative in [0, 1] {
+            let (mut graph, mut node, mut one) = (null_mut(), null_mut(), 1);
+            assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
+            let mut attributes = [with(COOPERATIVE, [1, 0, 0])];
+            let config = config(1, stream, &mut attributes[..cooperative as usize]);
+            assert_eq!(call!(cuLaunchKernelEx(&config, function, null_mut(), null_mut())), 0);
+            assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
+            assert_eq!(call!(cuGraphGetNodes(graph, &mut node, &mut one)), 0);
+            assert_eq!((get(node, COOPERATIVE), get(node, SCHEDULING)), ((0, cooperative), (0, 1)));
+            destroy(graph);
+        }
+        let graph = graph();
+        assert_eq!(get(add(graph, function, 1), SCHEDULING), (0, 0), "of a node that was made by hand");
         destroy(graph);
+    });
+}
+
+#[test]
+fn clusters_of_no_blocks_are_refused_before_the_block_where_a_stream_captures() {
+    bench(|| {
+        let (function, stream) = (function(), stream(1));
+        let launch = |size| {
+            let mut attributes = [with(CLUSTER, [size, 1, 1])];
+            let config = CUlaunchConfig { blockDimX: 0, ..config(1, stream, &mut attributes) };
+            call!(cuLaunchKernelEx(&config, function, null_mut(), null_mut()))
+        };
+        assert_eq!(launch(0), 1);
+        assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
+        let mut capturing = 9;
+        assert_eq!((launch(0), call!(cuStreamIsCapturing(stream, &mut capturing)), capturing), (912, 0, 1));
+        assert_eq!((launch(1), call!(cuStreamIsCapturing(stream, &mut capturing)), capturing), (1, 0, 2));
+        let mut graph = null_mut();
+        assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 901);
     });
 }
 

@@ -4,7 +4,7 @@
 //! driver. What goes with another (nodes with their graph, functions with their module, the graph of a capture with the
 //! capture) goes from its slot with it. [`World::leaves_out`] says which steps are not played and why.
 
-use super::functions::Param;
+use super::functions::{Param, STREAM_OF_CONFIG};
 use super::language::{Arg, KINDS, Kind, Step};
 use std::collections::HashSet;
 
@@ -25,6 +25,9 @@ pub(super) struct Held {
     pub(super) pool: u64,
     /// How often the trace holds it, for user objects.
     pub(super) count: u64,
+    /// Its graph frees it, and then allocates something else, which may have its address.
+    pub(super) freed: bool,
+    pub(super) reused: bool,
 }
 
 pub(super) struct World {
@@ -58,6 +61,26 @@ pub(super) struct World {
     /// The graphs, and then the executables, that free what another graph allocates.
     frees_others: HashSet<u64>,
     launches_others: HashSet<u64>,
+    /// A graph has a cooperative kernel.
+    cooperates: bool,
+}
+
+/// Whether a kernel of a graph is cooperative from this step on.
+fn makes_cooperative(step: &Step, capturing: bool) -> bool {
+    const COOPERATIVE: u64 = 2;
+    let is_set = |pair: &[Arg]| pair[0].number() == COOPERATIVE && pair[1].number() != 0;
+    match step.function().name {
+        "cuGraphKernelNodeSetAttribute" => {
+            step.args[1].number() == COOPERATIVE
+                && step.args[2].list().first().is_some_and(|it| it.number() != 0)
+        }
+        "cuLaunchCooperativeKernel" => capturing,
+        "cuLaunchKernelEx" => {
+            let attributes = step.args[0].list().get(STREAM_OF_CONFIG + 1..).unwrap_or_default();
+            capturing && attributes.chunks_exact(2).any(is_set)
+        }
+        _ => false,
+    }
 }
 
 /// Whether an operation writes a value to, or waits for one at, what is not the memory that every trace finds.
@@ -99,6 +122,7 @@ impl World {
             launches_values: HashSet::new(),
             frees_others: HashSet::new(),
             launches_others: HashSet::new(),
+            cooperates: false,
         }
     }
 
@@ -122,6 +146,10 @@ impl World {
 
     pub(super) fn put(&mut self, kind: Kind, slot: usize, held: Held) {
         self.objects |= kind == Kind::Object;
+        if kind == Kind::Memory && held.owner != 0 {
+            let freed = self.slots[kind as usize].iter_mut().filter(|it| it.freed && it.owner == held.owner);
+            freed.for_each(|it| it.reused = true);
+        }
         let place = &mut self.slots[kind as usize][slot];
         let old = std::mem::replace(place, held);
         let elsewhere = self.all(kind).iter().any(|other| other.raw == old.raw);
@@ -300,6 +328,15 @@ impl World {
                 return Some("the same driver was seen to take it and to refuse it");
             }
             "cuEventDestroy_v2" if self.is_pinned(first.raw) => return Some("graphs use the event"),
+            "cuMemFree_v2" | "cuMemFreeAsync" if first.reused => {
+                return Some("the graph may have given the address to another allocation");
+            }
+            "cuGraphAddMemFreeNode" if held(4).reused => {
+                return Some("the graph may have given the address to another allocation");
+            }
+            "cuGraphNodeSetEnabled" if self.cooperates && step.args[2].number() == 0 => {
+                return Some("a launch with a disabled cooperative kernel was seen to write somewhere");
+            }
             "cuMemFree_v2" | "cuMemFreeAsync" if self.is_pinned(first.raw) => {
                 return Some("graphs use the memory");
             }
@@ -415,6 +452,8 @@ impl World {
             return;
         }
         self.note_events(step, capturing);
+        self.note_freed(step, capturing);
+        self.cooperates |= makes_cooperative(step, capturing);
         if (capturing || function.name.starts_with("cuGraph")) && has_values_elsewhere(step) {
             self.values_elsewhere = true;
             if function.name == "cuGraphExecNodeSetParams" {
@@ -482,6 +521,20 @@ impl World {
                 *self.holds(first.raw, object) -= count;
             }
             _ => {}
+        }
+    }
+
+    /// Which memory a graph frees that it has allocated.
+    fn note_freed(&mut self, step: &Step, capturing: bool) {
+        let freed = match step.function().name {
+            "cuMemFreeAsync" if capturing => &step.args[0],
+            "cuGraphAddMemFreeNode" => &step.args[4],
+            _ => return,
+        };
+        // By its slot: on a driver that reuses the address two slots may have it.
+        if let Arg::Slot(Kind::Memory, slot, _) = freed {
+            let held = &mut self.slots[Kind::Memory as usize][*slot];
+            held.freed = held.owner != 0;
         }
     }
 
