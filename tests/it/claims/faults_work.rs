@@ -55,7 +55,7 @@ fn comes_to_rest(before: (usize, usize)) -> bool {
             eprintln!("{now:?} objects and allocations are left, {before:?} were before");
             return false;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 
