@@ -80,7 +80,7 @@ impl Machine {
         if flags & DEVICE_LAUNCH != 0 {
             let parts = self.parts(graph)?;
             self.can_be_launched_by_device(&parts)?;
-            self.is_of_one_context(&parts)?;
+            self.is_of_one_context(&parts, context)?;
         }
         let allocates = self.has_memory_nodes(graph)?;
         if allocates && self.is_made_with_memory(graph, 0) {
@@ -102,9 +102,13 @@ impl Machine {
         others.any(|(_, executable)| executable.graph == graph && executable.allocates)
     }
 
-    /// The device launches what works in one context.
-    fn is_of_one_context(&mut self, parts: &Parts) -> Result<(), NotMade> {
-        let mut homes = parts.operations().into_iter().map(Operation::home).filter(|home| *home != 0);
+    /// The device launches what works in one context. A copy works in the one in which the executable is made.
+    fn is_of_one_context(&mut self, parts: &Parts, made_in: Handle) -> Result<(), NotMade> {
+        let home = |operation: &Operation| match operation {
+            Operation::Copy(_) => made_in,
+            other => other.home(),
+        };
+        let mut homes = parts.operations().into_iter().map(home).filter(|home| *home != 0);
         let first = homes.next();
         if homes.all(|home| Some(home) == first) {
             return Ok(());

@@ -40,7 +40,12 @@ c_abi! {
         call(|m| m.change(executable.addr(), node.addr(), 1, |m| copy(m, params, context)))
     }
     fn cuGraphExecMemsetNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext) {
-        call(|m| m.change(executable.addr(), node.addr(), 2, |m| fill(m, params, context)))
+        call(|m| {
+            m.change(executable.addr(), node.addr(), 2, |m| {
+                let named = m.named_context(context.addr())?;
+                fill(m, params, named as CUcontext)
+            })
+        })
     }
     fn cuGraphExecHostNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
         call(|m| m.change(executable.addr(), node.addr(), 3, |m| host(m, params)))

@@ -129,6 +129,35 @@ fn the_device_launches_what_works_in_one_context() {
 }
 
 #[test]
+fn a_copy_that_the_device_launches_works_in_the_context_in_which_the_executable_is_made() {
+    run(|| {
+        let first = other::create();
+        let near = memory(64);
+        let second = other::create();
+        let far = memory(64);
+        for (filled, made_in) in [(near, first), (near, second), (far, first), (far, second)] {
+            for (from, to, named) in [(near, near, second), (far, far, first), (near, far, first)] {
+                let (g, mut node) = (graph(), null_mut());
+                let (_, before) = fill(g, &[], bytes(filled, 1, 4));
+                let params = copy(from, to, 4);
+                assert_eq!(call!(cuGraphAddMemcpyNode(&mut node, g, &before, 1, &params, named)), 0);
+                other::push(made_in);
+                let made = instantiate(g, 4);
+                assert_eq!(other::pop(), Ok(made_in));
+                assert_eq!(made.is_ok(), (filled == near) == (made_in == first));
+                if let Ok(executable) = made {
+                    assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+                }
+                destroy(g);
+            }
+        }
+        assert_eq!(other::pop(), Ok(second));
+        other::destroy(first);
+        other::destroy(second);
+    });
+}
+
+#[test]
 fn a_fill_that_was_captured_is_of_the_context_of_its_stream() {
     run_alone(|| {
         let first = other::create();
