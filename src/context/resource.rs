@@ -172,6 +172,12 @@ impl<H: Capturable> Resource<H> {
         matches!(self.state, State::Good)
     }
 
+    /// Whether it is the default stream of another thread, which cannot be used on this one.
+    #[cfg(feature = "graph")]
+    pub(crate) fn is_of_another_thread(&self) -> bool {
+        matches!(self.state, State::Implicit(thread) if thread != 0 && thread != this_thread())
+    }
+
     /// Refuses a handle that cannot be used on this thread.
     fn usable(&self) -> CudaResult<()> {
         match self.state {
@@ -234,13 +240,13 @@ impl<H: Capturable> Resource<H> {
         self.context.pinned(|driver| allocate(driver, unsafe { Held::new(self.raw) }))
     }
 
-    /// Like [`with`](Self::with), and the context is pinned from then on.
+    /// Like [`with`](Self::with), and the context is pinned from then on. If that fails, the context is not destroyed on
+    /// this thread, which may have a lock, even if its owner is dropped meanwhile.
     pub(crate) fn with_pin<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<(R, Pin)> {
-        let ((), pin) = self.context.pinned(|_| Ok(()))?;
-        Ok((self.with(f)?, pin))
+        self.context.pinned(|_| self.with(f))
     }
 
     /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if

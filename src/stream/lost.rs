@@ -1,14 +1,15 @@
 //! What becomes of a capture that was begun by hand, and whose stream is dropped or given away.
 
-use super::Shared;
+use super::{Shared, Stream};
 use crate::context::{Pin, captures};
 #[cfg(feature = "graph")]
 use crate::driver::{Driver, Held, ffi::CUstream};
 #[cfg(not(feature = "graph"))]
 use crate::error::CudaError;
-use crate::error::CudaResult;
+use crate::error::{CudaResult, DropResult};
 #[cfg(feature = "graph")]
 use crate::{context::is_gone, error::keep_note};
+use std::sync::Arc;
 
 /// The part of a stream's owner that ends the capture which was begun in the stream by hand. Memory in the order of the
 /// stream may keep the stream itself for long.
@@ -57,12 +58,36 @@ impl captures::ByHand for Shared {
     }
 
     fn still_captures(&self, pin: &Pin) -> bool {
+        if self.is_of_another_thread() {
+            // It can be neither ended nor asked here. Its capture is over with that thread, which may be gone, or with the
+            // context, which is free to go then.
+            return false;
+        }
         let _note = keep_note();
         match self.with_pinned(pin, Driver::stream_is_capturing) {
             Some(Ok(status)) => status != 0,
             // A driver that cannot say that the capture is over may still forbid what captures forbid.
             Some(Err(error)) => !is_gone(error),
             None => false,
+        }
+    }
+}
+
+impl Stream {
+    /// Destroys the stream after a call that may have failed, whose error is returned rather than that of destroying.
+    pub(super) fn drop_after(self, first: CudaResult<()>) -> DropResult<Stream> {
+        let Stream { raw, inner, ends_capture } = self;
+        match Arc::try_unwrap(inner) {
+            Ok(shared) => {
+                ends_capture.disarm();
+                let (stream, green) = shared.into_stream();
+                stream.drop_after(first).map_err(|(error, stream)| (error, Stream::from((stream, green))))
+            }
+            Err(inner) => {
+                // Dropped as a whole: once the stream is destroyed, another may have its handle, and a capture.
+                let shared = Stream { raw, ends_capture, inner };
+                first.map_err(|error| (error, shared))
+            }
         }
     }
 }

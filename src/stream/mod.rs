@@ -311,11 +311,7 @@ impl Stream {
     #[doc(alias("cuStreamDestroy", "cuStreamDestroy_v2"))]
     #[inline]
     pub fn drop(stream: Stream) -> DropResult<Stream> {
-        let Stream { inner, ends_capture, .. } = stream;
-        let Some(shared) = Arc::into_inner(inner) else { return Ok(()) };
-        ends_capture.disarm();
-        let (stream, green) = shared.into_stream();
-        stream.drop().map_err(|(error, stream)| (error, Stream::from((stream, green))))
+        stream.drop_after(Ok(()))
     }
 
     /// Waits until all work submitted so far is done, and destroys the stream, whether or not the work failed.
@@ -345,15 +341,7 @@ impl Stream {
         }
         let _note = asked.is_err().then(keep_note);
         let waited = asked.and(self.synchronize());
-        let Stream { raw, inner, ends_capture } = self;
-        match Arc::try_unwrap(inner) {
-            Ok(shared) => {
-                ends_capture.disarm();
-                let (stream, green) = shared.into_stream();
-                stream.drop_after(waited).map_err(|(error, stream)| (error, Stream::from((stream, green))))
-            }
-            Err(inner) => waited.map_err(|error| (error, Stream { raw, ends_capture, inner })),
-        }
+        self.drop_after(waited)
     }
 
     /// Its context; of a default stream that is bound to none, the current one.

@@ -3,13 +3,14 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{counter, is_free, something, stream};
-use crate::harness::{owned_by, parked, pushed, run, table};
-use custack::driver::instrument;
+use crate::harness::{owned_by, parked, pushed, run, run_alone, table};
+use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::graph::{Capture, InstantiateFlags};
 use custack::stream::{CaptureMode, CaptureStatus, Stream, StreamFlags, StreamWaitEventFlags};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
 
 const WAIT: StreamWaitEventFlags = StreamWaitEventFlags::DEFAULT;
 
@@ -262,5 +263,35 @@ fn a_legacy_stream_is_not_captured() {
             Err(CudaError::StreamCaptureUnsupported)
         );
         legacy.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_stream_that_does_not_join_a_capture_because_its_context_goes_destroys_nothing_while_others_wait() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let (capturing, forked) = (stream(), event());
+        unsafe { capturing.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        forked.record(&capturing).unwrap();
+        for _ in 0..1000 {
+            let other = parked();
+            let joins = other.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+            let together = Barrier::new(2);
+            let calls = std::thread::scope(|scope| {
+                let _dropped = scope.spawn(|| {
+                    together.wait();
+                    drop(other);
+                });
+                instrument::fail(Some("cuStreamGetFlags"), 1, 999, When::Before);
+                together.wait();
+                let (waited, calls) = instrument::during(|| joins.wait_event(&forked, WAIT));
+                waited.unwrap_err();
+                instrument::disarm();
+                calls
+            });
+            // Destroying a context waits for the device, and this thread keeps others from recording events.
+            assert_eq!(calls.of("cuCtxDestroy_v2"), 0);
+        }
+        drop(unsafe { capturing.end_capture() }.unwrap());
     });
 }

@@ -211,6 +211,40 @@ fn a_capture_in_a_per_thread_stream_is_over_when_its_thread_is() {
 }
 
 #[test]
+fn a_capture_in_the_per_thread_stream_of_another_thread_is_lost_with_its_context() {
+    run_alone(|| {
+        let _below = pushed();
+        for thread_ends in [true, false] {
+            let (ctx, alive) = (parked(), instrument::contexts_alive());
+            let (begun, wait) = std::sync::mpsc::channel();
+            let (end, ends) = std::sync::mpsc::channel::<()>();
+            std::thread::scope(|scope| {
+                let context = ctx.get_unowned();
+                let captures = scope.spawn(move || {
+                    let here = PerThreadStream::of(&context);
+                    unsafe { here.begin_capture(CaptureMode::Global) }.unwrap();
+                    begun.send(()).unwrap();
+                    if thread_ends {
+                        std::mem::forget(here);
+                    } else {
+                        ends.recv().unwrap();
+                    }
+                });
+                wait.recv().unwrap();
+                if thread_ends {
+                    captures.join().unwrap();
+                }
+                drop(ctx);
+                wait_until_retired().unwrap();
+                assert_eq!(instrument::contexts_alive(), alive - 1, "nothing keeps it");
+                nothing_is_forbidden();
+                let _ = end.send(());
+            });
+        }
+    });
+}
+
+#[test]
 fn a_stream_that_is_given_away_takes_its_capture_along() {
     run_alone(|| {
         let _ctx = pushed();
