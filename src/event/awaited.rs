@@ -22,8 +22,14 @@ impl Event {
     }
 
     /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be
-    /// capturing; `what` is what was asked.
-    pub(crate) fn record_pinned(&self, stream: &Stream, pin: &Pin, what: &'static str) -> CudaResult<()> {
+    /// capturing, and is `asked` whether it is; `what` is what was asked.
+    pub(crate) fn record_pinned(
+        &self,
+        stream: &Stream,
+        pin: &Pin,
+        asked: bool,
+        what: &'static str,
+    ) -> CudaResult<()> {
         let _uncaptured = stream.inner().uncaptured(what)?;
         let _call;
         if stream.is_legacy() {
@@ -31,7 +37,9 @@ impl Event {
         }
         let recorded = self.0.with_pinned(pin, |driver, event| {
             let record = |_: &Driver, inner: Held<'_, CUstream>| {
-                refuse_while_capturing(driver, inner)?;
+                if asked {
+                    refuse_while_capturing(driver, inner)?;
+                }
                 driver.event_record(event, inner)
             };
             stream.inner().with_pinned(pin, record).unwrap_or(Err(CudaError::ContextIsDestroyed))

@@ -113,6 +113,10 @@ impl<T> Completion<T> {
     /// ```
     pub fn wait(mut self) -> CudaResult<T> {
         refuse_in_host_function()?;
+        // Short work is over by the end of the first poll, and needs nothing to be woken by.
+        if let Poll::Ready(result) = Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
+            return result;
+        }
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         loop {

@@ -124,7 +124,7 @@ impl Stream {
     /// ```
     #[doc(alias("cuEventRecord", "cuEventQuery", "completion_future", "checked_completion_future"))]
     pub fn completion(&self) -> CudaResult<Completion> {
-        submit::submit(self, || Ok(()))
+        submit::submit(self, false, || Ok(()))
     }
 
     /// Waits, without a thread, until all work is done that the stream has when this is first polled.
@@ -179,7 +179,7 @@ impl Stream {
         T: Send + 'static,
         F: FnOnce(&Stream) -> CudaResult<T>,
     {
-        submit::submit(self, || f(self))
+        submit::submit(self, true, || f(self))
     }
 }
 
@@ -236,7 +236,7 @@ impl crate::graph::GraphExec {
     /// ```
     #[doc(alias("cuGraphLaunch", "cuEventQuery"))]
     pub fn launch_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
-        submit::submit(stream, || self.launch(stream))
+        submit::submit(stream, false, || self.launch(stream))
     }
 
     /// Like [`upload`](Self::upload); the future is ready when the graph is uploaded.
@@ -246,6 +246,6 @@ impl crate::graph::GraphExec {
     /// Those of [`upload`](Self::upload) and of [`Stream::completion`]; in the latter case nothing was uploaded.
     #[doc(alias("cuGraphUpload", "cuEventQuery"))]
     pub fn upload_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
-        submit::submit(stream, || self.upload(stream))
+        submit::submit(stream, false, || self.upload(stream))
     }
 }

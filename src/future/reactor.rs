@@ -13,7 +13,7 @@ use crate::error::{CudaError, CudaResult};
 use crate::stream::Shared;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,9 @@ pub(super) trait Work: Send {
 /// What a thread that looks is told, and tells.
 struct Watch {
     inbox: Inbox<Box<dyn Work>>,
-    has_thread: Mutex<bool>,
+    /// Whether its thread runs: read without the lock by all who await something.
+    has_thread: AtomicBool,
+    starts: Mutex<()>,
     /// Of how many streams it looks at work.
     streams: AtomicUsize,
 }
@@ -111,7 +113,12 @@ fn all() -> usize {
 
 impl Watch {
     fn new() -> Watch {
-        Watch { inbox: Inbox::new(), has_thread: Mutex::new(false), streams: AtomicUsize::new(0) }
+        Watch {
+            inbox: Inbox::new(),
+            has_thread: AtomicBool::new(false),
+            starts: Mutex::new(()),
+            streams: AtomicUsize::new(0),
+        }
     }
 
     fn load(&self) -> usize {
@@ -120,12 +127,17 @@ impl Watch {
 
     /// Starts the thread if there is none. False if it could not be started.
     fn has_thread(&'static self) -> bool {
-        let mut has_thread = self.has_thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*has_thread {
+        self.has_thread.load(Ordering::Relaxed) || self.starts()
+    }
+
+    #[cold]
+    fn starts(&'static self) -> bool {
+        let _one_at_a_time = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.has_thread.load(Ordering::Relaxed) {
             let thread = std::thread::Builder::new().name("custack completions".to_owned());
-            *has_thread = thread.spawn(|| self.run()).is_ok();
+            self.has_thread.store(thread.spawn(|| self.run()).is_ok(), Ordering::Relaxed);
         }
-        *has_thread
+        self.has_thread.load(Ordering::Relaxed)
     }
 
     fn run(&self) {

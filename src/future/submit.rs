@@ -17,9 +17,11 @@ use std::time::Instant;
 const WHAT: &str = "await the work of a stream";
 
 /// Calls `f`, which submits work to the stream, and awaits all that the stream has then. Whatever can fail is done before
-/// `f` is called, except recording an event.
+/// `f` is called, except recording an event. If `f` is the `program`'s it may have begun a capture that custack does not
+/// know of, so the stream is asked again.
 pub(super) fn submit<T: Send + 'static>(
     stream: &Stream,
+    program: bool,
     f: impl FnOnce() -> CudaResult<T>,
 ) -> CudaResult<Completion<T>> {
     stream.refuse_in_capture(WHAT)?;
@@ -36,7 +38,7 @@ pub(super) fn submit<T: Send + 'static>(
             return Err(error);
         }
     };
-    let mark = match event.record_pinned(stream, &pin, WHAT) {
+    let mark = match event.record_pinned(stream, &pin, program, WHAT) {
         Ok(()) => Mark::Event(event),
         Err(refused) if is_of_capture(refused) => return Err(never_freed(value, refused)),
         // A default stream is another one on another thread, which cannot ask about it.

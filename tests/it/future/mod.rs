@@ -367,7 +367,7 @@ fn a_completion_costs_these_calls() {
         let of = |name| calls.of(name);
         assert_eq!(
             (of("cuEventCreate"), of("cuEventRecord"), of("cuStreamIsCapturing")),
-            (1, 1, 2),
+            (1, 1, 1),
             "{calls}"
         );
         assert!(calls.total() <= 5, "and one for what is current: {calls}");
@@ -377,9 +377,9 @@ fn a_completion_costs_these_calls() {
         let (result, calls) = instrument::during_on_all_threads(again);
         assert_eq!(result, Ok(()));
         let queries = calls.of("cuEventQuery");
-        assert_eq!((calls.of("cuEventRecord"), calls.of("cuStreamIsCapturing")), (1, 2), "{calls}");
+        assert_eq!((calls.of("cuEventRecord"), calls.of("cuStreamIsCapturing")), (1, 1), "{calls}");
         // Two more set the capture mode, in which the first poll asks, and set it back.
-        assert!(queries > 0 && calls.total() - queries <= 6, "{calls}");
+        assert!(queries > 0 && calls.total() - queries <= 5, "{calls}");
     });
 }
 
