@@ -14,6 +14,7 @@ use super::launch::{Asked, LAST_DEFAULT_STREAM};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put};
 use crate::sim::machine::*;
+use std::collections::BTreeMap;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -47,7 +48,7 @@ c_abi! {
             let parameters = gather(m, function, parameters, extra)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None, scheduling: 0 }, stream, parameters)
+            m.launch(&Asked { function, grid, block, shared, cooperative: false, cluster: None, scheduling: 0, kept: BTreeMap::new() }, stream, parameters)
         })
     }
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
@@ -56,7 +57,7 @@ c_abi! {
             let parameters = gather(m, function, parameters, null_mut())?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
             let (shared, stream) = (shared as usize, stream.addr());
-            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None, scheduling: 0 }, stream, parameters)
+            m.launch(&Asked { function, grid, block, shared, cooperative: true, cluster: None, scheduling: 0, kept: BTreeMap::new() }, stream, parameters)
         })
     }
     fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
@@ -202,6 +203,7 @@ unsafe fn asked(
         cooperative: false,
         cluster: None,
         scheduling: 0,
+        kept: BTreeMap::new(),
     };
     if config.attrs.is_null() && config.numAttrs > 0 {
         return machine.refuse(INVALID_VALUE, "there are attributes, and the pointer for them is NULL");

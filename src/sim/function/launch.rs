@@ -3,6 +3,7 @@
 use super::cluster::{self, INVALID_CLUSTER_SIZE};
 use super::{MOST_THREADS, Settings};
 use crate::driver::ffi::CUresult;
+use crate::sim::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
 use crate::sim::device::SM_COUNT;
 use crate::sim::graph::{Kernel, Operation, Parameters};
 use crate::sim::machine::*;
@@ -25,6 +26,8 @@ pub(in crate::sim) struct Asked {
     pub(in crate::sim) cluster: Option<[u32; 3]>,
     /// How the blocks of a cluster are spread over the multiprocessors; 0 leaves it to the driver.
     pub(in crate::sim) scheduling: u32,
+    /// What else the node of a captured launch keeps.
+    pub(in crate::sim) kept: BTreeMap<u32, [u32; 3]>,
 }
 
 /// The default streams' handles are NULL and the numbers up to this one.
@@ -34,10 +37,11 @@ const CLUSTER_DIMENSION: u32 = 4;
 const CLUSTER_SCHEDULING: u32 = 5;
 const SPREAD: u32 = 1;
 const LOAD_BALANCING: u32 = 2;
+const PRIORITY: u32 = 8;
 const MEM_SYNC_DOMAIN: u32 = 10;
 const PREFERRED_CARVEOUT: u32 = 14;
 /// The numbers of attributes that a launch may have and that change nothing here.
-const WITHOUT_EFFECT: [u32; 10] = [0, 1, 6, 7, 8, 9, 11, 12, 13, 16];
+const WITHOUT_EFFECT: [u32; 9] = [0, 1, 6, 7, 9, 11, 12, 13, 16];
 
 impl Asked {
     /// Whether there is such a block.
@@ -59,8 +63,14 @@ impl Asked {
                 self.scheduling = value[0];
                 return value[0] <= LOAD_BALANCING;
             }
-            PREFERRED_CARVEOUT => return value[0] <= 100,
-            MEM_SYNC_DOMAIN => return value[0] <= 1,
+            PRIORITY => {
+                let priority = (value[0] as i32).clamp(GREATEST_PRIORITY, LEAST_PRIORITY);
+                self.kept.insert(id, [priority as u32, 0, 0]);
+            }
+            PREFERRED_CARVEOUT | MEM_SYNC_DOMAIN => {
+                self.kept.insert(id, [value[0], 0, 0]);
+                return value[0] <= if id == MEM_SYNC_DOMAIN { 1 } else { 100 };
+            }
             _ => return WITHOUT_EFFECT.contains(&id),
         }
         true
@@ -109,6 +119,7 @@ impl Machine {
         let kernel = fits.and_then(|()| self.kernel(asked, parameters));
         let kernel = kernel.and_then(|kernel| self.on_part_of(&to, asked, kernel));
         let mut kernel = self.breaks_capture(stream, kernel)?;
+        kernel.attributes.extend(&asked.kept);
         kernel.attributes.insert(CLUSTER_SCHEDULING, [asked.launched_scheduling(), 0, 0]);
         self.record_or_enqueue(stream, &to, Operation::Kernel(kernel))
     }

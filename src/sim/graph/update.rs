@@ -4,6 +4,7 @@ use super::executable::{Parts, UPDATE_FAILURE, take_over};
 use super::{Operation, Side};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
+use crate::sim::memory;
 
 // Why an executable was not updated, as the driver numbers it.
 const TOPOLOGY_CHANGED: u32 = 2;
@@ -133,7 +134,8 @@ impl Machine {
                 old.kinds() == new.kinds() && old.home == new.home
             }
             (Operation::Fill(old), Operation::Fill(new)) => {
-                (old.height > 1) == (new.height > 1) && old.home == new.home
+                (old.height > 1) == (new.height > 1)
+                    && (old.home == new.home || memory::lock().context_of(old.to) == 0)
             }
             (Operation::Record(old), Operation::Record(new))
             | (Operation::Wait(old), Operation::Wait(new)) => {

@@ -6,6 +6,7 @@ use crate::sim::function::abi::gather;
 use crate::sim::graph::{Copy, Fill, Host, Operation, Parameters, Side};
 use crate::sim::machine::*;
 use crate::sim::memory::{self, HostMemory};
+use std::collections::BTreeMap;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
 
@@ -54,6 +55,7 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
         cooperative: false,
         cluster: None,
         scheduling: 0,
+        kept: BTreeMap::new(),
     };
     m.kernel(&asked, parameters).map(Operation::Kernel)
 }

@@ -14,6 +14,9 @@ const CODE: &CStr = c".version 7.0 .target sm_70 .address_size 64 .visible .entr
 const COOPERATIVE: u32 = 2;
 const CLUSTER: u32 = 4;
 const SCHEDULING: u32 = 5;
+const PRIORITY: u32 = 8;
+const MEM_SYNC_DOMAIN: u32 = 10;
+const CARVEOUT: u32 = 14;
 
 fn function() -> CUfunction {
     let (mut module, mut function) = (null_mut(), null_mut());
@@ -186,6 +189,31 @@ fn the_clusters_of_a_captured_launch_are_spread() {
         let graph = graph();
         assert_eq!(get(add(graph, function, 1), SCHEDULING), (0, 0), "of a node that was made by hand");
         destroy(graph);
+    });
+}
+
+#[test]
+fn a_captured_launch_keeps_what_its_configuration_says() {
+    bench(|| {
+        let (function, stream) = (function(), stream(1));
+        for (attribute, value, kept) in [
+            (PRIORITY, -5, -5),
+            (PRIORITY, -3, -3),
+            (PRIORITY, -77, -5),
+            (PRIORITY, 0, 0),
+            (MEM_SYNC_DOMAIN, 1, 1),
+            (CARVEOUT, 50, 50),
+        ] {
+            let (mut graph, mut node, mut one) = (null_mut(), null_mut(), 1);
+            assert_eq!(call!(cuStreamBeginCapture_v2(stream, 2)), 0);
+            let mut attributes = [with(attribute, [value as u32, 0, 0])];
+            let config = config(1, stream, &mut attributes);
+            assert_eq!(call!(cuLaunchKernelEx(&config, function, null_mut(), null_mut())), 0);
+            assert_eq!(call!(cuStreamEndCapture(stream, &mut graph)), 0);
+            assert_eq!(call!(cuGraphGetNodes(graph, &mut node, &mut one)), 0);
+            assert_eq!(get(node, attribute), (0, kept as u32), "{attribute} {value}");
+            destroy(graph);
+        }
     });
 }
 
