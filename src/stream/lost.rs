@@ -66,8 +66,9 @@ impl captures::ByHand for Shared {
         let _note = keep_note();
         match self.with_pinned(pin, Driver::stream_is_capturing) {
             Some(Ok(status)) => status != 0,
-            // A driver that cannot say that the capture is over may still forbid what captures forbid.
-            Some(Err(error)) => !is_gone(error),
+            // A driver that cannot say that the capture is over may still forbid what captures forbid. One that never will, as
+            // the context is in error, ends it with the context, which goes when its owner is dropped.
+            Some(Err(error)) => !is_gone(error) && self.context().is_alive(),
             None => false,
         }
     }

@@ -100,6 +100,7 @@ fn in_a_process_of_its_own() {
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
         Ok("host functions in error") => crate::stream::host_function::in_error(),
+        Ok("a capture in error") => crate::stream::capture::lost::in_error(),
         Ok("completion in a report") => crate::future::edges::in_a_report(),
         Ok("completion in error") => crate::future::lost::in_error(),
         Ok("one context in error") => crate::future::contexts::one_in_error(),

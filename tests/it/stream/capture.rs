@@ -9,7 +9,7 @@ mod drops;
 mod elsewhere;
 mod ends;
 mod forks;
-mod lost;
+pub(crate) mod lost;
 mod refused;
 mod refused_end;
 mod unscoped;

@@ -2,7 +2,7 @@
 
 mod borrowed;
 mod callback;
-mod capture;
+pub(crate) mod capture;
 mod default;
 pub(crate) mod host_function;
 mod mark;

@@ -9,6 +9,7 @@ use custack::context::{ContextStack, CurrentContext, GreenContext, PrimaryContex
 use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::graph::{Capture, Graph};
+use custack::launch;
 use custack::memory::{CopyDestination, DeviceBuffer};
 use custack::stream::{BorrowedStream, CaptureMode, CaptureStatus, PerThreadStream, Stream, StreamFlags};
 use std::ptr;
@@ -241,6 +242,36 @@ fn a_capture_in_the_per_thread_stream_of_another_thread_is_lost_with_its_context
                 let _ = end.send(());
             });
         }
+    });
+}
+
+#[test]
+fn a_capture_in_a_failed_context_is_lost_with_that() {
+    // On a GPU such an error takes the process with it: a process of its own.
+    crate::driver::process::child_succeeds("a capture in error", &[]);
+}
+
+/// What the test above runs in a process of its own.
+pub(crate) fn in_error() {
+    run_alone(|| {
+        let _below = pushed();
+        let ctx = parked();
+        let module = ctx.load_module(crate::module::KERNELS.as_bytes()).unwrap();
+        let new = || ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let (capturing, fails) = (new(), new());
+        unsafe { capturing.begin_capture(CaptureMode::Global) }.unwrap();
+        unsafe { launch!(module.trapped<<<1, 1, 0, fails>>>()) }.unwrap();
+        while fails.capture_status().is_ok() {
+            std::thread::yield_now();
+        }
+        // The driver ends no capture in such a context, and does not say whether it captures.
+        drop((fails, module));
+        drop(ctx);
+        match DeviceBuffer::from_slice(&[1u32]) {
+            Ok(buffer) => drop(buffer),
+            Err(error) => assert!(!is_simulated() && error == CudaError::LaunchFailed, "{error}"),
+        }
+        drop(capturing);
     });
 }
 
