@@ -303,15 +303,12 @@ impl Machine {
             if of_device && kind != ON_DEVICE {
                 return self.refuse(NOT_SUPPORTED, format_args!("a location of type {kind}"));
             }
-            let place = self.place_at(grant.location);
-            // Only another device may be one that only reads, and only memory of a device.
-            let may_read = of_device && place.is_ok() && place.ok() != made.own_place();
-            if grant.flags == READ && !may_read {
+            if grant.flags == READ {
                 return self.refuse(NOT_SUPPORTED, "access only to read");
             }
-            let place = place?;
+            let place = self.place_at(grant.location)?;
             let refused = match grant.flags {
-                READ | READ_WRITE => None,
+                READ_WRITE => None,
                 NO_ACCESS => (made.own_place() == Some(place)).then_some(INVALID_DEVICE),
                 _ => Some(INVALID_VALUE),
             };
