@@ -173,7 +173,6 @@ impl<H: Capturable> Resource<H> {
     }
 
     /// Whether it is the default stream of another thread, which cannot be used on this one.
-    #[cfg(feature = "graph")]
     pub(crate) fn is_of_another_thread(&self) -> bool {
         matches!(self.state, State::Implicit(thread) if thread != 0 && thread != this_thread())
     }
@@ -182,8 +181,8 @@ impl<H: Capturable> Resource<H> {
     fn usable(&self) -> CudaResult<()> {
         match self.state {
             State::Good | State::Lent => Ok(()),
-            State::Implicit(thread) if thread == 0 || thread == this_thread() => self.context.usable(),
-            State::Implicit(_) => Err(of_another_thread()),
+            State::Implicit(_) if self.is_of_another_thread() => Err(of_another_thread()),
+            State::Implicit(_) => self.context.usable(),
             State::Spent => Err(spent()),
         }
     }
@@ -272,9 +271,7 @@ impl<H: Capturable> Resource<H> {
         };
         match self.state {
             State::Spent => None,
-            State::Implicit(thread) if thread != 0 && thread != this_thread() => {
-                Some(Err(of_another_thread()))
-            }
+            State::Implicit(_) if self.is_of_another_thread() => Some(Err(of_another_thread())),
             State::Implicit(_) => self.context.dispose(call),
             State::Good | State::Lent => {
                 let _lease = self.context.lease_to_dispose(LeaseOn::Pinned)?;

@@ -10,11 +10,10 @@
 use super::graph::run_destructors;
 use super::machine::*;
 use super::memory;
-use super::stream::{Queue, in_host_function, is_anything_captured};
+use super::stream::{in_host_function, is_anything_captured};
 use crate::driver::ffi::{CUDA_SUCCESS, CUhostFn, CUresult};
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};
-use std::sync::Arc;
 
 /// Calls the model and turns its result into a status.
 pub(super) fn call(f: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
@@ -167,24 +166,19 @@ pub(super) fn wait_for_work(context: Handle) {
 /// under which `end` is called, and waited for once, without the lock.
 pub(super) fn call_when_idle(
     device: impl Fn(&Machine) -> Option<usize>,
-    end: impl FnOnce(&mut Machine) -> Answer<()>,
+    end: impl Fn(&mut Machine) -> Answer<()>,
 ) -> CUresult {
-    let (mut work, mut end) = (Vec::new(), Some(end));
-    let mut call_unless_busy = |waited: bool, work: &mut Vec<_>| {
-        call(|machine| {
-            if !waited {
-                *work = device(machine).map_or_else(Vec::new, |device| machine.work_on(device));
-            }
-            if waited || work.is_empty() { end.take().map_or(Ok(()), |end| end(machine)) } else { Ok(()) }
-        })
-    };
-    let status = call_unless_busy(false, &mut work);
+    let mut work = Vec::new();
+    let status = call(|machine| {
+        work = device(machine).map_or_else(Vec::new, |device| machine.work_on(device));
+        if work.is_empty() { end(machine) } else { Ok(()) }
+    });
     if work.is_empty() {
         return status;
     }
-    work.iter().for_each(|queue: &Arc<Queue>| queue.wait());
+    work.iter().for_each(|queue| queue.wait());
     memory::lock().after_wait();
-    call_unless_busy(true, &mut work)
+    call(end)
 }
 
 /// Waits, without a lock, for the work of all contexts.

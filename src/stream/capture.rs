@@ -269,13 +269,14 @@ pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult
 #[cfg(feature = "graph")]
 fn destroy_capturing(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
     let at = stream.address();
-    let lost = captures::end_lost_in(at);
-    let end = |_: &captures::Ending| driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
-    let ended = lost.as_ref().map(end);
+    let lost = captures::end_lost_in(at).map(|lost| {
+        let ended = driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph));
+        (lost, ended)
+    });
     // Before the driver gives the handle to another stream.
     captures::forget_stream(at);
     let destroyed = driver.stream_destroy(stream);
-    let (Some(lost), Some(ended)) = (lost, ended) else { return destroyed };
+    let Some((lost, ended)) = lost else { return destroyed };
     let which = lost.which;
     // Before the report, in which a subscriber may wait for what uses the capture's streams.
     let _pins = lost.into_pins();
