@@ -6,6 +6,7 @@
 use crate::harness::{current, drain, is_simulated, other, parked, pushed, run, run_alone, within};
 use crate::stream::stream;
 use custack::context::{Context, ContextStack, wait_until_retired};
+use custack::device::Device;
 use custack::driver::instrument::{self, during};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::*;
@@ -17,6 +18,10 @@ use std::sync::mpsc::{Sender, channel};
 
 fn four_kib(stream: &Stream) -> CudaResult<DeviceBuffer<u8>> {
     unsafe { DeviceBuffer::uninitialized_in(4096, stream) }
+}
+
+fn own_pool() -> MemoryPool {
+    MemoryPool::new(Device::get_device(0).unwrap(), &PoolProperties::new()).unwrap()
 }
 
 /// Holds the stream until the sender is dropped.
@@ -57,11 +62,14 @@ fn what_a_stream_has_freed_it_gets_again_at_once() {
     run(|| {
         let _ctx = pushed();
         let stream = stream();
+        // No other test frees memory in it.
+        let pool = own_pool();
+        let make = || unsafe { DeviceBuffer::<u8>::uninitialized_in(4096, (&pool, &stream)) }.unwrap();
         let held = hold(&stream);
-        let mut first = four_kib(&stream).unwrap();
+        let mut first = make();
         let address = first.as_device_ptr().as_raw();
         drop(first);
-        assert_eq!(four_kib(&stream).unwrap().as_device_ptr().as_raw(), address);
+        assert_eq!(make().as_device_ptr().as_raw(), address);
         drop(held);
     });
 }
@@ -137,9 +145,11 @@ fn another_stream_uses_memory_after_its_order_and_the_free_waits_for_it() {
     run(|| {
         let _ctx = pushed();
         let (home, other) = (stream(), stream());
+        // No other test frees memory in it.
+        let pool = own_pool();
         let mut host = LockedBuffer::new(&0u32, 4).unwrap();
         let held_home = hold(&home);
-        let mut buffer = unsafe { DeviceBuffer::<u32>::uninitialized_in(4, &home) }.unwrap();
+        let mut buffer = unsafe { DeviceBuffer::<u32>::uninitialized_in(4, (&pool, &home)) }.unwrap();
         unsafe { buffer.async_fill(7, &home) }.unwrap();
         buffer.also_used_in(&other).unwrap();
         let held_other = hold(&other);
@@ -148,7 +158,7 @@ fn another_stream_uses_memory_after_its_order_and_the_free_waits_for_it() {
         let ((), calls) = during(|| drop(buffer));
         assert_eq!(calls.to_string(), "cuStreamWaitEvent, cuEventRecord, cuMemFreeAsync");
         // The same memory again, in the same stream; its fill must not come before the other's copy.
-        let mut next = unsafe { DeviceBuffer::<u32>::uninitialized_in(4, &home) }.unwrap();
+        let mut next = unsafe { DeviceBuffer::<u32>::uninitialized_in(4, (&pool, &home)) }.unwrap();
         assert_eq!(next.as_device_ptr().as_raw(), address);
         unsafe { next.async_fill(1, &home) }.unwrap();
         drop(held_home);
