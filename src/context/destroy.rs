@@ -128,6 +128,13 @@ impl Pin {
         Pin(context.clone())
     }
 
+    /// Whether it is of this context, and the driver has the context still. It does until other code destroys it: who
+    /// wants to destroy the context finds the pin, and leaves it alone.
+    #[inline]
+    pub(super) fn keeps(&self, context: &UnownedContext) -> bool {
+        self.0 == *context && !context.handle().is_dead()
+    }
+
     /// Another for the same context.
     pub(crate) fn another(&self) -> Option<Pin> {
         Some(Pin::new(&self.0, self.0.handle().lease(LeaseOn::Pinned)?.live()))

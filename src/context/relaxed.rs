@@ -51,18 +51,21 @@ pub(crate) fn restore_mode(driver: &Driver, mode: u32) {
 
 /// Destroys or frees something without breaking a capture: in the relaxed mode if a capture is known to be in progress,
 /// or again in that mode if the driver reports one.
-pub(crate) fn unbroken(driver: &Driver, f: &dyn Fn() -> CudaResult<()>) -> CudaResult<()> {
-    if captures::any() && captures::forbidding().is_some() {
-        let _relaxed = relax(driver);
-        return f();
-    }
-    match f() {
-        Err(CudaError::StreamCaptureUnsupported) => {
-            let _relaxed = relax(driver);
-            f()
+#[inline]
+pub(crate) fn unbroken(driver: &Driver, f: impl Fn() -> CudaResult<()>) -> CudaResult<()> {
+    if !captures::any() || captures::forbidding().is_none() {
+        let result = f();
+        if !matches!(result, Err(CudaError::StreamCaptureUnsupported)) {
+            return result;
         }
-        other => other,
     }
+    relaxed(driver, &f)
+}
+
+#[cold]
+fn relaxed(driver: &Driver, f: &dyn Fn() -> CudaResult<()>) -> CudaResult<()> {
+    let _relaxed = relax(driver);
+    f()
 }
 
 /// Refuses a call that a capture in progress forbids to this thread, and that would break the capture; `what` is what

@@ -250,11 +250,20 @@ impl<H: Capturable> Resource<H> {
 
     /// Like [`with`](Self::with), in a context that the caller has pinned, even if its owner is dropped; `None` if
     /// other code has destroyed the context, or if the resource is spent.
+    #[inline]
     pub(crate) fn with_pinned<R>(
         &self,
         pin: &Pin,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
+        if self.is_good() && pin.keeps(&self.context) {
+            let call = |driver: &Driver| {
+                let _call = self.enter()?;
+                // SAFETY: as in `with`; the pin keeps the context at the driver, so no lease is needed.
+                f(driver, unsafe { Held::new(self.raw) })
+            };
+            return Some(driver().and_then(|driver| call(driver)));
+        }
         let (mut f, mut result) = (Some(f), None);
         let mut call = |driver: &Driver, handle: Held<'_, H>| result = f.take().map(|f| f(driver, handle));
         let called = self.call_pinned(pin, &mut call)?;
@@ -288,7 +297,7 @@ impl<H: Capturable> Resource<H> {
         let Some(_lease) = self.context.lease_to_dispose(LeaseOn::Retiring) else { return Ok(()) };
         let _call = self.enter()?;
         // SAFETY: as in `with`; the driver finds the context by the handle.
-        let destroyed = unbroken(driver, &|| (self.destroy)(driver, unsafe { Held::new(self.raw) }));
+        let destroyed = unbroken(driver, || (self.destroy)(driver, unsafe { Held::new(self.raw) }));
         destroyed.or_else(|error| if is_gone(error) { Ok(()) } else { Err(error) })
     }
 

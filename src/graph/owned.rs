@@ -187,7 +187,7 @@ impl<H: Copy + 'static> Owned<H> {
         }
         let destroyed = driver().and_then(|driver| {
             // SAFETY: as in `held`; the pins keep the contexts at the driver even if their owners are gone.
-            unbroken(driver, &|| (self.kind.destroy)(driver, unsafe { Held::new(self.raw) }))
+            unbroken(driver, || (self.kind.destroy)(driver, unsafe { Held::new(self.raw) }))
         });
         self.spent = destroyed != Err(CudaError::NotPermitted);
         destroyed.or_else(|error| if error == CudaError::Deinitialized { Ok(()) } else { Err(error) })

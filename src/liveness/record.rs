@@ -205,6 +205,12 @@ impl Handle {
         died > since
     }
 
+    /// Whether the driver has the context no more.
+    #[inline]
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.phase(), Phase::Dead)
+    }
+
     pub(super) fn phase(&self) -> Phase {
         self.record().life.phase(self.id)
     }

@@ -154,7 +154,7 @@ impl Allocation {
             return Ok(());
         }
         // SAFETY: this value owns the memory, and is spent or dropped after this.
-        let free = |driver: &Driver| unbroken(driver, &|| unsafe { self.kind.free(driver, self.address) });
+        let free = |driver: &Driver| unbroken(driver, || unsafe { self.kind.free(driver, self.address) });
         let Some(pin) = &self.pin else { return free(driver()?) };
         let freed = match &self.home {
             // SAFETY: as above.

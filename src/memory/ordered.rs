@@ -227,7 +227,7 @@ impl Home {
     unsafe fn free_here(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
         self.stream.with_pinned(pin, |driver, stream| {
             // SAFETY: as the caller guarantees.
-            unbroken(driver, &|| unsafe { driver.mem_free_async(address, stream) })
+            unbroken(driver, || unsafe { driver.mem_free_async(address, stream) })
         })
     }
 }

@@ -335,7 +335,7 @@ impl MemoryPool {
     fn destroy(&self) -> CudaResult<()> {
         let driver = driver()?;
         let pool = self.held()?;
-        match unbroken(driver, &|| driver.mem_pool_destroy(pool)) {
+        match unbroken(driver, || driver.mem_pool_destroy(pool)) {
             Err(error) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }

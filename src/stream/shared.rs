@@ -229,7 +229,7 @@ impl Shared {
     /// host memory that it uses belongs to the caller again.
     pub(crate) fn wait_for_own_work(&self) -> CudaResult<()> {
         let wait = |driver: &Driver, stream: Held<'_, CUstream>| {
-            unbroken(driver, &|| driver.stream_synchronize(stream))
+            unbroken(driver, || driver.stream_synchronize(stream))
         };
         self.stream.with(wait).or_else(|_| {
             if !self.captures() {

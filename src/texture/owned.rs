@@ -59,7 +59,7 @@ impl Owned {
         let Some(pin) = &self.pin else { return Ok(()) };
         // SAFETY: this value owns the handle, and its context is pinned.
         let destroy = |driver: &Driver| (self.destroy)(driver, unsafe { Held::new(self.raw) });
-        match pin.context().dispose(|driver| unbroken(driver, &|| destroy(driver))) {
+        match pin.context().dispose(|driver| unbroken(driver, || destroy(driver))) {
             Some(Err(error)) if !is_gone(error) => Err(error),
             _ => Ok(()),
         }
