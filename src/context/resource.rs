@@ -262,7 +262,7 @@ impl<H: Capturable> Resource<H> {
                 // SAFETY: as in `with`; the pin keeps the context at the driver, so no lease is needed.
                 f(driver, unsafe { Held::new(self.raw) })
             };
-            return Some(driver().and_then(|driver| call(driver)));
+            return Some(driver().and_then(call));
         }
         let (mut f, mut result) = (Some(f), None);
         let mut call = |driver: &Driver, handle: Held<'_, H>| result = f.take().map(|f| f(driver, handle));
