@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// The number of queries in the first poll. Each query takes 0.3 us where the driver's lock is free.
-pub(super) const LOOKS: u32 = 4;
+const LOOKS: u32 = 4;
 
 /// A future that is ready when work on the device is done, with the work's error or a value; see the [module](super).
 ///
@@ -57,12 +57,6 @@ impl<T> Completion<T> {
         }
         self.have_looked_at();
         self.slot.is_done()
-    }
-
-    /// This future, which does not look by itself, because that was done a moment ago.
-    pub(super) fn asked(self) -> Completion<T> {
-        self.have_looked_at();
-        self
     }
 
     /// Has the thread that looks care for the work.

@@ -67,15 +67,14 @@
 //! # How it works, and what it costs
 //!
 //! The stream records an event, of which it keeps a few for that. The first poll asks up to four times
-//! whether the event is reached: where many threads use the driver, short work is over by then.
-//! [`synchronize_async`](Stream::synchronize_async) asks the stream in its first poll, and records an event only if there is
-//! work left. From then on a thread of custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
+//! whether the event is reached: where many threads use the driver, short work is over by then. From then on a thread of
+//! custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
 //! pause, for up to 200 us while the work that it sees takes no longer, and for 10 us where work takes long. Then it looks
 //! ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with more than 32
 //! awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the
 //! most. A thread needs a few percent of a core for work that
-//! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A first
-//! poll that spins ([`Synchronize::spinning_for`], [`Completion::spinning_for`]) needs it only for work that takes longer. Callbacks of the driver would be slower for
+//! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A poll that
+//! [spins](Completion::spinning_for) needs it only for work that takes longer. Callbacks of the driver would be slower for
 //! short work, would hold up the stream while they run, and do not come at all once a context is in error.
 
 mod completion;
@@ -84,7 +83,6 @@ mod inbox;
 mod reactor;
 mod slot;
 mod submit;
-mod synchronize;
 
 /// What the slot and the inbox are made of; the model checker has its own.
 mod sync {
@@ -94,7 +92,6 @@ mod sync {
 
 pub use completion::Completion;
 pub use in_context::{InContext, InContextExt};
-pub use synchronize::Synchronize;
 
 #[cfg(doc)]
 use crate::error::CudaError;
@@ -130,8 +127,7 @@ impl Stream {
         submit::submit(self, false, || Ok(()))
     }
 
-    /// Waits, without a thread, until all work is done that the stream has when this is first polled. It costs no event if
-    /// the work is done by the end of the first poll, which can [spin](Synchronize::spinning_for).
+    /// Waits, without a thread, until all work is done that the stream has when this is first polled.
     ///
     /// # Errors
     ///
@@ -147,9 +143,9 @@ impl Stream {
     /// # drop(task(&Stream::new(StreamFlags::NON_BLOCKING, None)?));
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
-    #[doc(alias("cuStreamSynchronize", "cuStreamQuery", "cuEventQuery"))]
-    pub fn synchronize_async(&self) -> Synchronize<'_> {
-        Synchronize::new(self)
+    #[doc(alias("cuStreamSynchronize", "cuEventQuery"))]
+    pub async fn synchronize_async(&self) -> CudaResult<()> {
+        self.completion()?.await
     }
 
     /// Calls a closure that submits work to the stream; the future is ready when the work is done, with the closure's

@@ -14,7 +14,7 @@ use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-pub(super) const WHAT: &str = "await the work of a stream";
+const WHAT: &str = "await the work of a stream";
 
 /// Calls `f`, which submits work to the stream, and awaits all that the stream has then. Whatever can fail is done before
 /// `f` is called, except recording an event. If `f` is the `program`'s it may have begun a capture that custack does not
@@ -89,7 +89,7 @@ fn is_refused(error: CudaError) -> bool {
 }
 
 /// Whether nothing runs any more in a context that returns this error: the device stopped its work for good.
-pub(super) fn ends_all_work(error: CudaError) -> bool {
+fn ends_all_work(error: CudaError) -> bool {
     is_gone(error)
         || matches!(
             error,

@@ -11,7 +11,6 @@ pub(crate) mod lost;
 mod orders;
 mod programs;
 mod protocol;
-mod synchronize;
 mod wakers;
 
 use crate::harness::{owned_by, parked, pushed, run, run_alone};
