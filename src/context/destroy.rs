@@ -128,8 +128,8 @@ impl Pin {
         Pin(context.clone())
     }
 
-    /// Whether it is of this context, and the driver has the context still. It does until other code destroys it: who
-    /// wants to destroy the context finds the pin, and leaves it alone.
+    /// Whether it is of this context, and the driver still has the context, which only other code can destroy: a thread of
+    /// custack's that wants to finds the pin, and leaves the context alone.
     #[inline]
     pub(super) fn keeps(&self, context: &UnownedContext) -> bool {
         self.0 == *context && !context.handle().is_dead()

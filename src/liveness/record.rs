@@ -205,7 +205,7 @@ impl Handle {
         died > since
     }
 
-    /// Whether the driver has the context no more.
+    /// Whether the driver no longer has the context.
     #[inline]
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.phase(), Phase::Dead)

@@ -6,7 +6,6 @@
 use crate::harness::{current, drain, is_simulated, other, parked, pushed, run, run_alone, within};
 use crate::stream::stream;
 use custack::context::{Context, ContextStack, wait_until_retired};
-use custack::device::Device;
 use custack::driver::instrument::{self, during};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::*;
@@ -21,7 +20,7 @@ fn four_kib(stream: &Stream) -> CudaResult<DeviceBuffer<u8>> {
 }
 
 fn own_pool() -> MemoryPool {
-    MemoryPool::new(Device::get_device(0).unwrap(), &PoolProperties::new()).unwrap()
+    MemoryPool::new(crate::harness::device(), &PoolProperties::new()).unwrap()
 }
 
 /// Holds the stream until the sender is dropped.
@@ -42,7 +41,7 @@ fn a_buffer_made_and_dropped_in_stream_order_costs_two_calls_whatever_is_current
     run(|| {
         let (ctx, _above) = (pushed(), pushed());
         let stream = ctx.scoped(|_| Ok(stream())).unwrap();
-        let pool = MemoryPool::new(crate::harness::device(), &PoolProperties::new()).unwrap();
+        let pool = own_pool();
         drop(four_kib(&stream).unwrap());
         let (_, calls) = during(|| drop(four_kib(&stream).unwrap()));
         assert_eq!(calls.to_string(), "cuMemAllocAsync, cuMemFreeAsync");
