@@ -43,20 +43,21 @@
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
-//! | `future` | yes | [futures](future) that are ready when work is done, and that run in a context |
-//! | `graph` | yes | captures of streams, and [graphs](graph) |
-//! | `green` | yes | green contexts: parts of a device |
-//! | `library` | yes | [libraries](library) and kernels that belong to no context, and linking |
+//! | `future` | no | [futures](future) that are ready when work is done, and that run in a context |
+//! | `graph` | no | captures of streams, and [graphs](graph) |
+//! | `green` | no | green contexts: parts of a device |
+//! | `library` | no | [libraries](library) and kernels that belong to no context, and linking |
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
-//! | `pool` | yes | [pools](memory::MemoryPool) of memory in the order of a stream: limits, statistics, access |
-//! | `processes` | yes | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
+//! | `pool` | no | [pools](memory::MemoryPool) of memory in the order of a stream: limits, statistics, access |
+//! | `processes` | no | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, and handles of the types of `cuda-driver-sys` |
-//! | `texture` | yes | [arrays](memory::array), memory in rows, [textures and surfaces](texture) |
-//! | `thiserror` | yes | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
+//! | `texture` | no | [arrays](memory::array), memory in rows, [textures and surfaces](texture) |
+//! | `thiserror` | no | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
 //!
-//! Without any of them custack builds about as fast as cudarc, and faster than oxicuda-driver.
+//! Contexts, streams, events, memory, modules and launches are there in every build. `full` is all of the table but `sim`.
+//! Without any of them custack builds faster than cudarc.
 //!
 //! # From RustaCUDA
 //!
@@ -68,6 +69,7 @@
 //!
 //! Paths, names and signatures are RustaCUDA's; the README has the table of what differs.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // In the other build the compiler reports what nothing uses.
 #![cfg_attr(
     not(all(

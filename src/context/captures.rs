@@ -15,15 +15,14 @@ mod refuse;
 
 pub(crate) use ending::{Ending, end, ending, remove};
 pub(super) use ending::{are_ending, ending_elsewhere};
-#[cfg(feature = "graph")]
 pub(crate) use ending::{end_in, end_lost_in};
 pub(crate) use lost::{ByHand, give_away, lose_in, lose_of_context, lose_of_value};
+pub(super) use refuse::{forbid, refuse_forbidden, refuse_implicit, refuse_waiting};
 pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
 
 use super::destroy::Pin;
-use super::in_call::{is_of_unknown_context, key_of_legacy_stream, key_of_whole_context};
+use super::key::{is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, this_thread};
 use crate::driver::{Locked, lock};
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
@@ -40,19 +39,6 @@ struct Numbers {
 
 static NUMBERS: Numbers = Numbers { in_progress: AtomicUsize::new(0), ending: AtomicUsize::new(0) };
 static LIST: Mutex<Vec<InProgress>> = Mutex::new(Vec::new());
-
-thread_local! {
-    static THREAD: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The number of the calling thread, from 1; no other thread of this process has had it.
-pub(crate) fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    if THREAD.get() == 0 {
-        THREAD.set(NEXT.fetch_add(1, Ordering::Relaxed));
-    }
-    THREAD.get()
-}
 
 /// The threads to which a capture forbids calls, if their own mode lets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,11 +117,10 @@ fn list() -> Locked<'static, Vec<InProgress>> {
     lock(&LIST)
 }
 
-/// Whether any capture that custack knows of is in progress. None begins without the feature `graph`, so nothing that asks
-/// this is compiled then.
+/// Whether any capture that custack knows of is in progress.
 #[inline]
 pub(crate) fn any() -> bool {
-    cfg!(feature = "graph") && NUMBERS.in_progress.load(Ordering::Relaxed) != 0
+    NUMBERS.in_progress.load(Ordering::Relaxed) != 0
 }
 
 impl InProgress {
@@ -269,7 +254,6 @@ pub(crate) fn joins(member: Member, event: usize, pin: Pin) -> Result<(), Pin> {
 }
 
 /// The graph of the capture that the stream is in uses something of the context that is pinned.
-#[cfg(feature = "graph")]
 pub(crate) fn also_in(stream: usize, pin: Pin) {
     let mut captures = list();
     match captures.iter_mut().find(|capture| capture.has(stream)) {
@@ -284,7 +268,6 @@ pub(crate) fn also_in(stream: usize, pin: Pin) {
 
 /// All of the beginning of a capture by hand is listed, with these pins of what its graph uses. They are returned if the
 /// capture is over, to be dropped without a lock.
-#[cfg(feature = "graph")]
 #[must_use]
 pub(crate) fn has_begun(number: u64, pins: Vec<Pin>) -> Vec<Pin> {
     let mut captures = list();
@@ -301,8 +284,15 @@ pub(crate) fn forget_stream(stream: usize) {
 }
 
 /// The event is destroyed.
-#[cold]
+#[inline]
 pub(crate) fn forget_event(event: usize) {
+    if any() {
+        forget_known_event(event);
+    }
+}
+
+#[cold]
+fn forget_known_event(event: usize) {
     list().iter_mut().for_each(|capture| capture.events.retain(|other| *other != event));
 }
 

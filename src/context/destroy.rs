@@ -106,7 +106,7 @@ pub(super) fn finish(claimed: Option<Claimed>) {
 
 /// Destroys a context so that no capture is broken by it.
 fn if_captured<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
-    let _relaxed = if captures::any() && captures::forbidding().is_some() { relax(driver) } else { None };
+    let _relaxed = if captures::forbid() { relax(driver) } else { None };
     f()
 }
 

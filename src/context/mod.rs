@@ -65,13 +65,18 @@ mod peer;
 
 // The owners of contexts, the resources made in them, and how both are used.
 mod access;
+#[cfg(feature = "graph")]
 pub(crate) mod captures;
 mod destroy;
 #[cfg(feature = "green")]
 mod green;
+#[cfg(feature = "graph")]
 pub(crate) mod in_call;
 #[cfg(feature = "green")]
 mod in_green;
+pub(crate) mod key;
+#[cfg(not(feature = "graph"))]
+mod no_captures;
 mod owned;
 mod primary;
 mod relaxed;
@@ -91,6 +96,8 @@ pub use handle::{ContextHandle, UnownedContext};
 #[cfg(feature = "green")]
 pub use in_green::CurrentGreenContext;
 pub use limits::{ResourceLimit, StreamPriorityRange};
+#[cfg(not(feature = "graph"))]
+pub(crate) use no_captures::{captures, in_call};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
 pub(crate) use relaxed::{

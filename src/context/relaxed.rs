@@ -5,15 +5,12 @@
 //! another thread. A thread in the relaxed mode ([`RELAXED`]) is exempt. Destructors use that mode, because what they
 //! free is not meant for the graph. All other calls that would break a capture are refused before the driver is called.
 
-use super::captures::{self, Forbids, Which};
+use super::captures;
 use super::handle::UnownedContext;
 use super::in_call::{InCall, enter_legacy_stream, enter_whole_context};
-use crate::driver::{Driver, RELAXED, driver};
+use crate::driver::{Driver, RELAXED};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::report;
-
-/// The initial mode of a thread.
-const GLOBAL: u32 = 0;
 
 /// Until the result is dropped this thread is in the relaxed mode, in which it breaks no capture and is refused nothing
 /// because of one.
@@ -24,7 +21,7 @@ pub(crate) fn relax(driver: &Driver) -> Option<Mode<'_>> {
 /// A guard of this thread's mode; dropping it restores the previous mode.
 pub(crate) struct Mode<'a> {
     driver: &'a Driver,
-    before: u32,
+    pub(super) before: u32,
 }
 
 impl<'a> Mode<'a> {
@@ -53,7 +50,7 @@ pub(crate) fn restore_mode(driver: &Driver, mode: u32) {
 /// or again in that mode if the driver reports one.
 #[inline]
 pub(crate) fn unbroken(driver: &Driver, f: impl Fn() -> CudaResult<()>) -> CudaResult<()> {
-    if !captures::any() || captures::forbidding().is_none() {
+    if !captures::forbid() {
         let result = f();
         if !matches!(result, Err(CudaError::StreamCaptureUnsupported)) {
             return result;
@@ -72,28 +69,14 @@ fn relaxed(driver: &Driver, f: &dyn Fn() -> CudaResult<()>) -> CudaResult<()> {
 /// was asked.
 #[inline]
 pub(crate) fn refuse_unsafe(what: &'static str) -> CudaResult<()> {
-    if captures::any() { refuse_if_forbidden(what) } else { Ok(()) }
-}
-
-#[cold]
-fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
-    let Some((forbids, which)) = captures::forbidding() else { return Ok(()) };
-    // Other code may have changed the thread's mode, so the driver is asked.
-    let mode = Mode::exchange(driver()?, RELAXED)?.before;
-    if mode == RELAXED || (mode != GLOBAL && forbids == Forbids::All) {
-        return Ok(());
-    }
-    let whose = if forbids == Forbids::All { ", on another thread" } else { "" };
-    Err(refused(what, which, whose))
+    captures::refuse_forbidden(what)
 }
 
 /// Refuses to wait for a context while one of its streams captures; the result is held during the call.
 #[inline]
 pub(crate) fn refuse_in_context(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
     let call = enter_whole_context(context)?;
-    if captures::any() {
-        refuse_if_captured(context, what)?;
-    }
+    captures::refuse_waiting(context, what)?;
     Ok(call)
 }
 
@@ -103,36 +86,11 @@ pub(crate) fn refuse_in_current(what: &'static str) -> CudaResult<InCall> {
     refuse_in_context(&UnownedContext::none(), what)
 }
 
-#[cold]
-fn refuse_if_captured(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
-    captures::of_context(raw(context)?, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
-}
-
 /// Refuses work in a context's default stream while a stream is capturing that it would wait for; the result is held during
 /// the call.
 #[inline]
 pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
     let call = enter_legacy_stream(context)?;
-    if captures::any() {
-        refuse_if_implicit(context, what)?;
-    }
+    captures::refuse_implicit(context, what)?;
     Ok(call)
-}
-
-#[cold]
-fn refuse_if_implicit(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
-    let Some(which) = captures::of_context(raw(context)?, true) else { return Ok(()) };
-    Err(CudaError::StreamCaptureImplicit
-        .note(format_args!("to {what}, which would wait for all blocking streams: {which}")))
-}
-
-/// The address of this context, or of the current one if it is null.
-fn raw(context: &UnownedContext) -> CudaResult<usize> {
-    let here = if context.is_null() { UnownedContext::of_this_thread()? } else { context.clone() };
-    Ok(here.as_raw().addr())
-}
-
-#[cold]
-fn refused(what: &str, which: Which, whose: &str) -> CudaError {
-    CudaError::StreamCaptureUnsupported.note(format_args!("to {what}: {which}{whose}"))
 }

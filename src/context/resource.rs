@@ -4,10 +4,10 @@
 #![allow(unsafe_code)]
 
 use super::access::Access;
-use super::captures::this_thread;
 use super::destroy::Pin;
 use super::handle::UnownedContext;
-use super::in_call::{Capturable, InCall, enter};
+use super::in_call::{InCall, enter};
+use super::key::{Capturable, this_thread};
 use super::relaxed::unbroken;
 use crate::driver::{Driver, Held, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};

@@ -1,6 +1,6 @@
 //! When two values stand for one resource of the driver.
 
-use super::in_call::Capturable;
+use super::key::Capturable;
 use super::resource::{Resource, State};
 
 impl<H: Capturable + PartialEq> Resource<H> {

@@ -350,8 +350,6 @@ fn refuse_external(what: &'static str) -> CudaError {
 
 /// Destroys an event, and removes it from the list of captures, because the driver may reuse its handle.
 fn destroy(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
-    if captures::any() {
-        captures::forget_event(event.address());
-    }
+    captures::forget_event(event.address());
     driver.event_destroy(event)
 }

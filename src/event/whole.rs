@@ -77,9 +77,7 @@ impl UnownedContext {
         let _call = refuse_in_context(&self.base(), "record an event after all work of a context")?;
         event.inner().with(record)?;
         event.is_recorded_now();
-        if captures::any() {
-            captures::forget_event(event.as_raw().addr());
-        }
+        captures::forget_event(event.as_raw().addr());
         Ok(())
     }
 

@@ -20,19 +20,31 @@ use std::sync::Arc;
 /// It is made from a stream, with the current pool of the stream's device, or from a pool and a stream:
 ///
 /// ```
-/// use custack::device::Device;
-/// use custack::memory::{DeviceBuffer, MemoryPool, PoolProperties};
+/// use custack::memory::DeviceBuffer;
 /// use custack::stream::{Stream, StreamFlags};
 ///
 /// let _context = custack::quick_init()?;
 /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
-/// let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new())?;
-///
-/// let a = DeviceBuffer::from_slice_in(&[1u32, 2, 3], &stream)?;
-/// let b = DeviceBuffer::from_slice_in(&[4u32, 5, 6], (&pool, &stream))?;
-/// assert!(pool.usage()?.used >= 12);
+/// let buffer = DeviceBuffer::from_slice_in(&[1u32, 2, 3], &stream)?;
+/// assert_eq!(buffer.len(), 3);
 /// # Ok::<(), custack::error::CudaError>(())
 /// ```
+#[cfg_attr(
+    feature = "pool",
+    doc = r#"
+```
+use custack::device::Device;
+use custack::memory::{DeviceBuffer, MemoryPool, PoolProperties};
+use custack::stream::{Stream, StreamFlags};
+
+let _context = custack::quick_init()?;
+let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new())?;
+let buffer = DeviceBuffer::from_slice_in(&[1u32, 2, 3], (&pool, &stream))?;
+assert!(pool.usage()?.used >= 12);
+# Ok::<(), custack::error::CudaError>(())
+```"#
+)]
 #[derive(Debug, Clone, Copy)]
 pub struct StreamOrder<'a> {
     stream: &'a Stream,

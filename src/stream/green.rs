@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::Stream;
-use super::capture::destroy;
+use super::destroy;
 use crate::context::{GreenContext, Resource};
 use crate::device::SmResource;
 use crate::driver::Driver;

@@ -1,14 +1,15 @@
 //! What becomes of a capture that was begun by hand, and whose stream is dropped or given away.
 
 use super::{Shared, Stream};
-use crate::context::{Pin, captures};
+use crate::context::captures;
 #[cfg(feature = "graph")]
 use crate::driver::{Driver, Held, ffi::CUstream};
-#[cfg(not(feature = "graph"))]
-use crate::error::CudaError;
 use crate::error::{CudaResult, DropResult};
 #[cfg(feature = "graph")]
-use crate::{context::is_gone, error::keep_note};
+use crate::{
+    context::{Pin, is_gone},
+    error::keep_note,
+};
 use std::sync::Arc;
 
 /// The part of a stream's owner that ends the capture which was begun in the stream by hand. Memory in the order of the
@@ -93,19 +94,13 @@ impl Stream {
     }
 }
 
+#[cfg(feature = "graph")]
 impl Shared {
     /// Has the driver end the capture that was begun in this stream by hand, and destroy its graph.
-    #[cfg(feature = "graph")]
     pub(super) fn end_lost(&self, pin: &Pin) -> CudaResult<()> {
         let end = |driver: &Driver, stream: Held<'_, CUstream>| {
             driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph))
         };
         self.with_pinned(pin, end).unwrap_or(Err(crate::error::CudaError::ContextIsDestroyed))
-    }
-
-    /// No capture is begun in this build.
-    #[cfg(not(feature = "graph"))]
-    pub(super) fn end_lost(&self, _pin: &Pin) -> CudaResult<()> {
-        Err(CudaError::IllegalState)
     }
 }

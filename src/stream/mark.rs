@@ -2,7 +2,7 @@
 
 use super::Stream;
 use crate::context::{Resource, captures};
-use crate::driver::ffi::CUevent;
+use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::CudaResult;
 
@@ -71,9 +71,10 @@ impl Stream {
     }
 }
 
+/// A driver call with an event and a stream.
+pub(crate) type EventCall<'a> = dyn Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()> + 'a;
+
 pub(super) fn destroy_mark(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
-    if captures::any() {
-        captures::forget_event(event.address());
-    }
+    captures::forget_event(event.address());
     driver.event_destroy(event)
 }

@@ -36,8 +36,12 @@ mod default;
 #[cfg(feature = "green")]
 mod green;
 mod host_function;
+#[cfg(feature = "graph")]
+mod in_capture;
 mod lost;
 mod mark;
+#[cfg(not(feature = "graph"))]
+mod no_captures;
 mod scope;
 mod shared;
 #[cfg(feature = "future")]
@@ -45,24 +49,27 @@ mod spare;
 
 pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
-pub(crate) use capture::EventCall;
 pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
 #[cfg(feature = "future")]
 pub(crate) use host_function::refuse_while_capturing;
+#[cfg(feature = "graph")]
+use in_capture::destroy;
+pub(crate) use mark::EventCall;
+#[cfg(not(feature = "graph"))]
+use no_captures::destroy;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
 #[cfg(feature = "future")]
 pub(crate) use spare::Spare;
 
-use crate::context::in_call::key_of_stream;
+use crate::context::key::key_of_stream;
 use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use bitflags::bitflags;
-use capture::destroy;
 use lost::EndsCapture;
 use std::ptr;
 use std::sync::Arc;

@@ -3,15 +3,17 @@
 // A number is turned back into a reference to its stream.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "graph")]
+mod in_capture;
+
 use super::mark::destroy_mark;
 #[cfg(feature = "future")]
 use super::spare::Spare;
-use crate::context::in_call::wait_for_legacy_stream;
 use crate::context::{Pin, Resource, captures, relax, unbroken};
 use crate::driver::ffi::{CUevent, CUstream};
-use crate::driver::{Driver, Held, Locked, driver, lock, refuse_in_child};
+use crate::driver::{Driver, Held, driver, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{NUMBERS, Uncaptured, wait_for_uncaptured};
+use crate::liveness::NUMBERS;
 use crate::report;
 use std::ops::Deref;
 use std::ptr;
@@ -27,8 +29,10 @@ pub(crate) struct Shared {
     /// finds a later marker than its own waits for more, never for less.
     mark: OnceLock<Box<Resource<CUevent>>>,
     /// An event that is recorded before the stream begins or joins a capture, if memory is in its order.
+    #[cfg(feature = "graph")]
     before_capture: OnceLock<Box<Resource<CUevent>>>,
     /// Locked while the stream begins or joins a capture, and while that event is recorded.
+    #[cfg(feature = "graph")]
     beginning: Mutex<()>,
     /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
@@ -57,7 +61,9 @@ impl Shared {
         Shared {
             stream,
             mark: OnceLock::new(),
+            #[cfg(feature = "graph")]
             before_capture: OnceLock::new(),
+            #[cfg(feature = "graph")]
             beginning: Mutex::new(()),
             number: OnceLock::new(),
             #[cfg(feature = "future")]
@@ -76,15 +82,6 @@ impl Shared {
     /// Other code owns the stream from here on.
     pub(super) fn give_away(&self) {
         self.given_away.store(true, Ordering::Relaxed);
-    }
-
-    /// The stream captures: its green context, if it is of one, stays as long as what becomes of the capture.
-    #[cfg(feature = "graph")]
-    #[inline]
-    pub(crate) fn keep_green_in_capture(&self) {
-        if let Some(pin) = self.green.as_ref().and_then(Pin::another) {
-            captures::also_in(self.stream.raw().addr(), pin);
-        }
     }
 
     /// The number of this stream, which it keeps as long as it lives.
@@ -156,34 +153,6 @@ impl Shared {
         Ok(made.get_or_init(|| Box::new(event)))
     }
 
-    /// While the result exists, no other thread begins or joins a capture in this stream, or waits for its work to free
-    /// memory.
-    #[inline]
-    pub(crate) fn beginning(&self) -> Locked<'_, ()> {
-        lock(&self.beginning)
-    }
-
-    /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
-    /// allocated or freed in its order, which would become part of the graph, and, if it is blocking, until no call is made
-    /// in the legacy stream, which would break the capture. Records what memory in its order that is dropped meanwhile has
-    /// to wait for.
-    #[inline]
-    pub(crate) fn will_capture(&self, _beginning: &Locked<'_, ()>, blocking: bool) -> CudaResult<()> {
-        if blocking {
-            wait_for_legacy_stream(self.stream.context());
-        }
-        if !wait_for_uncaptured(self.stream.raw().addr()) {
-            let what =
-                "to begin a capture: another thread copies, allocates or frees in the order of the stream";
-            return Err(CudaError::IllegalState.note(format_args!("{what}, and does not come to an end")));
-        }
-        // Other streams' memory is used in this one only after the mark was made.
-        if self.number.get().is_none() && self.mark.get().is_none() {
-            return Ok(());
-        }
-        self.event(&self.before_capture)?.with_both(&self.stream, Driver::event_record)
-    }
-
     /// Waits for the stream's work, up to the beginning of its capture if it captures; the pin is of its context. False if
     /// that cannot be waited for.
     pub(crate) fn wait_outside_capture(&self, pin: &Pin) -> bool {
@@ -194,35 +163,6 @@ impl Shared {
             report::debug(format_args!("waiting to free memory: {error}"));
         }
         !matches!(waited, Err(CudaError::StreamCaptureUnsupported | CudaError::IllegalState))
-    }
-
-    fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
-        let beginning = self.beginning();
-        match captures::by_which_value(self.stream.raw().addr()) {
-            None => {
-                match self.stream.with_pinned(pin, Driver::stream_is_capturing) {
-                    None => return Ok(()),
-                    Some(Ok(0)) => {}
-                    // Other code began the capture, and waiting for the stream would break it.
-                    Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
-                }
-                // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
-                let recorded = self
-                    .event(&self.before_capture)
-                    .and_then(|event| event.with_both(&self.stream, Driver::event_record));
-                if recorded.is_err() {
-                    // The owner of its context is gone, so no capture begins in it any more.
-                    drop(beginning);
-                    return self.stream.with_pinned(pin, Driver::stream_synchronize).unwrap_or(Ok(()));
-                }
-            }
-            Some(by) if by == ptr::from_ref(self).addr() => {}
-            // It began in another value for this stream, which has recorded nothing here.
-            Some(_) => return Err(CudaError::StreamCaptureUnsupported),
-        }
-        let event = self.before_capture.get();
-        drop(beginning);
-        event.and_then(|event| event.with_pinned(pin, Driver::event_synchronize)).unwrap_or(Ok(()))
     }
 
     /// Waits for work of this thread that is in the stream and in no capture. It is waited for even if the driver fails, as
@@ -270,25 +210,10 @@ impl Shared {
         ordered.unwrap_or(Ok(()))
     }
 
-    /// Until the result is dropped no capture begins in the stream; refuses if it is capturing already. `what` is what
-    /// was asked, a short call whose work must not become part of a graph.
-    #[inline]
-    pub(crate) fn uncaptured(&self, what: &'static str) -> CudaResult<Option<Uncaptured>> {
-        let uncaptured = Uncaptured::publish(self.stream.raw().addr());
-        self.refuse_in_capture(what)?;
-        Ok(uncaptured)
-    }
-
     /// Refuses what the stream's capture would make part of its graph; `what` is what was asked.
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
         captures::refuse_in(self.stream.raw().addr(), what)
-    }
-
-    /// Whether the stream is capturing. Then nothing can be freed in its order, and the graph owns what is allocated.
-    #[inline]
-    pub(crate) fn captures(&self) -> bool {
-        captures::any() && captures::of_stream(self.stream.raw().addr()).is_some()
     }
 }
 
@@ -306,6 +231,7 @@ impl Drop for Shared {
             self.stream.give_up();
         } else if !self.stream.is_owned() {
             // The owner of the stream may destroy it now.
+            #[cfg(feature = "graph")]
             captures::lose_of_value(ptr::from_ref(self).addr(), &|pin| self.end_lost(pin));
         }
         if let Some(number) = self.number.get() {

@@ -1,8 +1,9 @@
 //! The end of a capture: while the driver ends it, other threads make no calls on its streams and events.
 
-use super::{ByHand, InProgress, NUMBERS, Which, list, this_thread};
+use super::{ByHand, InProgress, NUMBERS, Which, list};
 use crate::context::destroy::Pin;
 use crate::context::in_call::let_waiting_calls_pass;
+use crate::context::key::this_thread;
 use crate::liveness::wait_for_calls;
 use std::mem;
 use std::sync::Weak;
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 /// Whether any capture is being ended.
 #[inline]
 pub(crate) fn ending() -> bool {
-    cfg!(feature = "graph") && NUMBERS.ending.load(Ordering::Relaxed) != 0
+    NUMBERS.ending.load(Ordering::Relaxed) != 0
 }
 
 /// The numbers of the captures with one of these streams and events that other threads are ending.

@@ -1,7 +1,13 @@
 //! The refusals of calls that would break a capture in progress.
 
-use super::{any, list, of_event, of_stream};
+use super::{Forbids, Which, any, forbidding, list, of_context, of_event, of_stream};
+use crate::context::handle::UnownedContext;
+use crate::context::relaxed::Mode;
+use crate::driver::{RELAXED, driver};
 use crate::error::{CudaError, CudaResult};
+
+/// The initial mode of a thread.
+const GLOBAL: u32 = 0;
 
 /// Refuses a call that cannot be captured if the stream is capturing; `what` is what was asked.
 #[inline]
@@ -57,4 +63,64 @@ pub(crate) fn refuse_outside(stream: usize, event: usize) -> CudaResult<()> {
             .note(format_args!("to wait for an event that was recorded outside of the capture: {which}"))),
         None => Ok(()),
     }
+}
+
+/// Whether a capture in progress forbids calls to this thread, as far as its mode lets it.
+#[inline]
+pub(in crate::context) fn forbid() -> bool {
+    any() && forbidding().is_some()
+}
+
+/// Refuses a call that a capture in progress forbids to this thread, and that would break the capture.
+#[inline]
+pub(in crate::context) fn refuse_forbidden(what: &'static str) -> CudaResult<()> {
+    if any() { refuse_if_forbidden(what) } else { Ok(()) }
+}
+
+#[cold]
+fn refuse_if_forbidden(what: &'static str) -> CudaResult<()> {
+    let Some((forbids, which)) = forbidding() else { return Ok(()) };
+    // Other code may have changed the thread's mode, so the driver is asked.
+    let mode = Mode::exchange(driver()?, RELAXED)?.before;
+    if mode == RELAXED || (mode != GLOBAL && forbids == Forbids::All) {
+        return Ok(());
+    }
+    let whose = if forbids == Forbids::All { ", on another thread" } else { "" };
+    Err(refused(what, which, whose))
+}
+
+/// Refuses to wait for a context while one of its streams captures. A null context stands for the current one.
+#[inline]
+pub(in crate::context) fn refuse_waiting(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
+    if any() { refuse_if_captured(context, what) } else { Ok(()) }
+}
+
+#[cold]
+fn refuse_if_captured(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
+    of_context(raw(context)?, false).map_or(Ok(()), |which| Err(refused(what, which, "")))
+}
+
+/// Refuses work in a context's default stream while a stream is capturing that it would wait for. A null context stands for
+/// the current one.
+#[inline]
+pub(in crate::context) fn refuse_implicit(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
+    if any() { refuse_if_implicit(context, what) } else { Ok(()) }
+}
+
+#[cold]
+fn refuse_if_implicit(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
+    let Some(which) = of_context(raw(context)?, true) else { return Ok(()) };
+    Err(CudaError::StreamCaptureImplicit
+        .note(format_args!("to {what}, which would wait for all blocking streams: {which}")))
+}
+
+/// The address of this context, or of the current one if it is null.
+fn raw(context: &UnownedContext) -> CudaResult<usize> {
+    let here = if context.is_null() { UnownedContext::of_this_thread()? } else { context.clone() };
+    Ok(here.as_raw().addr())
+}
+
+#[cold]
+fn refused(what: &str, which: Which, whose: &str) -> CudaError {
+    CudaError::StreamCaptureUnsupported.note(format_args!("to {what}: {which}{whose}"))
 }

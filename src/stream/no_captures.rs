@@ -1,0 +1,67 @@
+//! What stands for [`in_capture`](super::in_capture) without the feature `graph`, where no capture is known.
+
+use super::{Shared, Stream};
+use crate::context::{Pin, Resource};
+use crate::driver::ffi::{CUevent, CUstream};
+use crate::driver::{Driver, Held};
+use crate::error::{CudaError, CudaResult};
+
+impl Stream {
+    #[inline]
+    pub(crate) fn recording(
+        &self,
+        event: &Resource<CUevent>,
+        record: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        event.with_both(&self.inner, record)
+    }
+
+    #[inline]
+    pub(crate) fn waiting(
+        &self,
+        event: &Resource<CUevent>,
+        _recorded: bool,
+        wait: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        event.with_both(&self.inner, wait)
+    }
+
+    #[cfg(feature = "future")]
+    pub(crate) fn wait_uncaptured(&self, event: &Resource<CUevent>, _what: &'static str) -> CudaResult<()> {
+        event.with_both(&self.inner, |driver, event, stream| driver.stream_wait_event(stream, event, 0))
+    }
+}
+
+/// There is nothing to keep from the stream.
+pub(crate) struct Uncaptured(());
+
+/// Callers say by `drop` until when a capture must not begin.
+impl Drop for Uncaptured {
+    #[inline]
+    fn drop(&mut self) {}
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn uncaptured(&self, _what: &'static str) -> CudaResult<Uncaptured> {
+        Ok(Uncaptured(()))
+    }
+
+    #[inline]
+    pub(crate) const fn captures(&self) -> bool {
+        false
+    }
+
+    /// Waits for the stream's work, unless other code captures the stream, as that would break the capture.
+    pub(super) fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
+        match self.with_pinned(pin, Driver::stream_is_capturing) {
+            Some(Ok(0)) => self.with_pinned(pin, Driver::stream_synchronize).unwrap_or(Ok(())),
+            Some(capturing) => capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn destroy(driver: &Driver, stream: Held<'_, CUstream>) -> CudaResult<()> {
+    driver.stream_destroy(stream)
+}

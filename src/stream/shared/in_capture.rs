@@ -1,0 +1,91 @@
+//! What a stream that memory shares does as a capture begins in it, and what must not become part of one.
+
+use super::Shared;
+use crate::context::in_call::wait_for_legacy_stream;
+use crate::context::{Pin, captures};
+use crate::driver::{Driver, Locked, lock};
+use crate::error::{CudaError, CudaResult};
+use crate::liveness::{Uncaptured, wait_for_uncaptured};
+use std::ptr;
+
+impl Shared {
+    /// The stream captures: its green context, if it is of one, stays as long as what becomes of the capture.
+    #[inline]
+    pub(crate) fn keep_green_in_capture(&self) {
+        if let Some(pin) = self.green.as_ref().and_then(Pin::another) {
+            captures::also_in(self.stream.raw().addr(), pin);
+        }
+    }
+
+    /// While the result exists, no other thread begins or joins a capture in this stream, or waits for its work to free
+    /// memory.
+    #[inline]
+    pub(crate) fn beginning(&self) -> Locked<'_, ()> {
+        lock(&self.beginning)
+    }
+
+    /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
+    /// allocated or freed in its order, which would become part of the graph, and, if it is blocking, until no call is made
+    /// in the legacy stream, which would break the capture. Records what memory in its order that is dropped meanwhile has
+    /// to wait for.
+    #[inline]
+    pub(crate) fn will_capture(&self, _beginning: &Locked<'_, ()>, blocking: bool) -> CudaResult<()> {
+        if blocking {
+            wait_for_legacy_stream(self.stream.context());
+        }
+        if !wait_for_uncaptured(self.stream.raw().addr()) {
+            let what =
+                "to begin a capture: another thread copies, allocates or frees in the order of the stream";
+            return Err(CudaError::IllegalState.note(format_args!("{what}, and does not come to an end")));
+        }
+        // Other streams' memory is used in this one only after the mark was made.
+        if self.number.get().is_none() && self.mark.get().is_none() {
+            return Ok(());
+        }
+        self.event(&self.before_capture)?.with_both(&self.stream, Driver::event_record)
+    }
+
+    pub(super) fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
+        let beginning = self.beginning();
+        match captures::by_which_value(self.stream.raw().addr()) {
+            None => {
+                match self.stream.with_pinned(pin, Driver::stream_is_capturing) {
+                    None => return Ok(()),
+                    Some(Ok(0)) => {}
+                    // Other code began the capture, and waiting for the stream would break it.
+                    Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+                }
+                // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
+                let recorded = self
+                    .event(&self.before_capture)
+                    .and_then(|event| event.with_both(&self.stream, Driver::event_record));
+                if recorded.is_err() {
+                    // The owner of its context is gone, so no capture begins in it any more.
+                    drop(beginning);
+                    return self.stream.with_pinned(pin, Driver::stream_synchronize).unwrap_or(Ok(()));
+                }
+            }
+            Some(by) if by == ptr::from_ref(self).addr() => {}
+            // It began in another value for this stream, which has recorded nothing here.
+            Some(_) => return Err(CudaError::StreamCaptureUnsupported),
+        }
+        let event = self.before_capture.get();
+        drop(beginning);
+        event.and_then(|event| event.with_pinned(pin, Driver::event_synchronize)).unwrap_or(Ok(()))
+    }
+
+    /// Until the result is dropped no capture begins in the stream; refuses if it is capturing already. `what` is what
+    /// was asked, a short call whose work must not become part of a graph.
+    #[inline]
+    pub(crate) fn uncaptured(&self, what: &'static str) -> CudaResult<Option<Uncaptured>> {
+        let uncaptured = Uncaptured::publish(self.stream.raw().addr());
+        self.refuse_in_capture(what)?;
+        Ok(uncaptured)
+    }
+
+    /// Whether the stream is capturing. Then nothing can be freed in its order, and the graph owns what is allocated.
+    #[inline]
+    pub(crate) fn captures(&self) -> bool {
+        captures::any() && captures::of_stream(self.stream.raw().addr()).is_some()
+    }
+}
