@@ -59,6 +59,12 @@ impl<T> Completion<T> {
         self.slot.is_done()
     }
 
+    /// This future, whose first poll does not look by itself, because that was done a moment ago.
+    pub(super) fn asked(self) -> Completion<T> {
+        self.have_looked_at();
+        self
+    }
+
     /// Has the thread that looks care for the work.
     fn have_looked_at(&self) {
         self.work.hand_over(reactor::look_at);

@@ -73,9 +73,9 @@
 //! ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with more than 32
 //! awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the
 //! most. A thread needs a few percent of a core for work that
-//! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A poll that
-//! [spins](Completion::spinning_for) needs it only for work that takes longer. Callbacks of the driver would be slower for
-//! short work, would hold up the stream while they run, and do not come at all once a context is in error.
+//! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A first poll that
+//! spins ([`Synchronize::spinning_for`], [`Completion::spinning_for`]) needs it only for work that takes longer. Callbacks of
+//! the driver would be slower for short work, would hold up the stream while they run, and do not come at all once a context is in error.
 
 mod completion;
 mod in_context;
@@ -83,6 +83,7 @@ mod inbox;
 mod reactor;
 mod slot;
 mod submit;
+mod synchronize;
 
 /// What the slot and the inbox are made of; the model checker has its own.
 mod sync {
@@ -92,6 +93,7 @@ mod sync {
 
 pub use completion::Completion;
 pub use in_context::{InContext, InContextExt};
+pub use synchronize::Synchronize;
 
 #[cfg(doc)]
 use crate::error::CudaError;
@@ -127,7 +129,8 @@ impl Stream {
         submit::submit(self, false, || Ok(()))
     }
 
-    /// Waits, without a thread, until all work is done that the stream has when this is first polled.
+    /// Waits, without a thread, until all work is done that the stream has when this is first polled. That poll can
+    /// [spin](Synchronize::spinning_for).
     ///
     /// # Errors
     ///
@@ -143,9 +146,9 @@ impl Stream {
     /// # drop(task(&Stream::new(StreamFlags::NON_BLOCKING, None)?));
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
-    #[doc(alias("cuStreamSynchronize", "cuEventQuery"))]
-    pub async fn synchronize_async(&self) -> CudaResult<()> {
-        self.completion()?.await
+    #[doc(alias("cuStreamSynchronize", "cuEventRecord", "cuEventQuery"))]
+    pub fn synchronize_async(&self) -> Synchronize<'_> {
+        Synchronize::new(self)
     }
 
     /// Calls a closure that submits work to the stream; the future is ready when the work is done, with the closure's

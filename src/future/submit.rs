@@ -11,6 +11,7 @@ use crate::liveness::retire;
 use crate::report;
 use crate::stream::{Shared, Spare, Stream, refuse_while_capturing};
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -24,34 +25,107 @@ pub(super) fn submit<T: Send + 'static>(
     program: bool,
     f: impl FnOnce() -> CudaResult<T>,
 ) -> CudaResult<Completion<T>> {
-    stream.refuse_in_capture(WHAT)?;
-    stream.inner().with(refuse_while_capturing)?;
-    let context = stream.present_context()?;
-    reactor::start()?;
-    let spare = stream.inner().spare();
-    let event = Event::spare(spare, &context)?;
-    let pin = context.pin()?;
-    let value = match f() {
-        Ok(value) => value,
-        Err(error) => {
-            drop(event.keep(spare));
-            return Err(error);
+    let unmarked = Unmarked::prepare(stream)?;
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(value)) => unmarked.mark(stream, program, value),
+        Ok(Err(error)) => {
+            unmarked.unused();
+            Err(error)
         }
-    };
-    let mark = match event.record_pinned(stream, &pin, program, WHAT) {
-        Ok(()) => Mark::Event(event),
-        Err(refused) if is_of_capture(refused) => return Err(never_freed(value, refused)),
-        // A default stream is another one on another thread, which cannot ask about it.
-        Err(unmarked) if stream.is_default() => return waited_for(stream, value, unmarked),
-        // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
-        // then.
-        Err(_) => Mark::Stream(Arc::clone(stream.inner())),
-    };
-    let slot = Arc::new(Slot::new());
-    let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
-    let of = Arc::downgrade(stream.inner());
-    let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
-    Ok(Completion::new(slot, work))
+        Err(panic) => {
+            unmarked.unused();
+            resume_unwind(panic)
+        }
+    }
+}
+
+/// What marks the end of a stream's work, before it does. It is not dropped but [`unused`](Self::unused).
+pub(super) struct Unmarked {
+    event: Event,
+    pin: Pin,
+    spare: Arc<Spare>,
+}
+
+/// What a stream has answered.
+pub(super) enum Asked {
+    /// Its work is over, with this result.
+    Over(CudaResult<()>),
+    GoesOn,
+    /// Nothing.
+    Refused,
+}
+
+impl Unmarked {
+    pub(super) fn prepare(stream: &Stream) -> CudaResult<Unmarked> {
+        stream.refuse_in_capture(WHAT)?;
+        stream.inner().with(refuse_while_capturing)?;
+        let context = stream.present_context()?;
+        reactor::start()?;
+        let pin = context.pin()?;
+        let spare = stream.inner().spare();
+        match Event::spare(spare, &context) {
+            Ok(event) => Ok(Unmarked { event, pin, spare: Arc::clone(spare) }),
+            Err(error) => {
+                as_host_function(|| drop(pin));
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives back what marks nothing. The pin may be the last of its context, which is destroyed elsewhere then: that waits
+    /// for work, and the work may wait for this task.
+    pub(super) fn unused(self) {
+        let Unmarked { event, pin, spare } = self;
+        as_host_function(|| drop((event.keep(&spare), spare, pin)));
+    }
+
+    /// Asks the stream, which is no default stream, about its work. A capture of the stream is not broken by that: none that
+    /// custack knows of begins meanwhile, and whether there is another one is asked before.
+    pub(super) fn ask(&self, stream: &Stream) -> Asked {
+        let shared = stream.inner();
+        let Ok(_uncaptured) = shared.uncaptured(WHAT) else { return Asked::Refused };
+        let asked = shared.with_pinned(&self.pin, |driver, stream| {
+            refuse_while_capturing(driver, stream)?;
+            driver.stream_query(stream)
+        });
+        match asked {
+            Some(Ok(())) => Asked::Over(Ok(())),
+            Some(Err(CudaError::NotReady)) => Asked::GoesOn,
+            Some(Err(error)) if ends_all_work(error) => Asked::Over(Err(error)),
+            Some(Err(_)) | None => Asked::Refused,
+        }
+    }
+
+    /// Marks the end of the work that the stream has now. The work uses the value.
+    pub(super) fn mark<T: Send + 'static>(
+        self,
+        stream: &Stream,
+        program: bool,
+        value: T,
+    ) -> CudaResult<Completion<T>> {
+        let mark = match self.event.record_pinned(stream, &self.pin, program, WHAT) {
+            Ok(()) => None,
+            Err(refused) if is_of_capture(refused) => {
+                self.unused();
+                return Err(never_freed(value, refused));
+            }
+            // A default stream is another one on another thread, which cannot ask about it.
+            Err(unmarked) if stream.is_default() => {
+                self.unused();
+                return waited_for(stream, value, unmarked);
+            }
+            // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
+            // then.
+            Err(_) => Some(Mark::Stream(Arc::clone(stream.inner()))),
+        };
+        let Unmarked { event, pin, spare } = self;
+        let mark = mark.unwrap_or(Mark::Event(event));
+        let slot = Arc::new(Slot::new());
+        let open = Open { mark, pin, value, spare, slot: Some(Arc::clone(&slot)) };
+        let of = Arc::downgrade(stream.inner());
+        let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
+        Ok(Completion::new(slot, work))
+    }
 }
 
 /// The work of a stream about which only this thread can ask, and whose end could not be marked: this thread waits for it.

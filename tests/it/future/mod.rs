@@ -11,6 +11,7 @@ pub(crate) mod lost;
 mod orders;
 mod programs;
 mod protocol;
+mod synchronize;
 mod wakers;
 
 use crate::harness::{owned_by, parked, pushed, run, run_alone};

@@ -8,13 +8,16 @@ use custack::context::UnownedContext;
 use custack::launch;
 use custack::module::Module;
 use custack::stream::Stream;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{Thread, current, park};
 use std::time::Duration;
 
-/// Long enough for an empty kernel.
-const SPIN: Duration = Duration::from_micros(50);
+/// As long as `cuda-async` does.
+const SPIN: Duration = Duration::from_micros(20);
 
 /// Waits for what is set on another thread.
 struct Told(AtomicBool, Thread);
@@ -33,6 +36,15 @@ impl Told {
         while !self.0.swap(false, Ordering::Acquire) {
             park();
         }
+    }
+}
+
+/// An executor of one task, which parks its thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -74,8 +86,15 @@ pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
             each(context, kernel, run, |stream| stream.completion().unwrap().wait().unwrap());
         }),
         ("custack, spinning", |context, kernel, run| {
+            let waker = Waker::from(Arc::new(Unpark(current())));
             each(context, kernel, run, |stream| {
-                stream.completion().unwrap().spinning_for(SPIN).wait().unwrap();
+                let mut future = stream.synchronize_async().spinning_for(SPIN);
+                loop {
+                    match Pin::new(&mut future).poll(&mut Context::from_waker(&waker)) {
+                        Poll::Ready(result) => break result.unwrap(),
+                        Poll::Pending => park(),
+                    }
+                }
             });
         }),
         ("custack, callback", |context, kernel, run| {
