@@ -25,15 +25,15 @@ pub(super) fn submit<T: Send + 'static>(
     program: bool,
     f: impl FnOnce() -> CudaResult<T>,
 ) -> CudaResult<Completion<T>> {
-    let unmarked = Unmarked::prepare(stream)?;
+    let unmarked = Unmarked::prepare(stream)?.with_event(stream)?;
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => unmarked.mark(stream, program, value),
         Ok(Err(error)) => {
-            unmarked.unused();
+            unmarked.unused(stream);
             Err(error)
         }
         Err(panic) => {
-            unmarked.unused();
+            unmarked.unused(stream);
             resume_unwind(panic)
         }
     }
@@ -41,9 +41,9 @@ pub(super) fn submit<T: Send + 'static>(
 
 /// What marks the end of a stream's work, before it does. It is not dropped but [`unused`](Self::unused).
 pub(super) struct Unmarked {
-    event: Event,
     pin: Pin,
-    spare: Arc<Spare>,
+    /// `None` if it is to be had when the end is marked.
+    event: Option<Event>,
 }
 
 /// What a stream has answered.
@@ -61,12 +61,18 @@ impl Unmarked {
         stream.inner().with(refuse_while_capturing)?;
         let context = stream.present_context()?;
         reactor::start()?;
-        let pin = context.pin()?;
-        let spare = stream.inner().spare();
-        match Event::spare(spare, &context) {
-            Ok(event) => Ok(Unmarked { event, pin, spare: Arc::clone(spare) }),
+        Ok(Unmarked { pin: context.pin()?, event: None })
+    }
+
+    /// So that all that can fail is recording the event.
+    pub(super) fn with_event(mut self, stream: &Stream) -> CudaResult<Unmarked> {
+        match stream.present_context().and_then(|context| Event::spare(stream.inner().spare(), &context)) {
+            Ok(event) => {
+                self.event = Some(event);
+                Ok(self)
+            }
             Err(error) => {
-                as_host_function(|| drop(pin));
+                self.unused(stream);
                 Err(error)
             }
         }
@@ -74,9 +80,12 @@ impl Unmarked {
 
     /// Gives back what marks nothing. The pin may be the last of its context, which is destroyed elsewhere then: that waits
     /// for work, and the work may wait for this task.
-    pub(super) fn unused(self) {
-        let Unmarked { event, pin, spare } = self;
-        as_host_function(|| drop((event.keep(&spare), spare, pin)));
+    pub(super) fn unused(self, stream: &Stream) {
+        let Unmarked { pin, event } = self;
+        as_host_function(|| {
+            drop(event.and_then(|event| event.keep(stream.inner().spare())));
+            drop(pin);
+        });
     }
 
     /// Asks the stream, which is no default stream, about its work. A capture of the stream is not broken by that: none that
@@ -98,30 +107,45 @@ impl Unmarked {
 
     /// Marks the end of the work that the stream has now. The work uses the value.
     pub(super) fn mark<T: Send + 'static>(
-        self,
+        mut self,
         stream: &Stream,
         program: bool,
         value: T,
     ) -> CudaResult<Completion<T>> {
-        let mark = match self.event.record_pinned(stream, &self.pin, program, WHAT) {
-            Ok(()) => None,
+        let spare = stream.inner().spare();
+        let event = match self.event.take() {
+            Some(event) => Ok(event),
+            None => stream.present_context().and_then(|context| Event::spare(spare, &context)),
+        };
+        let marked = event.and_then(|event| {
+            let event = self.event.insert(event);
+            event.record_pinned(stream, &self.pin, program, WHAT)
+        });
+        match marked {
+            Ok(()) => {}
             Err(refused) if is_of_capture(refused) => {
-                self.unused();
+                self.unused(stream);
                 return Err(never_freed(value, refused));
             }
             // A default stream is another one on another thread, which cannot ask about it.
             Err(unmarked) if stream.is_default() => {
-                self.unused();
+                self.unused(stream);
                 return waited_for(stream, value, unmarked);
             }
+            Err(_) => {}
+        }
+        let Unmarked { pin, event } = self;
+        let mark = match event {
+            Some(event) if marked.is_ok() => Mark::Event(event),
             // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
             // then.
-            Err(_) => Some(Mark::Stream(Arc::clone(stream.inner()))),
+            unrecorded => {
+                as_host_function(|| drop(unrecorded));
+                Mark::Stream(Arc::clone(stream.inner()))
+            }
         };
-        let Unmarked { event, pin, spare } = self;
-        let mark = mark.unwrap_or(Mark::Event(event));
         let slot = Arc::new(Slot::new());
-        let open = Open { mark, pin, value, spare, slot: Some(Arc::clone(&slot)) };
+        let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
         let of = Arc::downgrade(stream.inner());
         let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
         Ok(Completion::new(slot, work))

@@ -65,16 +65,19 @@ impl<'a> Synchronize<'a> {
     fn begin(&self) -> CudaResult<Option<Completion>> {
         // The driver is the parent's.
         refuse_in_child()?;
-        let unmarked = Unmarked::prepare(self.stream)?;
+        let mut unmarked = Unmarked::prepare(self.stream)?;
         // A default stream also waits for others, or is another one on each thread. In a waker the driver refuses questions.
         let mut ask = !self.spin.is_zero() && !self.stream.is_default() && !in_host_function();
+        if !ask {
+            unmarked = unmarked.with_event(self.stream)?;
+        }
         let begun = Instant::now();
         // So the questions break no capture of another stream.
         let relaxed = if ask { running().and_then(relax) } else { None };
         while ask {
             match unmarked.ask(self.stream) {
                 Asked::Over(result) => {
-                    unmarked.unused();
+                    unmarked.unused(self.stream);
                     return result.map(|()| None);
                 }
                 Asked::GoesOn => ask = begun.elapsed() < self.spin,

@@ -21,9 +21,9 @@ mod targets;
 mod tasks;
 
 use measure::{Bench, Row};
-use tasks::LONG;
 use rusta::Contexts;
 use std::time::Instant;
+use tasks::LONG;
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 

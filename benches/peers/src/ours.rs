@@ -1,7 +1,10 @@
 //! custack.
 
+#[cfg(feature = "full")]
 mod awaiting;
-mod newer;
+#[cfg(feature = "full")]
+mod graph;
+mod ordered;
 #[path = "work.rs"]
 mod work;
 
@@ -85,7 +88,10 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
         }),
     ];
     benches.extend(work::benches(a));
-    benches.extend(newer::benches(a));
+    benches.push(ordered::bench(a));
+    #[cfg(feature = "full")]
+    benches.extend(graph::benches(a));
+    #[cfg(feature = "full")]
     benches.extend(awaiting::benches(a));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {

@@ -1,7 +1,7 @@
 //! From the launch of a kernel to the moment when who awaits it goes on, by each of custack's ways.
 
 use super::LIBRARY;
-use super::newer::stream;
+use super::ordered::stream;
 use crate::measure::{Bench, Run};
 use crate::tasks::*;
 use custack::context::UnownedContext;
@@ -114,8 +114,7 @@ pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
             });
         }),
     ];
-    let of = |(task, kernel)| {
-        ways.map(|(way, each)| Bench::new(task, way, move |run| each(context, kernel, run)))
-    };
+    let of =
+        |(task, kernel)| ways.map(|(way, each)| Bench::new(task, way, move |run| each(context, kernel, run)));
     [(AWAITED, Kernel::Empty), (LONG, Kernel::Long)].into_iter().flat_map(of).collect()
 }

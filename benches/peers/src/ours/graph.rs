@@ -1,19 +1,14 @@
-//! What RustaCUDA does not have: graphs, and memory in the order of a stream.
+//! Graphs.
 
 use super::LIBRARY;
+use super::ordered::stream;
 use crate::measure::{Bench, Run};
 use crate::tasks::*;
 use custack::context::UnownedContext;
 use custack::graph::InstantiateFlags;
 use custack::launch;
-use custack::memory::DeviceBuffer;
 use custack::module::Module;
-use custack::stream::{CaptureMode, Stream, StreamFlags};
-use std::hint::black_box;
-
-pub fn stream(context: &UnownedContext) -> Stream {
-    context.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()
-}
+use custack::stream::CaptureMode;
 
 fn launch_graph(context: &UnownedContext, kernels: usize, run: &Run) {
     let module = context.scoped(|_| Module::load_from_string(EMPTY_KERNEL)).unwrap();
@@ -30,18 +25,11 @@ fn launch_graph(context: &UnownedContext, kernels: usize, run: &Run) {
 }
 
 pub fn benches(context: &'static UnownedContext) -> Vec<Bench> {
-    let ordered = Bench::new(ORDERED, LIBRARY, move |run| {
-        let stream = stream(context);
-        // SAFETY: it is never read.
-        let buffer = || unsafe { DeviceBuffer::<u8>::uninitialized_in(SIZE, &stream) }.unwrap();
-        let _beside = buffer();
-        run.time_and_wait(|| drop(black_box(buffer())), || stream.synchronize().unwrap());
-    });
     let graph = |(task, kernels)| {
         // The raw driver and cudarc have the context current, so custack has it, too.
         Bench::new(task, LIBRARY, move |run| {
             context.scoped(|_| Ok(launch_graph(context, kernels, run))).unwrap();
         })
     };
-    GRAPHS.map(graph).into_iter().chain([ordered]).collect()
+    GRAPHS.map(graph).into()
 }
