@@ -50,8 +50,8 @@
 //! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
 //! | `pool` | no | [pools](memory::MemoryPool) of memory in the order of a stream: limits, statistics, access |
 //! | `processes` | no | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
-//! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, and handles of the types of `cuda-driver-sys` |
-//! | `texture` | no | [arrays](memory::array), memory in rows, [textures and surfaces](texture) |
+//! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, handles of the types of `cuda-driver-sys`, and [arrays](memory::array) |
+//! | `texture` | no | [textures and surfaces](texture), memory in rows, and [arrays](memory::array) |
 //! | `thiserror` | no | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |

@@ -59,7 +59,8 @@
 //!   the work is done, the future has that error, and the value is kept on. A value that nobody awaits any more is dropped
 //!   on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits for it).
 //! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
-//!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported).
+//!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported). Only [`Synchronize::spinning_for`] can break a capture,
+//!   one that other code begins in the stream, without custack, while the poll spins.
 //! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls, and waiting
 //!   for completions, are refused in wakers as in [callbacks](Stream::add_callback), and what a waker drops is destroyed
 //!   soon after. A waker that takes long delays all others, as with any executor.

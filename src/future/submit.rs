@@ -88,15 +88,13 @@ impl Unmarked {
         });
     }
 
-    /// Asks the stream, which is no default stream, about its work. A capture of the stream is not broken by that: none that
-    /// custack knows of begins meanwhile, and whether there is another one is asked before.
+    /// Asks the stream, which is no default stream, about its work. That would break a capture of the stream: none that custack
+    /// knows of begins meanwhile. One of other code cannot be kept from beginning, so whether there is one is asked once, by
+    /// [`prepare`](Self::prepare), and not with every question.
     pub(super) fn ask(&self, stream: &Stream) -> Asked {
         let shared = stream.inner();
         let Ok(_uncaptured) = shared.uncaptured(WHAT) else { return Asked::Refused };
-        let asked = shared.with_pinned(&self.pin, |driver, stream| {
-            refuse_while_capturing(driver, stream)?;
-            driver.stream_query(stream)
-        });
+        let asked = shared.with_pinned(&self.pin, Driver::stream_query);
         match asked {
             Some(Ok(())) => Asked::Over(Ok(())),
             Some(Err(CudaError::NotReady)) => Asked::GoesOn,

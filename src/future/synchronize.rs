@@ -8,9 +8,16 @@ use crate::error::CudaResult;
 use crate::stream::Stream;
 use std::fmt;
 use std::future::Future;
+use std::hint;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+/// So long a poll that spins asks without a pause. Work that takes longer is short work on a busy driver, where every question
+/// takes a lock that the other threads' launches need as well.
+const EAGER: Duration = Duration::from_micros(10);
+/// Later pauses, in spins: about two microseconds.
+const PAUSE: u32 = 50;
 
 /// Waits until all work is done that a stream has when this is first polled; see [`Stream::synchronize_async`].
 ///
@@ -39,8 +46,8 @@ impl<'a> Synchronize<'a> {
     /// microseconds, and threads that have nothing better to do.
     ///
     /// It asks the stream, and records an event only if there is still work then, so short work costs none. Work that other
-    /// threads submit to the stream during this poll is waited for, too; a capture that begins in the stream meanwhile refuses
-    /// it.
+    /// threads submit to the stream during this poll is waited for, too. A capture that begins in the stream meanwhile refuses
+    /// it; one that other code begins without custack, on another thread, may be broken.
     ///
     /// ```
     /// use custack::stream::Stream;
@@ -80,12 +87,19 @@ impl<'a> Synchronize<'a> {
                     unmarked.unused(self.stream);
                     return result.map(|()| None);
                 }
-                Asked::GoesOn => ask = begun.elapsed() < self.spin,
+                Asked::GoesOn => {
+                    let so_far = begun.elapsed();
+                    ask = so_far < self.spin;
+                    if so_far > EAGER {
+                        (0..PAUSE).for_each(|_| hint::spin_loop());
+                    }
+                }
                 Asked::Refused => break,
             }
         }
         drop(relaxed);
-        let completion = unmarked.mark(self.stream, false, ())?;
+        // Other code may have begun a capture meanwhile.
+        let completion = unmarked.mark(self.stream, true, ())?;
         // What is left of the time is for the event, if the stream could not be asked.
         let rest = self.spin.saturating_sub(begun.elapsed());
         let is_asked = rest.is_zero() && !self.spin.is_zero();

@@ -37,7 +37,7 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
-#[cfg(feature = "texture")]
+#[cfg(any(feature = "rustacuda", feature = "texture"))]
 pub mod array;
 
 mod allocation;

@@ -5,7 +5,7 @@
 
 #[cfg(feature = "texture")]
 use super::PitchedBuffer;
-#[cfg(feature = "texture")]
+#[cfg(any(feature = "rustacuda", feature = "texture"))]
 use super::array::{ArrayDescriptor, ArrayObject};
 use super::{
     DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, RegisterFlags, RegisteredSlice, UnifiedBox,
@@ -120,7 +120,7 @@ impl UnownedContext {
     /// # Errors
     ///
     /// See above.
-    #[cfg(feature = "texture")]
+    #[cfg(any(feature = "rustacuda", feature = "texture"))]
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         self.scoped(|_| ArrayObject::from_descriptor(descriptor))

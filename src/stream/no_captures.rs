@@ -55,10 +55,17 @@ impl Shared {
     /// Waits for the stream's work, unless other code captures the stream, as that would break the capture.
     pub(super) fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
         match self.with_pinned(pin, Driver::stream_is_capturing) {
-            Some(Ok(0)) => self.with_pinned(pin, Driver::stream_synchronize).unwrap_or(Ok(())),
-            Some(capturing) => capturing.and(Err(CudaError::StreamCaptureUnsupported)),
-            None => Ok(()),
+            Some(Ok(0)) => {}
+            Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+            None => return Ok(()),
         }
+        // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
+        match self.mark().and_then(|mark| mark.with_both(self, Driver::event_record).map(|()| mark)) {
+            Ok(mark) => mark.with_pinned(pin, Driver::event_synchronize),
+            // The owner of its context is gone.
+            Err(_) => self.with_pinned(pin, Driver::stream_synchronize),
+        }
+        .unwrap_or(Ok(()))
     }
 }
 

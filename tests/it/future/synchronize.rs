@@ -165,6 +165,36 @@ fn a_capture_of_the_stream_is_refused_and_goes_on_whoever_began_it() {
 }
 
 #[test]
+fn work_of_a_stream_that_other_code_captures_meanwhile_is_refused_and_kept_by_nothing() {
+    within(120, || {
+        run_alone(|| {
+            let table = crate::harness::table();
+            for _ in 0..5 {
+                let ctx = parked();
+                let stream = ctx.scoped(|_| Ok(stream())).unwrap();
+                let go = held(&stream);
+                let waited = thread::scope(|scope| {
+                    let waiting =
+                        scope.spawn(|| block_on(stream.synchronize_async().spinning_for(SHORT * 2)));
+                    thread::sleep(SHORT / 4);
+                    // Relaxed, so that another thread may end it.
+                    assert_eq!(unsafe { (table.cuStreamBeginCapture_v2)(stream.as_raw(), 2) }, 0);
+                    waiting.join().unwrap()
+                });
+                assert_eq!(waited, Err(CudaError::StreamCaptureUnsupported));
+                let mut graph = std::ptr::null_mut();
+                unsafe { (table.cuStreamEndCapture)(stream.as_raw(), &mut graph) };
+                if !graph.is_null() {
+                    assert_eq!(unsafe { (table.cuGraphDestroy)(graph) }, 0);
+                }
+                drop(go);
+                // That no context is left is looked at in the end.
+            }
+        });
+    });
+}
+
+#[test]
 fn a_capture_that_the_stream_joins_meanwhile_is_not_broken() {
     within(60, || {
         run_alone(|| {
