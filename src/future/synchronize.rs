@@ -8,16 +8,9 @@ use crate::error::CudaResult;
 use crate::stream::Stream;
 use std::fmt;
 use std::future::Future;
-use std::hint;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-
-/// So long a poll that spins asks without a pause. Work that takes longer is short work on a busy driver, where every question
-/// takes a lock that the other threads' launches need as well.
-const EAGER: Duration = Duration::from_micros(10);
-/// Later pauses, in spins: about two microseconds.
-const PAUSE: u32 = 50;
 
 /// Waits until all work is done that a stream has when this is first polled; see [`Stream::synchronize_async`].
 ///
@@ -87,13 +80,7 @@ impl<'a> Synchronize<'a> {
                     unmarked.unused(self.stream);
                     return result.map(|()| None);
                 }
-                Asked::GoesOn => {
-                    let so_far = begun.elapsed();
-                    ask = so_far < self.spin;
-                    if so_far > EAGER {
-                        (0..PAUSE).for_each(|_| hint::spin_loop());
-                    }
-                }
+                Asked::GoesOn => ask = begun.elapsed() < self.spin,
                 Asked::Refused => break,
             }
         }
