@@ -67,13 +67,14 @@ impl<'a> Synchronize<'a> {
         refuse_in_child()?;
         let mut unmarked = Unmarked::prepare(self.stream)?;
         // A default stream also waits for others, or is another one on each thread. In a waker the driver refuses questions.
-        let mut ask = !self.spin.is_zero() && !self.stream.is_default() && !in_host_function();
-        if !ask {
+        let spins = !self.spin.is_zero() && !self.stream.is_default() && !in_host_function();
+        if !spins {
             unmarked = unmarked.with_event(self.stream)?;
         }
         let begun = Instant::now();
         // So the questions break no capture of another stream.
-        let relaxed = if ask { running().and_then(relax) } else { None };
+        let relaxed = if spins { running().and_then(relax) } else { None };
+        let mut ask = spins;
         while ask {
             match unmarked.ask(self.stream) {
                 Asked::Over(result) => {
@@ -85,8 +86,8 @@ impl<'a> Synchronize<'a> {
             }
         }
         drop(relaxed);
-        // Other code may have begun a capture meanwhile.
-        let completion = unmarked.mark(self.stream, true, ())?;
+        // Other code may have begun a capture during the questions.
+        let completion = unmarked.mark(self.stream, spins, ())?;
         // What is left of the time is for the event, if the stream could not be asked.
         let rest = self.spin.saturating_sub(begun.elapsed());
         let is_asked = rest.is_zero() && !self.spin.is_zero();
