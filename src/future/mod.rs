@@ -60,7 +60,7 @@
 //!   on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits for it).
 //! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
 //!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported). Only [`Synchronize::spinning_for`] can break a capture,
-//!   one that other code begins in the stream, without custack, while the poll spins.
+//!   one that other code began without custack, and that the stream becomes part of while the poll spins.
 //! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls, and waiting
 //!   for completions, are refused in wakers as in [callbacks](Stream::add_callback), and what a waker drops is destroyed
 //!   soon after. A waker that takes long delays all others, as with any executor.

@@ -25,7 +25,7 @@ pub(super) fn submit<T: Send + 'static>(
     program: bool,
     f: impl FnOnce() -> CudaResult<T>,
 ) -> CudaResult<Completion<T>> {
-    let unmarked = Unmarked::prepare(stream)?.with_event(stream)?;
+    let unmarked = Unmarked::prepare(stream)?;
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => unmarked.mark(stream, program, value),
         Ok(Err(error)) => {
@@ -41,9 +41,8 @@ pub(super) fn submit<T: Send + 'static>(
 
 /// What marks the end of a stream's work, before it does. It is not dropped but [`unused`](Self::unused).
 pub(super) struct Unmarked {
+    event: Event,
     pin: Pin,
-    /// `None` if it is to be had when the end is marked.
-    event: Option<Event>,
 }
 
 /// What a stream has answered.
@@ -61,18 +60,12 @@ impl Unmarked {
         stream.inner().with(refuse_while_capturing)?;
         let context = stream.present_context()?;
         reactor::start()?;
-        Ok(Unmarked { pin: context.pin()?, event: None })
-    }
-
-    /// So that all that can fail is recording the event.
-    pub(super) fn with_event(mut self, stream: &Stream) -> CudaResult<Unmarked> {
-        match stream.present_context().and_then(|context| Event::spare(stream.inner().spare(), &context)) {
-            Ok(event) => {
-                self.event = Some(event);
-                Ok(self)
-            }
+        let pin = context.pin()?;
+        // Had before anything is submitted or asked, because that fails once the owner of the context is gone.
+        match Event::spare(stream.inner().spare(), &context) {
+            Ok(event) => Ok(Unmarked { event, pin }),
             Err(error) => {
-                self.unused(stream);
+                as_host_function(|| drop(pin));
                 Err(error)
             }
         }
@@ -81,11 +74,8 @@ impl Unmarked {
     /// Gives back what marks nothing. The pin may be the last of its context, which is destroyed elsewhere then: that waits
     /// for work, and the work may wait for this task.
     pub(super) fn unused(self, stream: &Stream) {
-        let Unmarked { pin, event } = self;
-        as_host_function(|| {
-            drop(event.and_then(|event| event.keep(stream.inner().spare())));
-            drop(pin);
-        });
+        let Unmarked { event, pin } = self;
+        as_host_function(|| drop((event.keep(stream.inner().spare()), pin)));
     }
 
     /// Asks the stream, which is no default stream, about its work. That would break a capture of the stream: none that custack
@@ -105,22 +95,13 @@ impl Unmarked {
 
     /// Marks the end of the work that the stream has now. The work uses the value.
     pub(super) fn mark<T: Send + 'static>(
-        mut self,
+        self,
         stream: &Stream,
         program: bool,
         value: T,
     ) -> CudaResult<Completion<T>> {
-        let spare = stream.inner().spare();
-        let event = match self.event.take() {
-            Some(event) => Ok(event),
-            None => stream.present_context().and_then(|context| Event::spare(spare, &context)),
-        };
-        let marked = event.and_then(|event| {
-            let event = self.event.insert(event);
-            event.record_pinned(stream, &self.pin, program, WHAT)
-        });
+        let marked = self.event.record_pinned(stream, &self.pin, program, WHAT);
         match marked {
-            Ok(()) => {}
             Err(refused) if is_of_capture(refused) => {
                 self.unused(stream);
                 return Err(never_freed(value, refused));
@@ -130,18 +111,18 @@ impl Unmarked {
                 self.unused(stream);
                 return waited_for(stream, value, unmarked);
             }
-            Err(_) => {}
+            _ => {}
         }
-        let Unmarked { pin, event } = self;
-        let mark = match event {
-            Some(event) if marked.is_ok() => Mark::Event(event),
+        let Unmarked { event, pin } = self;
+        let mark = if marked.is_ok() {
+            Mark::Event(event)
+        } else {
             // The work is submitted, so its end is the outcome all the same. The stream is asked, and may have more work by
             // then.
-            unrecorded => {
-                as_host_function(|| drop(unrecorded));
-                Mark::Stream(Arc::clone(stream.inner()))
-            }
+            as_host_function(|| drop(event));
+            Mark::Stream(Arc::clone(stream.inner()))
         };
+        let spare = stream.inner().spare();
         let slot = Arc::new(Slot::new());
         let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
         let of = Arc::downgrade(stream.inner());

@@ -40,7 +40,7 @@ impl<'a> Synchronize<'a> {
     ///
     /// It asks the stream, and records an event only if there is still work then, so short work costs none. Work that other
     /// threads submit to the stream during this poll is waited for, too. A capture that begins in the stream meanwhile refuses
-    /// it; one that other code begins without custack, on another thread, may be broken.
+    /// it. One of other code, which began without custack, may be broken if the stream becomes part of it meanwhile.
     ///
     /// ```
     /// use custack::stream::Stream;
@@ -65,15 +65,13 @@ impl<'a> Synchronize<'a> {
     fn begin(&self) -> CudaResult<Option<Completion>> {
         // The driver is the parent's.
         refuse_in_child()?;
-        let mut unmarked = Unmarked::prepare(self.stream)?;
+        let unmarked = Unmarked::prepare(self.stream)?;
         // A default stream also waits for others, or is another one on each thread. In a waker the driver refuses questions.
-        let spins = !self.spin.is_zero() && !self.stream.is_default() && !in_host_function();
-        if !spins {
-            unmarked = unmarked.with_event(self.stream)?;
-        }
+        let may_ask = !self.spin.is_zero() && !self.stream.is_default() && !in_host_function();
         let begun = Instant::now();
         // So the questions break no capture of another stream.
-        let relaxed = if spins { running().and_then(relax) } else { None };
+        let relaxed = if may_ask { running().and_then(relax) } else { None };
+        let spins = relaxed.is_some();
         let mut ask = spins;
         while ask {
             match unmarked.ask(self.stream) {

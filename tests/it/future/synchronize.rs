@@ -265,6 +265,38 @@ fn a_question_that_fails_leaves_the_answer_and_the_time_to_an_event() {
 }
 
 #[test]
+fn a_poll_that_cannot_relax_the_thread_does_not_ask_the_stream() {
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        sleeps(&stream);
+        instrument::fail(
+            Some("cuThreadExchangeStreamCaptureMode"),
+            1,
+            CudaError::UnknownError.code(),
+            When::Before,
+        );
+        let (waited, calls) = instrument::during(|| block_on(stream.synchronize_async().spinning_for(SHORT)));
+        assert_eq!(waited, Ok(()));
+        assert_eq!((calls.of("cuStreamQuery"), calls.of("cuEventRecord")), (0, 1));
+    });
+}
+
+#[test]
+fn an_event_that_cannot_be_made_is_an_error_before_the_stream_is_asked() {
+    run(|| {
+        let _ctx = pushed();
+        let stream = stream();
+        let go = held(&stream);
+        instrument::fail(Some("cuEventCreate"), 1, CudaError::OutOfMemory.code(), When::Before);
+        let (waited, calls) = instrument::during(|| block_on(stream.synchronize_async().spinning_for(LONG)));
+        assert_eq!(waited, Err(CudaError::OutOfMemory));
+        assert_eq!(calls.of("cuStreamQuery"), 0);
+        drop(go);
+    });
+}
+
+#[test]
 fn a_context_that_is_gone_is_said_at_the_first_poll() {
     run(|| {
         for spin in [Duration::ZERO, LONG] {
