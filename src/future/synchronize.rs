@@ -88,8 +88,8 @@ impl<'a> Synchronize<'a> {
         let completion = unmarked.mark(self.stream, spins, ())?;
         // What is left of the time is for the event, if the stream could not be asked.
         let rest = self.spin.saturating_sub(begun.elapsed());
-        let is_asked = rest.is_zero() && !self.spin.is_zero();
-        Ok(Some(if is_asked { completion.asked() } else { completion.spinning_for(rest) }))
+        let was_asked = spins && rest.is_zero();
+        Ok(Some(if was_asked { completion.asked() } else { completion.spinning_for(rest) }))
     }
 }
 

@@ -26,9 +26,7 @@ impl Stream {
         let (context, raw_context) = (self.context().id(), self.context().as_raw().addr());
         Ok((Member { stream, context, raw_context, blocking, by }, pin))
     }
-}
 
-impl Stream {
     /// Records an event by `record`, and notes in which capture that was, if any.
     #[inline]
     pub(crate) fn recording(
@@ -148,11 +146,10 @@ impl Stream {
             let _note = keep_note();
             self.inner.with(Driver::stream_is_capturing).map_or(waited.is_ok(), |status| status != 0)
         };
-        if !joined {
-            captures::forget_stream(stream);
-        }
         if joined {
             self.inner.keep_green_in_capture();
+        } else {
+            captures::forget_stream(stream);
         }
         waited
     }
