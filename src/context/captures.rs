@@ -6,8 +6,8 @@
 //! ends. Captures of other code are not listed.
 //!
 //! Between a look at the list and the driver call another thread may begin a capture. A call that would break it then
-//! fails; one that would become part of it does not, so those that must not ([`Uncaptured`](crate::liveness::Uncaptured))
-//! are waited for.
+//! fails; one that would become part of it does not, so those that must not
+//! ([`enter_uncaptured`](super::in_call::enter_uncaptured)) are waited for.
 
 mod ending;
 mod lost;

@@ -57,6 +57,26 @@ pub(super) fn enter(keys: [usize; 2]) -> CudaResult<InCall> {
     if captures::ending() { enter_later(keys, call) } else { Ok(InCall(call)) }
 }
 
+/// A call in a stream whose work must not become part of a graph: until the result is dropped no capture begins in the stream
+/// either. Refused if the stream captures; `what` is what was asked.
+#[inline(always)]
+pub(crate) fn enter_uncaptured(stream: usize, what: &'static str) -> CudaResult<InCall> {
+    let call = Call::publish([stream; 2]);
+    if captures::any() { enter_unless_captured(stream, what, call) } else { Ok(InCall(call)) }
+}
+
+#[cold]
+fn enter_unless_captured(stream: usize, what: &'static str, call: Option<Call>) -> CudaResult<InCall> {
+    captures::refuse_in(stream, what)?;
+    if !captures::ending() {
+        return Ok(InCall(call));
+    }
+    let call = enter_later([stream; 2], call)?;
+    // A capture may have begun while this call was not published.
+    captures::refuse_in(stream, what)?;
+    Ok(call)
+}
+
 #[cold]
 fn enter_later(keys: [usize; 2], mut call: Option<Call>) -> CudaResult<InCall> {
     let mut _waiting = None;

@@ -52,6 +52,12 @@ pub(crate) mod in_call {
     #[must_use = "it is held during the call"]
     pub(crate) struct InCall(());
 
+    /// Callers say by `drop` where the call is over.
+    impl Drop for InCall {
+        #[inline]
+        fn drop(&mut self) {}
+    }
+
     #[inline]
     pub(crate) const fn enter_legacy_stream(_: &UnownedContext) -> CudaResult<InCall> {
         Ok(InCall(()))
@@ -59,6 +65,11 @@ pub(crate) mod in_call {
 
     #[inline]
     pub(crate) const fn enter_whole_context(_: &UnownedContext) -> CudaResult<InCall> {
+        Ok(InCall(()))
+    }
+
+    #[inline]
+    pub(crate) const fn enter_uncaptured(_: usize, _: &'static str) -> CudaResult<InCall> {
         Ok(InCall(()))
     }
 

@@ -157,8 +157,9 @@ impl<H: Capturable> Resource<H> {
         enter([self.key(), 0])
     }
 
+    /// What it is known by in the list of captures.
     #[inline]
-    fn key(&self) -> usize {
+    pub(crate) fn key(&self) -> usize {
         self.raw.key(&self.context)
     }
 
@@ -228,13 +229,14 @@ impl<H: Capturable> Resource<H> {
         f(driver, unsafe { Held::new(self.raw) })
     }
 
-    /// Like [`with`](Self::with), and pins the context: for what is allocated with the handle, and outlives this call.
+    /// Like [`with`](Self::with), and pins the context: for what is allocated with the handle, and outlives this call, which
+    /// the caller has begun.
     #[inline]
     pub(crate) fn pinned<R>(
         &self,
+        _call: &InCall,
         allocate: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> CudaResult<(R, Pin)> {
-        let _call = self.enter()?;
         // SAFETY: as in `with`.
         self.context.pinned(|driver| allocate(driver, unsafe { Held::new(self.raw) }))
     }
@@ -256,13 +258,23 @@ impl<H: Capturable> Resource<H> {
         pin: &Pin,
         f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
     ) -> Option<CudaResult<R>> {
+        match self.enter() {
+            Ok(call) => self.with_pinned_in(&call, pin, f),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Like [`with_pinned`](Self::with_pinned), in a call that the caller has begun.
+    #[inline]
+    pub(crate) fn with_pinned_in<R>(
+        &self,
+        _call: &InCall,
+        pin: &Pin,
+        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> Option<CudaResult<R>> {
         if self.is_good() && pin.keeps(&self.context) {
-            let call = |driver: &Driver| {
-                let _call = self.enter()?;
-                // SAFETY: as in `with`; the pin keeps the context at the driver, so no lease is needed.
-                f(driver, unsafe { Held::new(self.raw) })
-            };
-            return Some(driver().and_then(call));
+            // SAFETY: as in `with`; the pin keeps the context at the driver, so no lease is needed.
+            return Some(driver().and_then(|driver| f(driver, unsafe { Held::new(self.raw) })));
         }
         let (mut f, mut result) = (Some(f), None);
         let mut call = |driver: &Driver, handle: Held<'_, H>| result = f.take().map(|f| f(driver, handle));
@@ -273,7 +285,6 @@ impl<H: Capturable> Resource<H> {
     // One function for all calls, which makes the crate build faster.
     fn call_pinned(&self, _pin: &Pin, f: &mut dyn FnMut(&Driver, Held<'_, H>)) -> Option<CudaResult<()>> {
         let call = |driver: &Driver| {
-            let _call = self.enter()?;
             // SAFETY: as in `with`; the pin keeps the context at the driver.
             f(driver, unsafe { Held::new(self.raw) });
             Ok(())

@@ -1,5 +1,5 @@
-//! Hazards: protection for short calls on a context's handle, and for short calls that a stream must not capture. Calls:
-//! protection for driver calls on streams and events, at which the end of a capture would crash the driver.
+//! Hazards: protection for short calls on a context's handle. Calls: protection for driver calls on streams and events, at
+//! which the end of a capture would crash the driver, and for short ones whose work must not become part of a graph.
 
 // Vouches for a handle while a hazard is published.
 #![allow(unsafe_code)]
@@ -10,7 +10,6 @@ use super::sync::pause;
 use super::thread::{PARTICIPANTS, Publication, own, publish};
 use crate::driver::Live;
 use crate::fence;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 impl Handle {
@@ -31,33 +30,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// A driver call that takes longer is blocked, and has looked at its stream before. That takes less than a microsecond.
 const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
-/// Keeps captures from beginning in a stream, for a short call, until it is dropped.
-pub(crate) struct Uncaptured(
-    #[expect(dead_code, reason = "it is there to be dropped")] Publication<AtomicUsize>,
-);
-
-impl Uncaptured {
-    /// The stream is known by the address of its handle. The caller checks afterwards whether it is capturing, and so
-    /// does not meet a thread that lists a capture before it calls [`wait_for_uncaptured`].
-    #[inline]
-    pub(crate) fn publish(stream: usize) -> Option<Uncaptured> {
-        publish(Participant::hazard, stream).map(Uncaptured)
-    }
-}
-
-/// Waits until no thread makes a call in the stream that must not be captured, which all begin with a look at the list
-/// of captures. False if that took too long. Also waits until no thread records or waits for an event in it.
-pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
-    wait_for_calls(|[_, with]| with == stream);
-    wait_while(LONGEST_WAIT, || PARTICIPANTS.has_hazard(stream))
-}
-
 /// A driver call, published until it is dropped.
 pub(crate) struct Call(#[expect(dead_code, reason = "it is there to be dropped")] Publication<Parts>);
 
 impl Call {
-    /// Of a stream and 0, an event and 0, or an event and a stream. The caller checks afterwards whether a capture is being
-    /// ended that has one of them; see [`wait_for_calls`].
+    /// Of a stream and 0, an event and 0, an event and a stream, or a stream twice: then its work must not become part of a
+    /// graph. The caller checks afterwards whether a capture is being ended that has one of them, and whether the stream that
+    /// comes twice is capturing; see [`wait_for_calls`] and [`wait_for_uncaptured`].
     #[inline]
     pub(crate) fn publish(parts: [usize; 2]) -> Option<Call> {
         publish(Participant::call, parts).map(Call)
@@ -69,6 +48,14 @@ impl Call {
 pub(crate) fn wait_for_calls(is_such: impl Fn([usize; 2]) -> bool) {
     fence::heavy();
     wait_while(LONGEST_LOOK, || PARTICIPANTS.has_call(own(), &is_such));
+}
+
+/// Waits until no thread makes a call in the stream whose work must not become part of a graph. The caller has listed the
+/// capture that it is about to begin, and such calls begin with a look at the list. False if that took too long. Also waits
+/// until no thread records or waits for an event in it.
+pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
+    wait_for_calls(|[_, with]| with == stream);
+    wait_while(LONGEST_WAIT, || PARTICIPANTS.has_call(None, |parts| parts == [stream; 2]))
 }
 
 /// Waits until `is_so` is false, for as long as a call may look at its stream.

@@ -24,10 +24,11 @@ use super::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence, pause, pu
 /// Most calls use one context; recording an event in a stream and enabling peer access use two.
 const HAZARDS: usize = 2;
 const LEASES: usize = 6;
-/// There are calls within calls: a copy that waits, or what a subscriber of reports calls.
-const CALLS: usize = 2;
+/// There are calls within calls: an event that is recorded in a stream which must not capture meanwhile, or what a subscriber
+/// of reports calls.
+const CALLS: usize = 3;
 
-/// What a call is on: a stream, an event, or an event and a stream. The first is not 0 while it is published.
+/// What a call is on: a stream, an event, an event and a stream, or a stream twice. The first is not 0 while it is published.
 pub(super) type Parts = [AtomicUsize; 2];
 
 #[repr(align(128))]
@@ -66,7 +67,8 @@ impl Participant {
     /// Free cells for a call; `None` if all are in use.
     #[inline]
     pub(super) fn call(&self) -> Option<&Parts> {
-        self.calls.iter().find(|[first, _]| first.load(Ordering::Relaxed) == 0)
+        let cells = &self.calls;
+        if cells[0][0].load(Ordering::Relaxed) == 0 { Some(&cells[0]) } else { another_free_call(cells) }
     }
 
     /// Returns it for another thread to use.
@@ -84,6 +86,11 @@ fn first_free<const N: usize>(cells: &[AtomicUsize; N]) -> Option<&AtomicUsize> 
 #[cold]
 fn another_free(cells: &[AtomicUsize]) -> Option<&AtomicUsize> {
     cells.iter().find(|cell| cell.load(Ordering::Relaxed) == 0)
+}
+
+#[cold]
+fn another_free_call(cells: &[Parts]) -> Option<&Parts> {
+    cells.iter().find(|[first, _]| first.load(Ordering::Relaxed) == 0)
 }
 
 /// Where something is published.
@@ -195,11 +202,6 @@ impl Participants {
                 pause(looks);
             }
         }
-    }
-
-    /// Whether any thread has a hazard on the record.
-    pub(super) fn has_hazard(&self, record: usize) -> bool {
-        self.all().flat_map(|one| &one.hazards).any(|cell| cell.load(Ordering::SeqCst) == record)
     }
 
     /// Whether a participant other than `own` makes a call on such parts.

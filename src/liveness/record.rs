@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// Where a context came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+// As wide as the number of the device beside it in a handle: with padding between them it is copied in pieces.
+#[repr(u32)]
 pub enum Origin {
     /// Created by this crate, and owned by a [`Context`](crate::context::Context).
     Created,

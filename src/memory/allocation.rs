@@ -66,13 +66,13 @@ fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
 pub(super) struct Allocation {
     // At offset 0: existing programs read it there.
     address: u64,
-    kind: Kind,
     /// `None` if there is no memory, or if custack did not allocate it.
     pin: Option<Pin>,
-    /// Freeing failed and may have taken effect: the memory is not used or freed again.
-    spent: bool,
     /// The stream in whose order it is freed.
     home: Option<Home>,
+    kind: Kind,
+    /// Freeing failed and may have taken effect: the memory is not used or freed again.
+    spent: bool,
 }
 
 impl Allocation {

@@ -7,6 +7,7 @@ use super::allocation::Allocation;
 use super::others::{Other, Others};
 #[cfg(feature = "pool")]
 use super::pool::MemoryPool;
+use crate::context::in_call::InCall;
 use crate::context::{Pin, refuse_unsafe, unbroken};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::{Shared, Stream};
@@ -82,12 +83,15 @@ impl StreamOrder<'_> {
         must_be_home(shared)?;
         refuse_unsafe(what)?;
         shared.number()?;
-        let _uncaptured = shared.uncaptured(what)?;
+        let uncaptured = shared.uncaptured(what)?;
         #[cfg(feature = "pool")]
         let pool = self.pool.map(MemoryPool::held).transpose()?;
         #[cfg(not(feature = "pool"))]
         let pool = None;
-        let (address, pin) = shared.pinned(|driver, stream| driver.mem_alloc_async(size, pool, stream))?;
+        let (address, pin) =
+            shared.pinned(&uncaptured, |driver, stream| driver.mem_alloc_async(size, pool, stream))?;
+        // Before there is an allocation, which would be moved once more.
+        drop(uncaptured);
         Ok(Allocation::ordered(address, pin, Home::new(shared)))
     }
 }
@@ -104,9 +108,10 @@ pub(super) fn open_in_order(
     must_be_home(shared)?;
     refuse_unsafe(what)?;
     shared.number()?;
-    let _uncaptured = shared.uncaptured(what)?;
+    let uncaptured = shared.uncaptured(what)?;
     let pool = pool.held()?;
-    let (address, pin) = shared.pinned(|driver, _| driver.mem_pool_import_pointer(pool, handle))?;
+    let (address, pin) =
+        shared.pinned(&uncaptured, |driver, _| driver.mem_pool_import_pointer(pool, handle))?;
     Ok(Allocation::ordered(address, pin, Home::new(shared)))
 }
 
@@ -206,28 +211,28 @@ impl Home {
             Err(error) => return Some(Err(error)),
         };
         // SAFETY: as the caller guarantees.
-        let free = || unsafe { self.free_here(address, pin) };
+        let free = |uncaptured: &InCall| unsafe { self.free_here(uncaptured, address, pin) };
         if self.others.is_none() {
-            return free();
+            return free(&uncaptured);
         }
         let others = self.others.all();
         let all_uncaptured =
             others.iter().map(|other| other.stream.uncaptured(what)).collect::<CudaResult<Vec<_>>>();
-        let held_off = match all_uncaptured {
-            Ok(all) => (uncaptured, all),
+        let others_uncaptured = match all_uncaptured {
+            Ok(all) => all,
             Err(error) => return Some(Err(error)),
         };
         let order = |other: &Arc<Other>| other.stream.before_at_last(&other.pin, &self.stream, pin);
         if others.iter().try_for_each(order).is_ok() {
-            return free();
+            return free(&uncaptured);
         }
         // So this thread waits for them, which may take long: captures are not held off meanwhile.
-        drop(held_off);
+        drop((uncaptured, others_uncaptured));
         if !self.wait_for_others() {
             return Some(Err(CudaError::StreamCaptureUnsupported));
         }
         match self.stream.uncaptured(what) {
-            Ok(_uncaptured) => free(),
+            Ok(uncaptured) => free(&uncaptured),
             Err(error) => Some(Err(error)),
         }
     }
@@ -236,8 +241,8 @@ impl Home {
     ///
     /// As for [`free`](Self::free), and nothing in another stream uses the memory after the present work of the home.
     #[inline]
-    unsafe fn free_here(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
-        self.stream.with_pinned(pin, |driver, stream| {
+    unsafe fn free_here(&self, uncaptured: &InCall, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
+        self.stream.with_pinned_in(uncaptured, pin, |driver, stream| {
             // SAFETY: as the caller guarantees.
             unbroken(driver, || unsafe { driver.mem_free_async(address, stream) })
         })

@@ -32,21 +32,7 @@ impl Stream {
     }
 }
 
-/// There is nothing to keep from the stream.
-pub(crate) struct Uncaptured(());
-
-/// Callers say by `drop` until when a capture must not begin.
-impl Drop for Uncaptured {
-    #[inline]
-    fn drop(&mut self) {}
-}
-
 impl Shared {
-    #[inline]
-    pub(crate) fn uncaptured(&self, _what: &'static str) -> CudaResult<Uncaptured> {
-        Ok(Uncaptured(()))
-    }
-
     #[inline]
     pub(crate) const fn captures(&self) -> bool {
         false

@@ -9,6 +9,7 @@ mod in_capture;
 use super::mark::destroy_mark;
 #[cfg(feature = "future")]
 use super::spare::Spare;
+use crate::context::in_call::{InCall, enter_uncaptured};
 use crate::context::{Pin, Resource, captures, relax, unbroken};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held, driver, lock, refuse_in_child};
@@ -213,7 +214,14 @@ impl Shared {
     /// Refuses what the stream's capture would make part of its graph; `what` is what was asked.
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
-        captures::refuse_in(self.stream.raw().addr(), what)
+        captures::refuse_in(self.stream.key(), what)
+    }
+
+    /// Begins a short call whose work must not become part of a graph: until the result is dropped no capture begins in the
+    /// stream. Refused if it is capturing already; `what` is what was asked.
+    #[inline(always)]
+    pub(crate) fn uncaptured(&self, what: &'static str) -> CudaResult<InCall> {
+        enter_uncaptured(self.stream.key(), what)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::context::in_call::wait_for_legacy_stream;
 use crate::context::{Pin, captures};
 use crate::driver::{Driver, Locked, lock};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Uncaptured, wait_for_uncaptured};
+use crate::liveness::wait_for_uncaptured;
 use std::ptr;
 
 impl Shared {
@@ -33,7 +33,7 @@ impl Shared {
         if blocking {
             wait_for_legacy_stream(self.stream.context());
         }
-        if !wait_for_uncaptured(self.stream.raw().addr()) {
+        if !wait_for_uncaptured(self.stream.key()) {
             let what =
                 "to begin a capture: another thread copies, allocates or frees in the order of the stream";
             return Err(CudaError::IllegalState.note(format_args!("{what}, and does not come to an end")));
@@ -72,15 +72,6 @@ impl Shared {
         let event = self.before_capture.get();
         drop(beginning);
         event.and_then(|event| event.with_pinned(pin, Driver::event_synchronize)).unwrap_or(Ok(()))
-    }
-
-    /// Until the result is dropped no capture begins in the stream; refuses if it is capturing already. `what` is what
-    /// was asked, a short call whose work must not become part of a graph.
-    #[inline]
-    pub(crate) fn uncaptured(&self, what: &'static str) -> CudaResult<Option<Uncaptured>> {
-        let uncaptured = Uncaptured::publish(self.stream.raw().addr());
-        self.refuse_in_capture(what)?;
-        Ok(uncaptured)
     }
 
     /// Whether the stream is capturing. Then nothing can be freed in its order, and the graph owns what is allocated.
