@@ -7,14 +7,12 @@ use super::life::{Life, NO_ID, OwnLine, Phase};
 use super::registry;
 use crate::driver::ffi::{CUcontext, CUdevice};
 use std::fmt;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Where a context came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-// As wide as the number of the device beside it in a handle: with padding between them it is copied in pieces.
-#[repr(u32)]
 pub enum Origin {
     /// Created by this crate, and owned by a [`Context`](crate::context::Context).
     Created,
@@ -64,7 +62,13 @@ impl Record {
     /// The handle of the context that the record serves now, whose id the caller has read from it.
     pub(super) fn handle(&'static self, id: u64) -> Handle {
         let (origin, device) = of_kind(self.kind.load(Ordering::Relaxed));
-        Handle { record: self, id, raw: self.raw.load(Ordering::Relaxed), device, origin }
+        Handle {
+            record: NonNull::from(self),
+            id,
+            raw: self.raw.load(Ordering::Relaxed),
+            device,
+            origin: origin as u32,
+        }
     }
 
     /// Called before the life ends, so that whoever sees the end also sees the number.
@@ -133,11 +137,13 @@ pub(crate) fn deaths() -> u64 {
 pub(crate) struct Handle {
     /// Not a reference: Rust 1.85 allows no reference to a static with atomics in a constant such as
     /// [`NONE`](Handle::NONE).
-    record: *const Record,
+    record: NonNull<Record>,
     pub(super) id: u64,
     raw: usize,
     device: CUdevice,
-    origin: Origin,
+    /// Not the enum, whose spare values would serve enclosing options and results as their tags: those are then copied in
+    /// small pieces, and the next read of a pair of them waits for both. That was a twentieth of memory in stream order.
+    origin: u32,
 }
 
 // SAFETY: the pointer stands for a `&'static Record`, and records are shared.
@@ -156,8 +162,11 @@ impl Eq for Handle {}
 
 impl Handle {
     /// The null handle.
-    pub(crate) const NONE: Handle =
-        Handle { record: &raw const NONE, id: NO_ID, raw: 0, device: UNKNOWN, origin: Origin::Foreign };
+    pub(crate) const NONE: Handle = {
+        // SAFETY: a static is not at address 0.
+        let record = unsafe { NonNull::new_unchecked((&raw const NONE).cast_mut()) };
+        Handle { record, id: NO_ID, raw: 0, device: UNKNOWN, origin: Origin::Foreign as u32 }
+    };
 
     /// Begins the life of a context in this record.
     pub(super) fn begin(
@@ -171,7 +180,7 @@ impl Handle {
         let device = device.unwrap_or(UNKNOWN);
         record.kind.store(kind(origin, device), Ordering::Relaxed);
         record.life.begin(id);
-        Handle { record, id, raw: raw.addr(), device, origin }
+        Handle { record: NonNull::from(record), id, raw: raw.addr(), device, origin: origin as u32 }
     }
 
     /// A context that was destroyed before custack saw it.
@@ -182,13 +191,13 @@ impl Handle {
     /// The same living context, now known to be the primary context of this device.
     pub(super) fn now_primary(self, device: CUdevice) -> Handle {
         self.record().kind.store(kind(Origin::Primary, device), Ordering::Relaxed);
-        Handle { device, origin: Origin::Primary, ..self }
+        Handle { device, origin: Origin::Primary as u32, ..self }
     }
 
     #[inline]
     pub(super) fn record(&self) -> &'static Record {
         // SAFETY: made from a `&'static Record` or from the address of a static.
-        unsafe { &*self.record }
+        unsafe { self.record.as_ref() }
     }
 
     #[inline]
@@ -234,7 +243,13 @@ impl Handle {
     }
 
     pub(crate) fn origin(&self) -> Origin {
-        self.origin
+        // As declared.
+        match self.origin {
+            0 => Origin::Created,
+            1 => Origin::Primary,
+            2 => Origin::Green,
+            _ => Origin::Foreign,
+        }
     }
 
     pub(crate) fn device(&self) -> Option<CUdevice> {
@@ -264,7 +279,7 @@ impl fmt::Display for Handle {
         if self.is_none() {
             return f.write_str("no context");
         }
-        match self.origin {
+        match self.origin() {
             Origin::Created => write!(f, "context {}", self.id)?,
             Origin::Primary => write!(f, "primary context {}", self.id)?,
             Origin::Green => write!(f, "green context {}", self.id)?,

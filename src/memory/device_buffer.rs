@@ -136,8 +136,8 @@ impl<T> DeviceBuffer<T> {
             let memory = Allocation::nothing(Kind::Device, ptr::dangling::<T>().addr());
             return Ok(DeviceBuffer { memory, capacity: size, values: PhantomData });
         }
-        let memory = order.into().allocate(size_of::<T>(size)?)?;
-        Ok(DeviceBuffer { memory, capacity: size, values: PhantomData })
+        let allocated = order.into().allocate(size_of::<T>(size)?);
+        allocated.map(|memory| DeviceBuffer { memory, capacity: size, values: PhantomData })
     }
 
     /// Allocates memory for `size` values in the order of a stream, and sets all bytes to zero there.

@@ -88,11 +88,11 @@ impl StreamOrder<'_> {
         let pool = self.pool.map(MemoryPool::held).transpose()?;
         #[cfg(not(feature = "pool"))]
         let pool = None;
-        let (address, pin) =
-            shared.pinned(&uncaptured, |driver, stream| driver.mem_alloc_async(size, pool, stream))?;
+        let allocated =
+            shared.pinned(&uncaptured, |driver, stream| driver.mem_alloc_async(size, pool, stream));
         // Before there is an allocation, which would be moved once more.
         drop(uncaptured);
-        Ok(Allocation::ordered(address, pin, Home::new(shared)))
+        allocated.map(|(address, pin)| Allocation::ordered(address, pin, Home::new(shared)))
     }
 }
 
@@ -125,6 +125,9 @@ fn must_be_home(stream: &Shared) -> CudaResult<()> {
         "to have memory in the order of a stream that has another owner, or of a default stream"
     )))
 }
+
+/// What is asked for when memory is freed.
+const FREE: &str = "free memory in the order of a stream";
 
 /// The stream in whose order memory is freed, and the others that use it.
 #[derive(Debug)]
@@ -205,34 +208,49 @@ impl Home {
     /// The memory has this home, and nothing uses it afterwards.
     #[inline]
     pub(super) unsafe fn free(&self, address: u64, pin: &Pin) -> Option<CudaResult<()>> {
-        let what = "free memory in the order of a stream";
-        let uncaptured = match self.stream.uncaptured(what) {
-            Ok(uncaptured) => uncaptured,
-            Err(error) => return Some(Err(error)),
-        };
-        // SAFETY: as the caller guarantees.
-        let free = |uncaptured: &InCall| unsafe { self.free_here(uncaptured, address, pin) };
-        if self.others.is_none() {
-            return free(&uncaptured);
+        match self.uncaptured() {
+            // SAFETY: as the caller guarantees.
+            Ok(uncaptured) if self.others.is_none() => unsafe { self.free_here(&uncaptured, address, pin) },
+            // SAFETY: as above.
+            Ok(uncaptured) => unsafe { self.free_after_others(uncaptured, address, pin) },
+            Err(error) => Some(Err(error)),
         }
+    }
+
+    #[inline]
+    fn uncaptured(&self) -> CudaResult<InCall> {
+        self.stream.uncaptured(FREE)
+    }
+
+    /// # Safety
+    ///
+    /// As for [`free`](Self::free).
+    #[cold]
+    unsafe fn free_after_others(
+        &self,
+        uncaptured: InCall,
+        address: u64,
+        pin: &Pin,
+    ) -> Option<CudaResult<()>> {
         let others = self.others.all();
-        let all_uncaptured =
-            others.iter().map(|other| other.stream.uncaptured(what)).collect::<CudaResult<Vec<_>>>();
-        let others_uncaptured = match all_uncaptured {
+        let all = others.iter().map(|other| other.stream.uncaptured(FREE)).collect::<CudaResult<Vec<_>>>();
+        let others_uncaptured = match all {
             Ok(all) => all,
             Err(error) => return Some(Err(error)),
         };
         let order = |other: &Arc<Other>| other.stream.before_at_last(&other.pin, &self.stream, pin);
         if others.iter().try_for_each(order).is_ok() {
-            return free(&uncaptured);
+            // SAFETY: as the caller guarantees; the home waits for the others.
+            return unsafe { self.free_here(&uncaptured, address, pin) };
         }
         // So this thread waits for them, which may take long: captures are not held off meanwhile.
         drop((uncaptured, others_uncaptured));
         if !self.wait_for_others() {
             return Some(Err(CudaError::StreamCaptureUnsupported));
         }
-        match self.stream.uncaptured(what) {
-            Ok(uncaptured) => free(&uncaptured),
+        match self.uncaptured() {
+            // SAFETY: as the caller guarantees; the others have no work.
+            Ok(uncaptured) => unsafe { self.free_here(&uncaptured, address, pin) },
             Err(error) => Some(Err(error)),
         }
     }
