@@ -123,7 +123,7 @@ pub(crate) struct Pin(UnownedContext);
 
 impl Pin {
     /// The caller has a lease on the context.
-    pub(super) fn new(context: &UnownedContext, lease: Live<'_>) -> Pin {
+    pub(crate) fn new(context: &UnownedContext, lease: Live<'_>) -> Pin {
         context.handle().pin(lease);
         Pin(context.clone())
     }

@@ -3,11 +3,11 @@
 use super::Completion;
 use super::reactor::{self, Work};
 use super::slot::Slot;
-use crate::context::{Pin, is_gone};
+use crate::context::{Pin, UnownedContext, is_gone};
 use crate::driver::{Driver, as_host_function};
 use crate::error::{CudaError, CudaResult};
 use crate::event::Event;
-use crate::liveness::retire;
+use crate::liveness::{Lease, retire};
 use crate::report;
 use crate::stream::{Shared, Spare, Stream, refuse_while_capturing};
 use std::mem;
@@ -40,9 +40,12 @@ pub(super) fn submit<T: Send + 'static>(
 }
 
 /// What marks the end of a stream's work, before it does. It is not dropped but [`unused`](Self::unused).
+///
+/// The context has a lease and no pin yet: pins are counted where all threads count them.
 pub(super) struct Unmarked {
     event: Event,
-    pin: Pin,
+    context: UnownedContext,
+    lease: Lease,
 }
 
 /// What a stream has answered.
@@ -60,22 +63,17 @@ impl Unmarked {
         stream.inner().with(refuse_while_capturing)?;
         let context = stream.present_context()?;
         reactor::start()?;
-        let pin = context.pin()?;
+        let lease = context.lease()?;
         // Had before anything is submitted or asked, because that fails once the owner of the context is gone.
-        match Event::spare(stream.inner().spare(), &context) {
-            Ok(event) => Ok(Unmarked { event, pin }),
-            Err(error) => {
-                as_host_function(|| drop(pin));
-                Err(error)
-            }
-        }
+        let event = Event::spare(stream.inner().spare(), &context)?;
+        Ok(Unmarked { event, context, lease })
     }
 
-    /// Gives back what marks nothing. The pin may be the last of its context, which is destroyed elsewhere then: that waits
-    /// for work, and the work may wait for this task.
+    /// Gives back what marks nothing. The context, if its owner is gone, is destroyed elsewhere: that waits for work, and the
+    /// work may wait for this task.
     pub(super) fn unused(self, stream: &Stream) {
-        let Unmarked { event, pin } = self;
-        as_host_function(|| drop((event.keep(stream.inner().spare()), pin)));
+        let Unmarked { event, context: _, lease } = self;
+        as_host_function(|| drop((event.keep(stream.inner().spare()), lease)));
     }
 
     /// Asks the stream, which is no default stream, about its work. That would break a capture of the stream: none that custack
@@ -83,13 +81,12 @@ impl Unmarked {
     /// [`prepare`](Self::prepare), and not with every question.
     pub(super) fn ask(&self, stream: &Stream) -> Asked {
         let shared = stream.inner();
-        let Ok(_uncaptured) = shared.uncaptured(WHAT) else { return Asked::Refused };
-        let asked = shared.with_pinned(&self.pin, Driver::stream_query);
-        match asked {
-            Some(Ok(())) => Asked::Over(Ok(())),
-            Some(Err(CudaError::NotReady)) => Asked::GoesOn,
-            Some(Err(error)) if ends_all_work(error) => Asked::Over(Err(error)),
-            Some(Err(_)) | None => Asked::Refused,
+        let Ok(uncaptured) = shared.uncaptured(WHAT) else { return Asked::Refused };
+        match shared.with_leased(&uncaptured, &self.lease, Driver::stream_query) {
+            Ok(()) => Asked::Over(Ok(())),
+            Err(CudaError::NotReady) => Asked::GoesOn,
+            Err(error) if ends_all_work(error) => Asked::Over(Err(error)),
+            Err(_) => Asked::Refused,
         }
     }
 
@@ -100,20 +97,24 @@ impl Unmarked {
         program: bool,
         value: T,
     ) -> CudaResult<Completion<T>> {
-        let marked = self.event.record_pinned(stream, &self.pin, program, WHAT);
+        let pin = Pin::new(&self.context, self.lease.live());
+        let marked = self.event.record_pinned(stream, &pin, program, WHAT);
         match marked {
             Err(refused) if is_of_capture(refused) => {
+                as_host_function(|| drop(pin));
                 self.unused(stream);
                 return Err(never_freed(value, refused));
             }
             // A default stream is another one on another thread, which cannot ask about it.
             Err(unmarked) if stream.is_default() => {
+                as_host_function(|| drop(pin));
                 self.unused(stream);
                 return waited_for(stream, value, unmarked);
             }
             _ => {}
         }
-        let Unmarked { event, pin } = self;
+        let Unmarked { event, context: _, lease } = self;
+        drop(lease);
         let mark = if marked.is_ok() {
             Mark::Event(event)
         } else {
