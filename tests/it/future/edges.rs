@@ -8,6 +8,7 @@ use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
+use custack::future::Completion;
 use custack::stream::{CaptureMode, LegacyStream, PerThreadStream, Stream, StreamFlags};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -48,6 +49,48 @@ fn an_owner_that_goes_while_work_is_submitted_takes_nothing_along() {
         assert_eq!(submitted.unwrap().wait().map(drop), Ok(()));
         owned_by(&kept, 1);
         drop(working);
+    });
+}
+
+/// Submits work within the submission of other work, so deep.
+fn nest(stream: &Stream, depth: usize, innermost: &mut dyn FnMut(), all: &mut Vec<Completion<usize>>) {
+    let submitted = stream.enqueue_async(|stream| {
+        if depth > 1 {
+            nest(stream, depth - 1, innermost, all)
+        } else {
+            innermost()
+        }
+        Ok(depth)
+    });
+    all.push(submitted.unwrap());
+}
+
+#[test]
+fn an_owner_that_goes_within_many_submissions_at_once_takes_none_along() {
+    // More than a thread has places for.
+    const DEPTH: usize = 12;
+    soon(|| {
+        let ctx = parked();
+        let (working, before) = (ctx.scoped(|_| Ok(stream())).unwrap(), instrument::contexts_alive());
+        let (mut owner, mut all) = (Some(ctx), Vec::new());
+        let go = held(&working);
+        let mut innermost = || {
+            drop(owner.take());
+            // Nothing of it waits for this thread.
+            wait_until_retired().unwrap();
+        };
+        nest(&working, DEPTH, &mut innermost, &mut all);
+        assert_eq!(instrument::contexts_alive(), before, "the work is not done");
+        drop(go);
+        for (at, submitted) in all.into_iter().enumerate() {
+            assert_eq!(submitted.wait(), Ok(at + 1));
+        }
+        drop(working);
+        let begun = Instant::now();
+        while instrument::contexts_alive() == before && begun.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
+        }
+        assert_eq!(instrument::contexts_alive(), before - 1);
     });
 }
 
