@@ -61,6 +61,8 @@ pub(super) fn enter(keys: [usize; 2]) -> CudaResult<InCall> {
 /// either. Refused if the stream captures; `what` is what was asked.
 #[inline(always)]
 pub(crate) fn enter_uncaptured(stream: usize, what: &'static str) -> CudaResult<InCall> {
+    // Before anything is published, for which a thread that begins or ends the capture would wait.
+    captures::refuse_in(stream, what)?;
     let call = Call::publish([stream; 2]);
     if captures::any() { enter_unless_captured(stream, what, call) } else { Ok(InCall(call)) }
 }

@@ -7,6 +7,7 @@ use crate::harness::{device, pushed, run_alone};
 use crate::stream::stream;
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, wait_until_retired};
 use custack::driver::instrument::{self, When};
+use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::memory::*;
 use custack::stream::{
@@ -224,5 +225,68 @@ fn a_capture_begins_while_a_free_waits_for_another_stream() {
         drop(go);
         freeing.join().unwrap();
         wait_until_retired().unwrap();
+    });
+}
+
+#[test]
+fn no_capture_begins_in_a_stream_in_which_a_copy_is_being_made() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let context = CurrentContext::get_current().unwrap();
+        let mut home = stream();
+        let buffer = DeviceBuffer::from_slice_in(&[5u8; 4], &home).unwrap();
+        home.synchronize().unwrap();
+        let (go, wait) = channel::<()>();
+        home.launch_host_func(move || {
+            let _ = wait.recv();
+        })
+        .unwrap();
+        thread::scope(|scope| {
+            let copying = scope.spawn(|| {
+                let _here = context.enter().unwrap();
+                let mut back = [0u8; 4];
+                // The driver returns when the memory, which is not page-locked, is written.
+                buffer.copy_to(&mut back[..]).map(|()| back)
+            });
+            thread::sleep(Duration::from_millis(100));
+            let refused = home.capture(CaptureMode::ThreadLocal, |_| Ok(()));
+            assert_eq!(refused.map(drop), Err(CudaError::IllegalState));
+            drop(go);
+            assert_eq!(copying.join().unwrap(), Ok([5; 4]));
+        });
+        let mut graph = home.capture(CaptureMode::ThreadLocal, |_| Ok(())).unwrap();
+        assert_eq!(graph.nodes(), Ok(vec![]));
+    });
+}
+
+#[test]
+fn captures_begin_and_end_while_other_threads_make_calls_that_are_refused() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let context = CurrentContext::get_current().unwrap();
+        let home = stream();
+        let (over, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let _here = context.enter().unwrap();
+                    let _relaxed = ThreadCaptureMode::exchange(CaptureMode::Relaxed).unwrap();
+                    while !over.load(Ordering::SeqCst) {
+                        if unsafe { DeviceBuffer::<u8>::uninitialized_in(4, &home) }.is_err() {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+            let captured = (0..30).try_for_each(|_| {
+                unsafe { home.begin_capture(CaptureMode::Relaxed) }?;
+                thread::sleep(Duration::from_millis(1));
+                assert_eq!(unsafe { home.end_capture() }?.nodes(), Ok(vec![]));
+                Ok(())
+            });
+            over.store(true, Ordering::SeqCst);
+            assert_eq!(captured, Ok::<_, CudaError>(()));
+        });
+        assert!(refused.into_inner() > 0);
     });
 }
