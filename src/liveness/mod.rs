@@ -31,14 +31,6 @@
 //! the context, waits for hazards, and calls the driver ([`destroy`]). Otherwise whoever gives back the last lease or
 //! pin claims it. No destructor waits for another thread's blocking call.
 //!
-//! Hazards have a second use. What is allocated and freed in the order of a stream must not become part of a capture, so
-//! a thread that does so publishes the stream's handle, then checks that the stream is not capturing; a thread that
-//! begins a capture lists it, then waits until the handle is withdrawn.
-//!
-//! The driver crashes if a thread ends a capture while another begins a call on one of its streams or events. So threads
-//! publish the stream and the event of each call, beside the lease, then check that no capture of them is being ended; a
-//! thread that ends one says so, then waits until they are withdrawn (`src/context/in_call.rs`).
-//!
 //! A function that a stream was asked to call, and never will because its context is in error, is dropped when the
 //! context is destroyed ([`promised`]).
 //!
@@ -50,6 +42,16 @@
 //! The proof that a user and a destroyer never meet is in [`participant`] and [`life`]. A model checker runs these two
 //! files and the queue (`tests/it/liveness.rs`): two threads in every order of their steps, three with at most three
 //! interruptions.
+//!
+//! # Calls
+//!
+//! The driver crashes if a thread ends a capture while another begins a call on one of its streams or events. So threads
+//! publish the stream and the event of each call, beside the lease, then check that no capture of them is being ended; a
+//! thread that ends one says so, then waits until they are withdrawn (`src/context/in_call.rs`).
+//!
+//! What is allocated and freed in the order of a stream must not become part of a capture, so a thread that does so
+//! publishes the stream twice, then checks that it is not capturing; a thread that begins a capture lists it, then waits
+//! until the stream is withdrawn.
 
 mod destroy;
 pub(crate) mod green;
