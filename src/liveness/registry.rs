@@ -8,8 +8,10 @@
 use super::green::Green;
 use super::life::Phase;
 use super::record::{Handle, NUMBERS, Origin, Record, make_record};
+use super::thread::PARTICIPANTS;
 use crate::driver::ffi::{CUcontext, CUdevice};
 use crate::driver::{OrOwn, is_child};
+use crate::fence;
 use lazy_static::lazy_static;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,7 +97,7 @@ impl Registry {
     }
 
     /// Registers this as the latest context of its raw handle. If an earlier one is still alive, other code destroyed
-    /// it; its record is recycled unless memory pins it.
+    /// it; its record is recycled unless a call or memory still uses it.
     fn register(&mut self, latest: Handle) {
         let new = Registration::new(latest, 0);
         let Some(registration) = self.by_raw.get_mut(&latest.raw().addr()) else {
@@ -111,10 +113,12 @@ impl Registry {
             return;
         }
         before.record().count_death();
-        if before.record().life.step(before.id(), Phase::Alive, Phase::Dead)
-            && !before.record().life.is_pinned()
-        {
-            self.recycle(before);
+        if before.record().life.step(before.id(), Phase::Alive, Phase::Dead) {
+            fence::heavy();
+            // Leases first, because a thread with one may pin the context.
+            if !PARTICIPANTS.leased(before.record().address()) && !before.record().life.is_pinned() {
+                self.recycle(before);
+            }
         }
     }
 

@@ -3,11 +3,13 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{Counting, held, poll, stream};
-use crate::harness::{is_simulated, other, owned_by, parked, run_alone, within};
+use crate::harness::{is_simulated, other, owned_by, parked, run_alone, skip, within};
 use custack::context::Context;
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::future::Completion;
 use custack::launch;
+use custack::sim;
 use custack::stream::Stream;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -123,6 +125,38 @@ pub(crate) fn one_in_error() {
                 assert!(matches!(ended, Ok(()) | Err(CudaError::LaunchFailed)), "{ended:?}");
             }
             drop((failing, module));
+        });
+    });
+}
+
+#[test]
+fn what_is_submitted_to_a_context_that_other_code_destroys_then_keeps_no_other_context() {
+    let test = "what_is_submitted_to_a_context_that_other_code_destroys_then_keeps_no_other_context";
+    if !is_simulated() {
+        return skip(test, "the NVIDIA driver does not bear work in a context that is destroyed");
+    }
+    within(60, || {
+        run_alone(|| {
+            sim::reuse_handles(true);
+            let gone = other::create();
+            let working = stream();
+            let mut later = None;
+            let submitted = working.enqueue_async(|_| {
+                other::destroy(gone);
+                // The first gets the raw handle of the context that is gone, which is registered as dead then. The second
+                // would get what custack knew that context by.
+                later = Some((parked(), parked()));
+                Ok(())
+            });
+            let (first, second) = later.take().unwrap();
+            assert_eq!(first.as_raw(), gone);
+            let before = instrument::contexts_alive();
+            drop((first, second));
+            assert_eq!(instrument::contexts_alive(), before - 2, "nothing keeps them");
+            if let Ok(submitted) = submitted {
+                assert_eq!(submitted.wait(), Err(CudaError::ContextIsDestroyed));
+            }
+            sim::reuse_handles(false);
         });
     });
 }
