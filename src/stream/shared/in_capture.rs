@@ -13,7 +13,7 @@ impl Shared {
     #[inline]
     pub(crate) fn keep_green_in_capture(&self) {
         if let Some(pin) = self.green.as_ref().and_then(Pin::another) {
-            captures::also_in(self.stream.raw().addr(), pin);
+            captures::also_in(self.stream.key(), pin);
         }
     }
 
@@ -47,7 +47,7 @@ impl Shared {
 
     pub(super) fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
         let beginning = self.beginning();
-        match captures::by_which_value(self.stream.raw().addr()) {
+        match captures::by_which_value(self.stream.key()) {
             None => {
                 match self.stream.with_pinned(pin, Driver::stream_is_capturing) {
                     None => return Ok(()),
@@ -77,6 +77,6 @@ impl Shared {
     /// Whether the stream is capturing. Then nothing can be freed in its order, and the graph owns what is allocated.
     #[inline]
     pub(crate) fn captures(&self) -> bool {
-        captures::any() && captures::of_stream(self.stream.raw().addr()).is_some()
+        captures::any() && captures::of_stream(self.stream.key()).is_some()
     }
 }
