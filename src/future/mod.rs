@@ -81,6 +81,7 @@
 mod completion;
 mod in_context;
 mod inbox;
+mod pace;
 mod reactor;
 mod slot;
 mod submit;

@@ -8,6 +8,7 @@
 //! system call that wakes a task: with 16 streams that is longer than all the rest.
 
 use super::inbox::Inbox;
+use super::pace::Pace;
 use crate::driver::{RELAXED, refuse_in_child, running};
 use crate::error::{CudaError, CudaResult};
 use crate::stream::Shared;
@@ -17,33 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How long the thread looks without a pause: long while work ends soon, and hardly at all while work takes long.
-struct Eagerness(Duration);
-
-impl Eagerness {
-    const LEAST: Duration = Duration::from_micros(10);
-    const MOST: Duration = Duration::from_micros(200);
-
-    /// Adapts to the time from the first look at some work to the one that found it done.
-    fn learn(&mut self, waited: Duration) {
-        self.0 = if waited <= Self::MOST { self.0 * 2 } else { self.0 / 2 }.clamp(Self::LEAST, Self::MOST);
-    }
-
-    /// The shortest pause. Work that comes after work that took long is expected to take long as well, so it is asked about
-    /// half as often at first.
-    fn shortest_pause(&self) -> Duration {
-        if self.0 == Self::LEAST { 2 * SHORTEST_PAUSE } else { SHORTEST_PAUSE }
-    }
-}
-
 /// The longest time that the thread stays awake without work: a task that was just woken often submits more.
 const LONGEST_AWAKE: Duration = Duration::from_micros(50);
-
-/// It pauses for this part of the time it has waited so far.
-const PART: u32 = 8;
-
-/// A sleep takes about this much longer than it was meant to, so a shorter one is of no use.
-const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 
 /// The longest pause with few streams. An error of the context, which ends all waiting, is noticed within it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -186,6 +162,8 @@ struct Queue {
     work: VecDeque<Box<dyn Work>>,
     /// When the first of it was the first.
     since: Instant,
+    /// How long after that it was last seen not to be done.
+    before: Duration,
     /// Which one is looked at besides the first.
     other: usize,
 }
@@ -200,21 +178,23 @@ impl Queue {
     /// Looks at the work from the first on, until some is not done. Then looks at one other, at each time the next one:
     /// threads that submitted work at the same moment may have done so in another order. Returns the pause before the next
     /// look.
-    fn look(&mut self, eagerness: &mut Eagerness) -> Duration {
+    fn look(&mut self, pace: &mut Pace) -> Duration {
         while self.work.front_mut().is_some_and(|first| first.is_over()) {
             self.work.pop_front();
-            eagerness.learn(self.since.elapsed());
-            self.since = Instant::now();
+            pace.learn(self.before, self.since.elapsed());
+            (self.since, self.before) = (Instant::now(), Duration::ZERO);
         }
         let waited = self.since.elapsed();
-        if waited < eagerness.0 {
-            return Duration::ZERO;
+        self.before = waited;
+        let pause = pace.pause(waited);
+        if pause.is_zero() {
+            return pause;
         }
         self.other = if self.other + 1 < self.work.len() { self.other + 1 } else { 1 };
         if self.work.get_mut(self.other).is_some_and(|one| one.is_over()) {
             self.work.remove(self.other);
         }
-        (waited / PART).max(eagerness.shortest_pause())
+        pause
     }
 }
 
@@ -223,7 +203,7 @@ struct Queues {
     by_stream: HashMap<usize, Queue>,
     /// When to look at each, the next one first.
     looks: BinaryHeap<Reverse<(Instant, usize)>>,
-    eagerness: Eagerness,
+    pace: Pace,
     /// It does not sleep before then.
     awake_until: Instant,
     /// When it last said that there are fewer streams.
@@ -236,7 +216,7 @@ impl Queues {
         Queues {
             by_stream: HashMap::new(),
             looks: BinaryHeap::new(),
-            eagerness: Eagerness(Eagerness::MOST),
+            pace: Pace::new(),
             awake_until: now,
             counted: now,
         }
@@ -251,7 +231,7 @@ impl Queues {
         let (stream, now) = (work.of().as_ptr().addr(), Instant::now());
         let queue = self.by_stream.entry(stream).or_insert_with(|| {
             self.looks.push(Reverse((now, stream)));
-            Queue { work: VecDeque::new(), since: now, other: 0 }
+            Queue { work: VecDeque::new(), since: now, before: Duration::ZERO, other: 0 }
         });
         queue.add(work);
     }
@@ -267,11 +247,11 @@ impl Queues {
         while self.next_look().is_some_and(|at| at <= begun) {
             let Some(Reverse((_, stream))) = self.looks.pop() else { break };
             let Some(queue) = self.by_stream.get_mut(&stream) else { continue };
-            let pause = queue.look(&mut self.eagerness).min(longest);
+            let pause = queue.look(&mut self.pace).min(longest);
             let now = Instant::now();
             if queue.work.is_empty() {
                 self.by_stream.remove(&stream);
-                self.awake_until = now + self.eagerness.0.min(LONGEST_AWAKE);
+                self.awake_until = now + self.pace.eager().min(LONGEST_AWAKE);
             } else {
                 later.push(Reverse((now + pause, stream)));
             }

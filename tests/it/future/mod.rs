@@ -9,6 +9,7 @@ pub(crate) mod edges;
 mod in_context;
 pub(crate) mod lost;
 mod orders;
+mod pace;
 mod programs;
 mod protocol;
 mod synchronize;
