@@ -29,6 +29,12 @@ fn context(shared: Shared) -> Result<&'static Arc<CudaContext>, DriverError> {
     Ok(Box::leak(Box::new(context)))
 }
 
+fn primary() -> Result<&'static Arc<CudaContext>, DriverError> {
+    let context = CudaContext::new(0)?;
+    unbind();
+    Ok(Box::leak(Box::new(context)))
+}
+
 pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     all(contexts).map_err(|error| format!("error {:?}", error.0))
 }
@@ -78,7 +84,7 @@ fn all(contexts: &Contexts) -> Result<Vec<Bench>, DriverError> {
             unbind();
         }),
     ];
-    benches.extend(work::benches(a));
+    benches.extend(work::benches(a, primary()?));
     if !contexts.devices.is_empty() {
         let contexts: Vec<_> = contexts.devices.iter().copied().map(context).collect::<Result<_, _>>()?;
         let count = contexts.len();

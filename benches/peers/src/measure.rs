@@ -125,6 +125,20 @@ pub struct Row {
     pub median: f64,
     pub low: f64,
     pub high: f64,
+    /// In the order of the repetitions.
+    times: Vec<f64>,
+}
+
+impl Row {
+    /// How many times as long as the other one it took, the median over the repetitions. What the driver takes may
+    /// have two values that alternate from one minute to the next; then a quotient of medians compares one with the
+    /// other, and quotients within a repetition do not.
+    pub fn times_as_long_as(&self, other: &Row) -> f64 {
+        let mut ratios: Vec<f64> =
+            self.times.iter().zip(&other.times).map(|(ours, theirs)| ours / theirs).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios[(ratios.len() - 1) / 2]
+    }
 }
 
 /// Measures all of them on this many threads. The repetitions are interleaved, so that disturbances of the machine
@@ -140,9 +154,10 @@ pub fn measure(benches: &[Bench], threads: usize, repetitions: usize) -> Vec<Row
     benches.iter().zip(times).map(|(bench, times)| row(bench, threads, times)).collect()
 }
 
-fn row(bench: &Bench, threads: usize, mut times: Vec<f64>) -> Row {
-    times.sort_by(f64::total_cmp);
-    let quantile = |part: usize| times[(times.len() - 1) * part / 4];
+fn row(bench: &Bench, threads: usize, times: Vec<f64>) -> Row {
+    let mut sorted = times.clone();
+    sorted.sort_by(f64::total_cmp);
+    let quantile = |part: usize| sorted[(sorted.len() - 1) * part / 4];
     Row {
         task: bench.task,
         library: bench.library,
@@ -150,5 +165,6 @@ fn row(bench: &Bench, threads: usize, mut times: Vec<f64>) -> Row {
         median: quantile(2),
         low: quantile(1),
         high: quantile(3),
+        times,
     }
 }

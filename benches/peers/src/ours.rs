@@ -14,7 +14,11 @@ use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use ::custack as library;
 use custack::CudaFlags;
+#[cfg(feature = "full")]
+use custack::context::PrimaryContext;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
+#[cfg(feature = "full")]
+use custack::device::Device;
 use std::hint::black_box;
 
 const LIBRARY: &str = "custack";
@@ -22,6 +26,13 @@ const LIBRARY: &str = "custack";
 fn context(shared: Shared) -> &'static UnownedContext {
     // SAFETY: the contexts are never destroyed.
     Box::leak(Box::new(unsafe { UnownedContext::from_raw(shared.raw as _) }))
+}
+
+#[cfg(feature = "full")]
+fn primary() -> Result<&'static UnownedContext, String> {
+    let retained = Device::get_device(0).and_then(PrimaryContext::retain);
+    let context: &PrimaryContext = Box::leak(Box::new(retained.map_err(|error| error.to_string())?));
+    Ok(Box::leak(Box::new(context.get_unowned())))
 }
 
 fn scope(context: &UnownedContext) {
@@ -92,7 +103,7 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     #[cfg(feature = "full")]
     benches.extend(graph::benches(a));
     #[cfg(feature = "full")]
-    benches.extend(awaiting::benches(a));
+    benches.extend(awaiting::benches(primary()?));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
             let mut guards = Vec::with_capacity(depth);

@@ -17,6 +17,7 @@ pub struct Driver {
     set: unsafe extern "C" fn(Handle) -> u32,
     get: unsafe extern "C" fn(*mut Handle) -> u32,
     range: unsafe extern "C" fn(*mut i32, *mut i32) -> u32,
+    retain: unsafe extern "C" fn(*mut Handle, i32) -> u32,
 }
 
 impl Driver {
@@ -32,6 +33,7 @@ impl Driver {
                 set: *library.get(b"cuCtxSetCurrent\0")?,
                 get: *library.get(b"cuCtxGetCurrent\0")?,
                 range: *library.get(b"cuCtxGetStreamPriorityRange\0")?,
+                retain: *library.get(b"cuDevicePrimaryCtxRetain\0")?,
             })
         }
     }
@@ -65,6 +67,13 @@ impl Driver {
         let (mut least, mut greatest) = (0, 0);
         check(unsafe { (self.range)(&mut least, &mut greatest) });
         (least, greatest)
+    }
+
+    /// The primary context of the first device, which is never released.
+    fn primary(&self) -> Handle {
+        let mut context = 0;
+        check(unsafe { (self.retain)(&mut context, 0) });
+        context
     }
 }
 

@@ -65,13 +65,21 @@ pub fn print(rows: &[Row]) {
     for threads in [1, 2, 4, 8, 16] {
         at_most(&format!("{FOREIGN}, {threads} threads, ns"), ours(FOREIGN, threads), 15.0);
     }
-    for threads in [1, 16] {
+    for threads in [1, 2, 4, 8, 16] {
+        let ratio = |task, library, other| {
+            Some(find(rows, task, library, threads)?.times_as_long_as(find(rows, task, other, threads)?))
+        };
         for (task, _) in GRAPHS {
-            let ratio = over(ours(task, threads), ns(task, "raw", threads));
-            at_most(&format!("{task} on {threads} threads, times raw"), ratio, 1.05);
+            at_most(&format!("{task} on {threads} threads, times raw"), ratio(task, "custack", "raw"), 1.05);
         }
-        let ratio = over(ours(ORDERED, threads), ns(ORDERED, "raw", threads));
-        at_most(&format!("{ORDERED} on {threads} threads, times raw"), ratio, 1.1);
+        at_most(&format!("{ORDERED} on {threads} threads, times raw"), ratio(ORDERED, "custack", "raw"), 1.1);
+        for (library, other) in [("custack", "cuda-async, no spin"), ("custack, spinning", "cuda-async")] {
+            at_most(
+                &format!("{AWAITED}, {library}, on {threads} threads, times {other}"),
+                ratio(AWAITED, library, other),
+                1.0,
+            );
+        }
     }
     let deep = over(ours(NESTED[3].0, 1), ours(NESTED[1].0, 1));
     at_most("g: a scope at depth 1000, times one at depth 10", deep, 1.5);
@@ -93,7 +101,7 @@ fn line(what: &str, value: Option<f64>, bound: f64, word: &str, met: impl Fn(f64
     match value {
         Some(value) => {
             let verdict = if met(value) { "met" } else { "MISSED" };
-            println!("  {verdict:<6} {what}: {value:.2} ({word} {bound})");
+            println!("  {verdict:<6} {what}: {value:.3} ({word} {bound})");
         }
         None => println!("  -      {what}: not measured"),
     }

@@ -38,6 +38,9 @@ pub const ORDERED: &str = "u. 4 KiB in stream order";
 pub const AWAITED: &str = "v. empty kernel, until awake";
 pub const LONG: &str = "w. kernel of 1 ms, until awake";
 
+/// What is done in the first device's primary context: `cuda-async` uses no other.
+pub const IN_PRIMARY: [&str; 2] = [AWAITED, LONG];
+
 /// The kernel that is launched.
 pub const EMPTY_KERNEL: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty(.param .u64 a, .param .u32 b) { ret; }\n";
 

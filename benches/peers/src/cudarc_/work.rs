@@ -32,7 +32,7 @@ fn launch_graph(context: &Arc<CudaContext>, kernels: usize, run: &Run) {
     run.time_and_wait(|| graph.launch().unwrap(), || stream.synchronize().unwrap());
 }
 
-pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
+pub fn benches(context: &'static Arc<CudaContext>, primary: &'static Arc<CudaContext>) -> Vec<Bench> {
     let tasks: [Task; 11] = [
         (LAUNCH, |context, run| {
             let stream = context.new_stream().unwrap();
@@ -106,6 +106,7 @@ pub fn benches(context: &'static Arc<CudaContext>) -> Vec<Bench> {
         }),
     ];
     let in_context = |(task, work): Task| {
+        let context = if IN_PRIMARY.contains(&task) { primary } else { context };
         Bench::new(task, LIBRARY, move |run| {
             context.bind_to_thread().unwrap();
             work(context, run);

@@ -234,6 +234,7 @@ pub fn benches(driver: Driver, context: Handle) -> Result<Vec<Bench>, Error> {
         }),
     ];
     let in_context = |(task, work): Task| {
+        let context = if IN_PRIMARY.contains(&task) { driver.primary() } else { context };
         Bench::new(task, LIBRARY, move |run| {
             driver.push(context);
             work(&calls, run);
