@@ -168,6 +168,25 @@ impl Function<'_> {
         f(access.driver, unsafe { Held::new(self.inner) })
     }
 
+    /// Like [`with`](Self::with), with its context current: the driver's questions about occupancy are about the current one.
+    #[inline]
+    fn with_current<R>(
+        &self,
+        f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        match &self.source {
+            // SAFETY: as in `with`.
+            Source::Module { module, .. } => {
+                module.inner().with_current(|driver, _| f(driver, unsafe { Held::new(self.inner) }))
+            }
+            #[cfg(feature = "library")]
+            // SAFETY: as in `with`.
+            Source::Kernel { context, .. } => {
+                context.inside(|driver| f(driver, unsafe { Held::new(self.inner) }))
+            }
+        }
+    }
+
     /// Its context.
     #[inline]
     pub fn context(&self) -> &UnownedContext {

@@ -30,7 +30,7 @@ impl Function<'_> {
     ) -> CudaResult<u32> {
         let BlockSize { x, y, z } = block_size.into();
         let threads = threads([x, y, z]);
-        let blocks = self.with(|driver, function| {
+        let blocks = self.with_current(|driver, function| {
             driver.occupancy_max_active_blocks_per_multiprocessor(function, threads, dynamic_shared_bytes)
         });
         blocks.map(i32::unsigned_abs).map_err(|error| match error {

@@ -89,12 +89,12 @@ impl Function<'_> {
         let BlockSize { x, y, z } = block_size.into();
         let threads = super::occupancy::threads([x, y, z]);
         let count = i32::try_from(blocks).unwrap_or(i32::MAX);
-        let bytes = self.with(|driver, function| {
+        let bytes = self.with_current(|driver, function| {
             driver.occupancy_available_dynamic_smem_per_block(function, count, threads)
         });
         bytes.inspect_err(|error| {
             error.note_before(format_args!(
-                "to run {blocks} blocks of {x} x {y} x {z} threads of {}",
+                "to find the shared memory for {blocks} blocks of {x} x {y} x {z} threads of {}",
                 self.label()
             ));
         })
@@ -111,7 +111,8 @@ impl Function<'_> {
     #[inline]
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> CudaResult<u32> {
         let shape = config.shape();
-        let clusters = self.with(|driver, function| driver.occupancy_max_active_clusters(function, shape));
+        let clusters =
+            self.with_current(|driver, function| driver.occupancy_max_active_clusters(function, shape));
         clusters.map(i32::unsigned_abs).inspect_err(|error| {
             error.note_before(format_args!("to count the clusters of {}", self.label()));
         })
@@ -126,7 +127,8 @@ impl Function<'_> {
     #[inline]
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> CudaResult<u32> {
         let shape = config.shape();
-        let size = self.with(|driver, function| driver.occupancy_max_potential_cluster_size(function, shape));
+        let size = self
+            .with_current(|driver, function| driver.occupancy_max_potential_cluster_size(function, shape));
         size.map(i32::unsigned_abs).inspect_err(|error| {
             error.note_before(format_args!("to find the largest cluster of {}", self.label()));
         })

@@ -1,9 +1,12 @@
 //! How many blocks of a kernel run at once.
 
-use super::module;
-use crate::harness::{pushed, run};
+use super::{KERNELS, module};
+use crate::harness::{parked, pushed, run};
+use custack::context::CurrentContext;
 use custack::error::CudaError;
-use custack::function::BlockSize;
+use custack::function::{BlockSize, LaunchConfig};
+use custack::library::Library;
+use custack::module::JitOptions;
 
 /// Blocks of a kernel without shared memory on a multiprocessor of an H200, by threads: without dynamic shared memory,
 /// with 40,000 bytes of it, and with 300,000.
@@ -35,5 +38,33 @@ fn blocks_of_a_multiprocessor_are_those_of_an_h200() {
         assert_eq!(none, CudaError::InvalidValue);
         assert!(none.to_string().contains("0 x 1 x 1 threads of `count_up`"), "{none}");
         assert_eq!(kernel.max_active_blocks_per_multiprocessor((u32::MAX, u32::MAX), 0), Ok(0));
+    });
+}
+
+#[test]
+fn questions_are_about_the_context_of_the_function_whatever_is_current() {
+    run(|| {
+        let (context, other) = (parked(), parked());
+        let module = context.load_module(KERNELS.as_bytes()).unwrap();
+        let library = Library::load(KERNELS.as_bytes(), &JitOptions::new()).unwrap();
+        let of_module = module.get_function(c"count_up").unwrap();
+        let of_library = library.kernel(c"count_up").unwrap().function_in(&context).unwrap();
+        let clusters = LaunchConfig::new(8, 128).cluster(2);
+        let ask = || {
+            for function in [&of_module, &of_library] {
+                assert_eq!(function.max_active_blocks_per_multiprocessor(1024, 0), Ok(2));
+                assert_eq!(function.max_potential_block_size(|_| 0, 0).unwrap().block_size, 1024);
+                assert!(function.available_dynamic_shared_bytes(2, 128).unwrap() > 0);
+                assert!(function.max_active_clusters(&clusters).unwrap() > 0);
+                assert!(function.max_potential_cluster_size(&clusters).unwrap() >= 8);
+            }
+        };
+        context.scoped(|_| Ok(ask())).unwrap();
+        ask();
+        assert_eq!(CurrentContext::get_device().unwrap_err(), CudaError::InvalidContext, "none is current");
+        other.scoped(|_| Ok(ask())).unwrap();
+        drop(context);
+        let gone = of_library.max_active_clusters(&clusters).unwrap_err();
+        assert_eq!(gone, CudaError::ContextIsDestroyed);
     });
 }
