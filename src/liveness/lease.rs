@@ -19,7 +19,9 @@ use std::sync::atomic::AtomicUsize;
 pub(crate) enum LeaseOn {
     /// Only living contexts.
     Living,
-    /// Retiring contexts too: to free and destroy what was made in them, which the driver still has.
+    /// Retiring contexts too: to free and destroy what was made in them, which the driver still has. If a thread is claiming the
+    /// context, the outcome is waited for: what is not destroyed because of a claim that is given up would stay for ever in a
+    /// context of which other code has a share.
     Retiring,
     /// A context that the caller has pinned. A destroyer that has not seen the pin yet may have claimed the context for
     /// a moment; it will see the pin and give up the claim.
@@ -53,7 +55,7 @@ impl Handle {
         let published = publish(Participant::lease, record.address())?;
         let good = match of {
             LeaseOn::Living => self.is_alive(),
-            LeaseOn::Retiring => matches!(self.phase(), Phase::Alive | Phase::Retiring),
+            LeaseOn::Retiring => matches!(self.settled_phase(), Phase::Alive | Phase::Retiring),
             LeaseOn::Pinned => self.phase() != Phase::Dead,
         };
         if good {

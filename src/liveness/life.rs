@@ -1,14 +1,15 @@
 //! The phase of a context: one atomic word for each record, and the count of its pins.
 //!
-//! A context goes through four phases, in one direction. It is *alive* until its owner ends its life; then it is
-//! *retiring*: every handle is dead, but the driver still has it, because leases or pins are out. One thread claims it,
-//! and it is *being destroyed*, or retiring again if a lease turns up; finally it is *dead*. Id and phase share one
-//! atomic word, so a handle, which knows its id, is checked with one load and one comparison.
+//! A context goes through five phases, in one direction. It is *alive* until its owner ends its life; then it is
+//! *retiring*: every handle is dead, but the driver still has it, because leases or pins are out. One thread is *claiming*
+//! it, for the short time in which it looks for leases; if one turns up, it is retiring again, and otherwise *being
+//! destroyed*; finally it is *dead*. Id and phase share one atomic word, so a handle, which knows its id, is checked with one
+//! load and one comparison.
 //!
 //! This file is compiled twice: here with the standard atomics, and in the tests with those of a model checker, which
 //! runs the steps in every order. So it imports them from `super::sync`.
 
-use super::sync::{AtomicU64, AtomicUsize, Ordering};
+use super::sync::{AtomicU64, AtomicUsize, Ordering, pause};
 
 /// No context has this id.
 pub(super) const NO_ID: u64 = 0;
@@ -18,11 +19,15 @@ pub(crate) enum Phase {
     Dead = 0,
     Alive = 1,
     Retiring = 2,
-    Destroying = 3,
+    Claiming = 3,
+    Destroying = 4,
 }
 
+/// The bits of the phase.
+const BITS: u32 = 3;
+
 const fn word(id: u64, phase: Phase) -> u64 {
-    id << 2 | phase as u64
+    id << BITS | phase as u64
 }
 
 /// Two cache lines, because processors fetch lines in pairs: users read the word and must not wait for threads that
@@ -49,22 +54,38 @@ impl Life {
     #[inline]
     pub(super) fn phase(&self, id: u64) -> Phase {
         let now = self.word.0.load(Ordering::SeqCst);
-        [Phase::Alive, Phase::Retiring, Phase::Destroying]
+        [Phase::Alive, Phase::Retiring, Phase::Claiming, Phase::Destroying]
             .into_iter()
             .find(|phase| now == word(id, *phase))
             .unwrap_or(Phase::Dead)
+    }
+
+    /// Like [`phase`](Self::phase), but never claiming: waits until the thread that claims the context has found out whether it
+    /// can destroy it. That thread finds a lease that the caller has published before.
+    #[inline]
+    pub(super) fn settled_phase(&self, id: u64) -> Phase {
+        let mut looks = 0;
+        loop {
+            match self.phase(id) {
+                Phase::Claiming => {
+                    looks += 1;
+                    pause(looks);
+                }
+                phase => return phase,
+            }
+        }
     }
 
     /// The id of the context that is retiring in this record, if any.
     #[inline]
     pub(super) fn retiring(&self) -> Option<u64> {
         let now = self.word.0.load(Ordering::SeqCst);
-        (now & 3 == Phase::Retiring as u64).then_some(now >> 2)
+        (now & ((1 << BITS) - 1) == Phase::Retiring as u64).then_some(now >> BITS)
     }
 
     /// The id of the context that the record serves now.
     pub(super) fn id(&self) -> u64 {
-        self.word.0.load(Ordering::SeqCst) >> 2
+        self.word.0.load(Ordering::SeqCst) >> BITS
     }
 
     pub(super) fn begin(&self, id: u64) {
@@ -109,15 +130,15 @@ impl Life {
         leased: impl Fn() -> bool,
     ) -> bool {
         loop {
-            if self.is_pinned() || !self.step(id, Phase::Retiring, Phase::Destroying) {
+            if self.is_pinned() || !self.step(id, Phase::Retiring, Phase::Claiming) {
                 return false;
             }
             heavy();
             drain();
             if !leased() && !self.is_pinned() {
-                return true;
+                return self.step(id, Phase::Claiming, Phase::Destroying);
             }
-            self.step(id, Phase::Destroying, Phase::Retiring);
+            self.step(id, Phase::Claiming, Phase::Retiring);
             heavy();
             if leased() || self.is_pinned() {
                 return false;

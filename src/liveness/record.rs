@@ -226,6 +226,12 @@ impl Handle {
         self.record().life.phase(self.id)
     }
 
+    /// Like [`phase`](Self::phase), after the moment in which a thread claims the context.
+    #[inline]
+    pub(super) fn settled_phase(&self) -> Phase {
+        self.record().life.settled_phase(self.id)
+    }
+
     #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.raw == 0

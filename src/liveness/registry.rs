@@ -140,7 +140,7 @@ pub(crate) fn find(raw: CUcontext) -> Option<Handle> {
 
 /// Whether the driver still has the context, although custack has ended its life.
 pub(crate) fn is_retiring(context: Handle) -> bool {
-    matches!(context.phase(), Phase::Retiring | Phase::Destroying)
+    matches!(context.phase(), Phase::Retiring | Phase::Claiming | Phase::Destroying)
 }
 
 /// Registers a context that was just created; an earlier one with the same raw handle is dead from now on.
