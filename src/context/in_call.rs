@@ -13,7 +13,7 @@ use super::handle::UnownedContext;
 use super::key::{key_of_legacy_stream, key_of_whole_context};
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Call, wait_for_calls, wait_for_looks, wait_shortly_while};
+use crate::liveness::{BREAKS, Call, wait_for_calls, wait_for_looks, wait_shortly_while};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One driver call. Until it is dropped, no other thread ends a capture at which the call would crash; unless it takes so
@@ -61,19 +61,40 @@ pub(super) fn enter(keys: [usize; 2]) -> CudaResult<InCall> {
 /// either. Refused if the stream captures; `what` is what was asked.
 #[inline(always)]
 pub(crate) fn enter_uncaptured(stream: usize, what: &'static str) -> CudaResult<InCall> {
+    enter_outside([stream; 2], what)
+}
+
+/// A call that would break a capture of the stream: until the result is dropped no capture begins in the stream, unless the call
+/// takes so long that it must be blocked in the driver. Refused if the stream captures; `what` is what was asked. `legacy` is the
+/// context of a legacy stream, in which the call would break captures of blocking streams as well.
+#[inline]
+pub(crate) fn enter_breaking(
+    stream: usize,
+    legacy: Option<&UnownedContext>,
+    what: &'static str,
+) -> CudaResult<InCall> {
+    let refuse = || legacy.map_or(Ok(()), |context| captures::refuse_implicit(context, what));
+    refuse()?;
+    let call = enter_outside([stream, BREAKS], what)?;
+    refuse().map(|()| call)
+}
+
+#[inline(always)]
+fn enter_outside(parts: [usize; 2], what: &'static str) -> CudaResult<InCall> {
     // Before anything is published, for which a thread that begins or ends the capture would wait.
-    captures::refuse_in(stream, what)?;
-    let call = Call::publish([stream; 2]);
-    if captures::any() { enter_unless_captured(stream, what, call) } else { Ok(InCall(call)) }
+    captures::refuse_in(parts[0], what)?;
+    let call = Call::publish(parts);
+    if captures::any() { enter_unless_captured(parts, what, call) } else { Ok(InCall(call)) }
 }
 
 #[cold]
-fn enter_unless_captured(stream: usize, what: &'static str, call: Option<Call>) -> CudaResult<InCall> {
+fn enter_unless_captured(parts: [usize; 2], what: &'static str, call: Option<Call>) -> CudaResult<InCall> {
+    let stream = parts[0];
     captures::refuse_in(stream, what)?;
     if !captures::ending() {
         return Ok(InCall(call));
     }
-    let call = enter_later([stream; 2], call)?;
+    let call = enter_later(parts, call)?;
     // A capture may have begun while this call was not published.
     captures::refuse_in(stream, what)?;
     Ok(call)

@@ -74,6 +74,15 @@ pub(crate) mod in_call {
     }
 
     #[inline]
+    pub(crate) const fn enter_breaking(
+        _: usize,
+        _: Option<&UnownedContext>,
+        _: &'static str,
+    ) -> CudaResult<InCall> {
+        Ok(InCall(()))
+    }
+
+    #[inline]
     pub(in crate::context) const fn enter(_: [usize; 2]) -> CudaResult<InCall> {
         Ok(InCall(()))
     }

@@ -142,6 +142,24 @@ impl<H: Capturable> Resource<H> {
         f(driver, unsafe { Held::new(self.raw) })
     }
 
+    /// Like [`with`](Self::with), in a call that the caller has begun.
+    #[inline]
+    pub(crate) fn with_in<R>(
+        &self,
+        _call: &InCall,
+        f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        let driver = driver()?;
+        let (_lease, _access);
+        if self.is_good() {
+            _lease = self.context.lease()?;
+        } else {
+            _access = self.access_current()?;
+        }
+        // SAFETY: as in `with`.
+        f(driver, unsafe { Held::new(self.raw) })
+    }
+
     #[inline]
     pub(crate) fn access(&self) -> CudaResult<Access<'_>> {
         if self.is_good() { self.context.access() } else { self.access_current() }

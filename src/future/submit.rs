@@ -99,14 +99,16 @@ impl Unmarked {
     ) -> CudaResult<Completion<T>> {
         let pin = Pin::new(&self.context, self.lease.live());
         let marked = self.event.record_pinned(stream, &pin, program, WHAT);
+        // The work in a legacy stream is in no graph, whatever other streams capture.
+        let may_be_asked = stream.is_legacy() && !stream.context().is_null();
         match marked {
-            Err(refused) if is_of_capture(refused) => {
+            Err(refused) if is_of_capture(refused) && !may_be_asked => {
                 as_host_function(|| drop(pin));
                 self.unused(stream);
                 return Err(never_freed(value, refused));
             }
-            // A default stream is another one on another thread, which cannot ask about it.
-            Err(unmarked) if stream.is_default() => {
+            // A per-thread stream is another one on another thread, which cannot ask about it.
+            Err(unmarked) if stream.is_default() && !may_be_asked => {
                 as_host_function(|| drop(pin));
                 self.unused(stream);
                 return waited_for(stream, value, unmarked);
@@ -188,7 +190,7 @@ fn ends_all_work(error: CudaError) -> bool {
 /// What tells that work is done.
 enum Mark {
     Event(Event),
-    /// It is not a default stream.
+    /// It is not a per-thread stream.
     Stream(Arc<Shared>),
 }
 
@@ -215,8 +217,8 @@ impl<T> Open<T> {
         let asked = match &self.mark {
             Mark::Event(event) => event.query_pinned(&self.pin),
             Mark::Stream(stream) => {
-                let _uncaptured = stream.uncaptured(WHAT)?;
-                stream.with_pinned(&self.pin, Driver::stream_query)
+                let call = stream.enter_breaking(WHAT)?;
+                stream.with_pinned_in(&call, &self.pin, Driver::stream_query)
             }
         };
         asked.unwrap_or(Err(CudaError::ContextIsDestroyed))

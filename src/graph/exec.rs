@@ -81,11 +81,14 @@ impl Graph {
         flags: InstantiateFlags,
         stream: &Stream,
     ) -> CudaResult<GraphExec> {
-        stream.refuse_in_capture("upload a graph in a stream")?;
+        let call = stream.inner().enter_breaking("upload a graph in a stream")?;
         // The executable belongs to the stream's context, whatever the contexts of its nodes are.
         let pin = stream.present_context()?.pin()?;
         let mut executable = self.instantiated(|driver, graph| {
-            stream.inner().with(|_, stream| driver.graph_instantiate_and_upload(graph, flags.bits(), stream))
+            let make = |_: &Driver, stream: Held<'_, CUstream>| {
+                driver.graph_instantiate_and_upload(graph, flags.bits(), stream)
+            };
+            stream.inner().with_in(&call, make)
         })?;
         executable.owned.add_pins([pin]);
         Ok(executable)
@@ -206,8 +209,8 @@ impl GraphExec {
         stream: &Stream,
         f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
-        // Asked first: otherwise the event that is recorded after the call would become part of the capture.
-        stream.refuse_in_capture(what)?;
+        // Also for the event that is recorded after the launch: it would become part of the capture.
+        let call = stream.inner().enter_breaking(what)?;
         let GraphExec { owned, later, .. } = self;
         owned.launched_in(stream)?;
         owned.usable()?;
@@ -216,7 +219,7 @@ impl GraphExec {
         }
         let submit = || {
             let exec = owned.held()?;
-            stream.inner().with(|driver, stream| f(driver, exec, stream))
+            stream.inner().with_in(&call, |driver, stream| f(driver, exec, stream))
         };
         match later {
             None => submit(),

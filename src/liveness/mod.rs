@@ -80,7 +80,9 @@ mod sync {
 
 pub(crate) use destroy::{Claimed, Hold};
 #[cfg(feature = "graph")]
-pub(crate) use hazard::{Call, wait_for_calls, wait_for_looks, wait_for_uncaptured, wait_shortly_while};
+pub(crate) use hazard::{
+    BREAKS, Call, wait_for_calls, wait_for_looks, wait_for_uncaptured, wait_shortly_while,
+};
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
 pub(crate) use record::{Handle, NUMBERS, deaths};

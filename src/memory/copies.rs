@@ -268,8 +268,8 @@ impl<T> DeviceSpan<T> {
         match (&self.home, &other.home) {
             (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
             (Some(home), _) => {
-                home.refuse_in_capture("copy and wait for it")?;
                 refuse_unsafe("copy and wait for it")?;
+                drop(home.enter_breaking("copy and wait for it")?);
                 home.wait_for_own_work()
             }
             // An earlier copy to it without a stream may not be done yet.

@@ -12,6 +12,8 @@ const PRIORITY: u32 = 8;
 /// What the driver returns for a stream whose policy was never set.
 const NOT_TOLD: u32 = u32::MAX;
 
+const SET: &str = "set the attributes of a stream";
+
 /// How a thread waits for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -40,9 +42,9 @@ impl Stream {
     #[doc(alias = "cuStreamGetAttribute")]
     #[inline]
     pub fn synchronization_policy(&self) -> CudaResult<SynchronizationPolicy> {
-        self.refuse_in_capture("ask for the attributes of a stream")?;
-        let number =
-            self.inner.with(|driver, stream| driver.stream_get_attribute(stream, SYNCHRONIZATION_POLICY))?;
+        let number = self.inner.outside_capture("ask for the attributes of a stream", |driver, stream| {
+            driver.stream_get_attribute(stream, SYNCHRONIZATION_POLICY)
+        })?;
         if number == NOT_TOLD {
             return Ok(SynchronizationPolicy::Auto);
         }
@@ -72,9 +74,9 @@ impl Stream {
     #[doc(alias = "cuStreamSetAttribute")]
     #[inline]
     pub fn set_synchronization_policy(&self, policy: SynchronizationPolicy) -> CudaResult<()> {
-        self.refuse_in_capture("set the attributes of a stream")?;
-        self.inner
-            .with(|driver, stream| driver.stream_set_attribute(stream, SYNCHRONIZATION_POLICY, policy as u32))
+        self.inner.outside_capture(SET, |driver, stream| {
+            driver.stream_set_attribute(stream, SYNCHRONIZATION_POLICY, policy as u32)
+        })
     }
 
     /// Sets the priority of later work (CUDA 11.7 and later). A value outside the context's
@@ -86,8 +88,9 @@ impl Stream {
     #[doc(alias = "cuStreamSetAttribute")]
     #[inline]
     pub fn set_priority(&self, priority: i32) -> CudaResult<()> {
-        self.refuse_in_capture("set the attributes of a stream")?;
-        self.inner.with(|driver, stream| driver.stream_set_attribute(stream, PRIORITY, priority as u32))
+        self.inner.outside_capture(SET, |driver, stream| {
+            driver.stream_set_attribute(stream, PRIORITY, priority as u32)
+        })
     }
 
     /// Copies the attributes of another stream of the same context, but not its flags.
@@ -99,8 +102,8 @@ impl Stream {
     #[doc(alias = "cuStreamCopyAttributes")]
     #[inline]
     pub fn copy_attributes(&self, from: &Stream) -> CudaResult<()> {
-        self.refuse_in_capture("set the attributes of a stream")?;
-        from.refuse_in_capture("copy the attributes of a stream")?;
+        let _calls =
+            (self.inner.enter_breaking(SET)?, from.inner.enter_breaking("copy the attributes of a stream")?);
         if self.context() != from.context() {
             let (here, there) = (self.context(), from.context());
             return Err(CudaError::InvalidHandle

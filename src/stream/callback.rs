@@ -31,9 +31,10 @@ impl Stream {
     where
         T: FnOnce(CudaResult<()>) + Send + 'static,
     {
-        self.refuse_in_capture("add a callback to a stream")?;
+        let what = "add a callback to a stream";
+        self.refuse_in_capture(what)?;
         let waiting = Arc::new(Mutex::new(Some(callback)));
-        let added = self.inner.with(|driver, stream| {
+        let added = self.inner.outside_capture(what, |driver, stream| {
             let data = Arc::into_raw(Arc::clone(&waiting)).cast_mut().cast();
             // SAFETY: `call` takes this count back, once; the closure is `Send` and borrows nothing.
             unsafe { driver.stream_add_callback(stream, Some(call::<T>), data) }

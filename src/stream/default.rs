@@ -109,7 +109,7 @@ impl Stream {
     /// Whether it is the legacy stream of its context, which waits for blocking streams.
     #[inline]
     pub(crate) fn is_legacy(&self) -> bool {
-        self.inner.raw().addr() <= CU_STREAM_LEGACY.addr()
+        self.inner.is_legacy()
     }
 
     /// Whether it is a default stream: the legacy stream of its context, or that of a thread.

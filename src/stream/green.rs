@@ -54,8 +54,8 @@ impl GreenContext {
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
     #[doc(alias("cuStreamGetCtx_v2", "cuStreamGetGreenCtx"))]
     pub fn has(&self, stream: &Stream) -> CudaResult<bool> {
-        stream.refuse_in_capture("ask for the contexts of a stream")?;
-        let green = stream.inner().with(Driver::stream_get_green_ctx)?;
+        let what = "ask for the contexts of a stream";
+        let green = stream.inner().outside_capture(what, Driver::stream_get_green_ctx)?;
         Ok(ptr::eq(green, self.as_raw()))
     }
 }
@@ -82,8 +82,9 @@ impl Stream {
     /// ```
     #[doc(alias = "cuStreamGetDevResource")]
     pub fn device_resource(&self) -> CudaResult<SmResource> {
-        self.refuse_in_capture("ask for the multiprocessors of a stream")?;
+        let what = "ask for the multiprocessors of a stream";
         let device = self.context().device()?;
-        Ok(SmResource::of(self.inner().with(Driver::stream_get_dev_resource)?, device))
+        let resource = self.inner().outside_capture(what, Driver::stream_get_dev_resource)?;
+        Ok(SmResource::of(resource, device))
     }
 }

@@ -54,9 +54,10 @@ impl Stream {
     /// Like [`launch_host_func`](Self::launch_host_func); returns the key of the function.
     #[inline]
     pub(super) fn promise(&self, function: promised::Function) -> CudaResult<u64> {
-        self.refuse_in_capture("call a function once, which a graph would call at every launch")?;
+        let what = "call a function once, which a graph would call at every launch";
+        self.refuse_in_capture(what)?;
         let key = self.context().promise(function);
-        let asked = self.inner.with(|driver, stream| {
+        let asked = self.inner.outside_capture(what, |driver, stream| {
             refuse_while_capturing(driver, stream)?;
             // SAFETY: `call` takes the function with this key, which exists only once.
             unsafe { driver.launch_host_func(stream, Some(call), key as usize as *mut c_void) }

@@ -66,8 +66,8 @@ pub(crate) use spare::Spare;
 use crate::context::key::key_of_stream;
 use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
 use crate::device::Device;
-use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
+use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use bitflags::bitflags;
 use lost::EndsCapture;
@@ -186,8 +186,7 @@ impl Stream {
     #[doc(alias("cuStreamGetFlags", "flags"))]
     #[inline]
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
-        self.refuse_in_capture("ask for the flags of a stream")?;
-        let bits = self.inner.with(Driver::stream_get_flags)?;
+        let bits = self.inner.outside_capture("ask for the flags of a stream", Driver::stream_get_flags)?;
         // SAFETY: any bits are valid; the driver may have newer flags.
         Ok(unsafe { StreamFlags::from_bits_unchecked(bits) })
     }
@@ -212,8 +211,7 @@ impl Stream {
     #[doc(alias = "cuStreamGetId")]
     #[inline]
     pub fn id(&self) -> CudaResult<u64> {
-        self.refuse_in_capture("ask for the number of a stream")?;
-        self.inner.with(Driver::stream_get_id)
+        self.inner.outside_capture("ask for the number of a stream", Driver::stream_get_id)
     }
 
     /// The stream's context.
@@ -241,8 +239,7 @@ impl Stream {
     #[doc(alias("cuStreamQuery", "query"))]
     #[inline]
     pub fn is_done(&self) -> CudaResult<bool> {
-        self.refuse_while_captured("query a stream")?;
-        match self.inner.with(Driver::stream_query) {
+        match self.outside_captures("query a stream", Driver::stream_query) {
             Ok(()) => Ok(true),
             Err(CudaError::NotReady) => Ok(false),
             Err(error) => Err(error),
@@ -257,8 +254,7 @@ impl Stream {
     #[doc(alias = "cuStreamSynchronize")]
     #[inline]
     pub fn synchronize(&self) -> CudaResult<()> {
-        self.refuse_while_captured("wait for a stream")?;
-        self.inner.with(Driver::stream_synchronize)
+        self.outside_captures("wait for a stream", Driver::stream_synchronize)
     }
 
     /// The driver's handle.
@@ -363,11 +359,16 @@ impl Stream {
         Stream { raw: self.raw, ends_capture: EndsCapture::nothing(), inner: Arc::clone(&self.inner) }
     }
 
-    /// Refuses a call that would break a capture of this stream, or one that is in progress elsewhere.
+    /// Makes a call that would break a capture of this stream, or one that is in progress elsewhere and forbids it.
     #[inline]
-    fn refuse_while_captured(&self, what: &'static str) -> CudaResult<()> {
+    fn outside_captures(
+        &self,
+        what: &'static str,
+        f: fn(&Driver, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
         self.refuse_in_capture(what)?;
-        refuse_unsafe(what)
+        refuse_unsafe(what)?;
+        self.inner.outside_capture(what, f)
     }
 
     /// The key of the stream in the list of captures.

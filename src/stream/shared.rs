@@ -9,9 +9,11 @@ mod in_capture;
 use super::mark::destroy_mark;
 #[cfg(feature = "future")]
 use super::spare::Spare;
-use crate::context::in_call::{InCall, enter_uncaptured};
-use crate::context::{Pin, Resource, captures, relax, unbroken};
-use crate::driver::ffi::{CUevent, CUstream};
+#[cfg(feature = "graph")]
+use crate::context::captures;
+use crate::context::in_call::{InCall, enter_breaking, enter_uncaptured};
+use crate::context::{Pin, Resource, relax, unbroken};
+use crate::driver::ffi::{CU_STREAM_LEGACY, CUevent, CUstream};
 use crate::driver::{Driver, Held, driver, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::NUMBERS;
@@ -172,7 +174,7 @@ impl Shared {
         let wait = |driver: &Driver, stream: Held<'_, CUstream>| {
             unbroken(driver, || driver.stream_synchronize(stream))
         };
-        self.stream.with(wait).or_else(|_| {
+        self.outside_capture("wait for a copy", wait).or_else(|_| {
             if !self.captures() {
                 return self.stream.with(wait);
             }
@@ -211,10 +213,29 @@ impl Shared {
         ordered.unwrap_or(Ok(()))
     }
 
-    /// Refuses what the stream's capture would make part of its graph; `what` is what was asked.
+    /// Whether it is the legacy stream of its context, which waits for blocking streams.
     #[inline]
-    pub(crate) fn refuse_in_capture(&self, what: &'static str) -> CudaResult<()> {
-        captures::refuse_in(self.stream.key(), what)
+    pub(super) fn is_legacy(&self) -> bool {
+        self.stream.raw().addr() <= CU_STREAM_LEGACY.addr()
+    }
+
+    /// Makes a call that would break a capture of the stream, or of a blocking one if this is a legacy stream. Refused if there is
+    /// such a capture, and none begins during the call, unless that is blocked in the driver; `what` is what was asked.
+    #[inline]
+    pub(crate) fn outside_capture<R>(
+        &self,
+        what: &'static str,
+        f: impl FnOnce(&Driver, Held<'_, CUstream>) -> CudaResult<R>,
+    ) -> CudaResult<R> {
+        let call = self.enter_breaking(what)?;
+        self.stream.with_in(&call, f)
+    }
+
+    /// Begins such a call.
+    #[inline]
+    pub(crate) fn enter_breaking(&self, what: &'static str) -> CudaResult<InCall> {
+        let legacy = self.is_legacy().then(|| self.stream.context());
+        enter_breaking(self.stream.key(), legacy, what)
     }
 
     /// Begins a short call whose work must not become part of a graph: until the result is dropped no capture begins in the

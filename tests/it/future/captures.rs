@@ -3,11 +3,13 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{Counting, held, poll, stream};
-use crate::harness::{pushed, run, run_alone, within};
+use crate::harness::{owned_by, parked, pushed, run, run_alone, within};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
-use custack::stream::{CaptureMode, CaptureStatus};
+use custack::stream::{CaptureMode, CaptureStatus, LegacyStream, StreamFlags};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 #[test]
@@ -73,6 +75,48 @@ fn completions_break_no_capture_of_other_streams() {
                 .unwrap();
             assert_eq!(graph.nodes(), Ok(vec![]));
             before.wait().unwrap();
+        });
+    });
+}
+
+#[test]
+fn work_of_a_legacy_stream_is_awaited_though_a_blocking_stream_begins_a_capture_before_its_end_is_marked() {
+    within(60, || {
+        run_alone(|| {
+            let context = parked();
+            let mut blocking = context.create_stream(StreamFlags::DEFAULT, None).unwrap();
+            let kept = Arc::new(());
+            let value = (Arc::clone(&kept), context.device_buffer(&[1u32; 4]).unwrap());
+            let (begin, begins) = channel();
+            let (tell, told) = channel();
+            let (end, ends) = channel::<()>();
+            std::thread::scope(|scope| {
+                let captured = scope.spawn(move || {
+                    begins.recv().unwrap();
+                    blocking.capture(CaptureMode::Relaxed, |_| {
+                        tell.send(()).unwrap();
+                        ends.recv().unwrap();
+                        Ok(())
+                    })
+                });
+                let legacy = LegacyStream::of(&context);
+                let submitted = legacy.enqueue_async(|stream| {
+                    stream.launch_host_func(|| {})?;
+                    begin.send(()).unwrap();
+                    told.recv().unwrap();
+                    Ok(value)
+                });
+                let mut submitted = submitted.unwrap();
+                let (_, waker) = Counting::waker();
+                assert!(
+                    poll(&mut submitted, &waker).is_pending(),
+                    "it cannot be asked about during the capture"
+                );
+                end.send(()).unwrap();
+                assert_eq!(submitted.wait().map(drop), Ok(()));
+                assert_eq!(captured.join().unwrap().map(drop), Ok(()));
+            });
+            owned_by(&kept, 1);
         });
     });
 }

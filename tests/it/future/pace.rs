@@ -27,7 +27,9 @@ fn await_work(pace: &mut Pace, length: Duration) -> (u32, Duration) {
 /// After this much work of such a length.
 fn used_to(length: Duration) -> Pace {
     let mut pace = Pace::new();
-    (0..10).for_each(|_| drop(await_work(&mut pace, length)));
+    for _ in 0..10 {
+        await_work(&mut pace, length);
+    }
     pace
 }
 

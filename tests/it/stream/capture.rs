@@ -10,6 +10,7 @@ mod elsewhere;
 mod ends;
 mod forks;
 pub(crate) mod lost;
+mod meanwhile;
 mod refused;
 mod refused_end;
 mod unscoped;
