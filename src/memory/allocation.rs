@@ -66,10 +66,11 @@ fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
 pub(super) struct Allocation {
     // At offset 0: existing programs read it there.
     address: u64,
+    /// The stream in whose order it is freed. Dropped before the pin, because it may be the last that keeps the stream, which
+    /// is destroyed while the context is there.
+    home: Option<Home>,
     /// `None` if there is no memory, or if custack did not allocate it.
     pin: Option<Pin>,
-    /// The stream in whose order it is freed.
-    home: Option<Home>,
     kind: Kind,
     /// Freeing failed and may have taken effect: the memory is not used or freed again.
     spent: bool,

@@ -3,8 +3,9 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{current, pushed, run, run_alone};
-use custack::context::{Context, PrimaryContext};
+use crate::harness::{current, device, pushed, run, run_alone};
+use custack::context::{Context, PrimaryContext, wait_until_retired};
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::*;
@@ -131,5 +132,31 @@ fn every_owner_can_be_dropped_by_hand() {
         let calls = custack::driver::instrument::calls();
         assert_eq!(calls.of("cuArrayDestroy"), 1, "destroyed once");
         Context::drop(ctx).unwrap();
+    });
+}
+
+#[test]
+fn the_stream_that_memory_kept_is_destroyed_before_the_share_that_kept_its_context() {
+    run_alone(|| {
+        let device = device();
+        let other_code = PrimaryContext::retain(device).unwrap().into_raw();
+        for by_hand in [false, true] {
+            let primary = PrimaryContext::retain(device).unwrap();
+            let stream = primary.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+            let buffer = primary.scoped(|_| DeviceBuffer::from_slice_in(&[1u32; 16], &stream)).unwrap();
+            drop((stream, primary));
+            let ((), calls) = instrument::during_on_all_threads(|| {
+                if by_hand {
+                    DeviceBuffer::drop(buffer).map_err(|(error, _)| error).unwrap()
+                } else {
+                    drop(buffer)
+                }
+                wait_until_retired().unwrap();
+            });
+            assert_eq!(calls.of("cuStreamDestroy_v2"), 1, "by hand: {by_hand}");
+            assert_eq!(calls.of("cuDevicePrimaryCtxRelease_v2"), 1);
+        }
+        // SAFETY: from `into_raw`.
+        drop(unsafe { PrimaryContext::from_raw(other_code, device) }.unwrap());
     });
 }
