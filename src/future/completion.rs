@@ -3,6 +3,7 @@
 use super::inbox::Kept;
 use super::reactor::{self, Work};
 use super::slot::Slot;
+use super::submit::dispose;
 use crate::context::relax;
 use crate::driver::{in_host_function, is_child, refuse_in_child, refuse_in_host_function, running};
 #[cfg(doc)]
@@ -40,8 +41,11 @@ impl<T> Completion<T> {
     }
 
     /// Of work that is over.
-    pub(super) fn ready(outcome: CudaResult<T>) -> Completion<T> {
-        let slot = Arc::new(Slot::new());
+    pub(super) fn ready(outcome: CudaResult<T>) -> Completion<T>
+    where
+        T: Send + 'static,
+    {
+        let slot = Arc::new(Slot::new(dispose));
         // No thread waits yet.
         drop(slot.complete(outcome));
         Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }
@@ -205,7 +209,7 @@ impl<T> Drop for Completion<T> {
             return;
         }
         // What wakes a task may keep it, and this future with it.
-        drop(self.slot.forget_waker());
+        drop(self.slot.abandon());
         self.have_looked_at();
     }
 }

@@ -12,17 +12,20 @@ pub(super) struct Slot<O> {
     state: Mutex<State<O>>,
     /// Set after the outcome, for those who look without the lock.
     is_done: AtomicBool,
+    /// What becomes of an outcome that nobody wants.
+    unwanted: fn(O),
 }
 
 enum State<O> {
     Waiting(Option<Waker>),
     Done(O),
+    /// Or not wanted any more.
     Taken,
 }
 
 impl<O> Slot<O> {
-    pub(super) fn new() -> Slot<O> {
-        Slot { state: Mutex::new(State::Waiting(None)), is_done: AtomicBool::new(false) }
+    pub(super) fn new(unwanted: fn(O)) -> Slot<O> {
+        Slot { state: Mutex::new(State::Waiting(None)), is_done: AtomicBool::new(false), unwanted }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<O>> {
@@ -36,12 +39,17 @@ impl<O> Slot<O> {
     /// Called once. The caller wakes who waits.
     #[must_use]
     pub(super) fn complete(&self, outcome: O) -> Option<Waker> {
-        let before = mem::replace(&mut *self.lock(), State::Done(outcome));
+        let mut state = self.lock();
+        let State::Waiting(waker) = &mut *state else {
+            drop(state);
+            (self.unwanted)(outcome);
+            return None;
+        };
+        let waker = waker.take();
+        *state = State::Done(outcome);
+        drop(state);
         self.is_done.store(true, Ordering::Release);
-        match before {
-            State::Waiting(waker) => waker,
-            State::Done(_) | State::Taken => None,
-        }
+        waker
     }
 
     /// # Panics
@@ -65,11 +73,16 @@ impl<O> Slot<O> {
         }
     }
 
-    /// The waker, which is not called from now on.
-    pub(super) fn forget_waker(&self) -> Option<Waker> {
-        match &mut *self.lock() {
-            State::Waiting(waker) => waker.take(),
-            State::Done(_) | State::Taken => None,
+    /// Nobody wants the outcome any more, nor is the waker called from now on, which is returned.
+    pub(super) fn abandon(&self) -> Option<Waker> {
+        let before = mem::replace(&mut *self.lock(), State::Taken);
+        match before {
+            State::Waiting(waker) => waker,
+            State::Done(outcome) => {
+                (self.unwanted)(outcome);
+                None
+            }
+            State::Taken => None,
         }
     }
 }

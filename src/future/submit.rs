@@ -99,16 +99,17 @@ impl Unmarked {
     ) -> CudaResult<Completion<T>> {
         let pin = Pin::new(&self.context, self.lease.live());
         let marked = self.event.record_pinned(stream, &pin, program, WHAT);
-        // The work in a legacy stream is in no graph, whatever other streams capture.
-        let may_be_asked = stream.is_legacy() && !stream.context().is_null();
+        let captured = marked.is_err_and(is_of_capture);
+        // By another stream: a legacy stream is part of no capture, and can be asked when that one is over.
+        let elsewhere = captured && stream.is_legacy() && !stream.context().is_null();
         match marked {
-            Err(refused) if is_of_capture(refused) && !may_be_asked => {
+            Err(refused) if captured && !elsewhere => {
                 as_host_function(|| drop(pin));
                 self.unused(stream);
                 return Err(never_freed(value, refused));
             }
             // A per-thread stream is another one on another thread, which cannot ask about it.
-            Err(unmarked) if stream.is_default() && !may_be_asked => {
+            Err(unmarked) if stream.is_default() && !elsewhere => {
                 as_host_function(|| drop(pin));
                 self.unused(stream);
                 return waited_for(stream, value, unmarked);
@@ -126,7 +127,7 @@ impl Unmarked {
             Mark::Stream(Arc::clone(stream.inner()))
         };
         let spare = stream.inner().spare();
-        let slot = Arc::new(Slot::new());
+        let slot = Arc::new(Slot::new(dispose));
         let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
         let of = Arc::downgrade(stream.inner());
         let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
@@ -276,19 +277,16 @@ fn over<T: Send + 'static>(open: Open<T>, result: CudaResult<()>) {
 /// Sets the outcome and wakes whoever waits for it. If no one does any more, the value is disposed of.
 fn give<T: Send + 'static>(slot: Arc<Slot<CudaResult<T>>>, outcome: CudaResult<T>) {
     as_host_function(|| {
-        if let Some(waker) = slot.complete(outcome) {
-            if !report::contained(|| waker.wake()) {
-                report::warn(format_args!("a waker panicked"));
-            }
-        }
-        if let Some(slot) = Arc::into_inner(slot) {
-            dispose(slot);
+        let Some(waker) = slot.complete(outcome) else { return };
+        if !report::contained(|| waker.wake()) {
+            report::warn(format_args!("a waker panicked"));
         }
     });
 }
 
-/// Drops what is the program's on another thread, where it may make driver calls and wait: here other work is awaited.
-fn dispose<V: Send + 'static>(value: V) {
+/// Drops what is the program's on a thread where it may make driver calls and wait, which neither one that looks at work nor
+/// one that calls wakers may.
+pub(super) fn dispose<V: Send + 'static>(value: V) {
     if mem::needs_drop::<V>() {
         as_host_function(|| retire(move || drop(value)));
     }

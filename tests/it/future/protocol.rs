@@ -47,7 +47,7 @@ fn complete(slot: &Slot<u32>) {
 #[test]
 fn a_future_that_waits_is_woken_and_one_that_is_not_woken_has_the_outcome() {
     loom::model(|| {
-        let slot = Arc::new(Slot::new());
+        let slot = Arc::new(Slot::new(|_| {}));
         let driver = {
             let slot = Arc::clone(&slot);
             loom::thread::spawn(move || complete(&slot))
@@ -69,7 +69,7 @@ fn a_future_that_waits_is_woken_and_one_that_is_not_woken_has_the_outcome() {
 #[test]
 fn of_two_wakers_the_last_is_called() {
     loom::model(|| {
-        let slot = Arc::new(Slot::new());
+        let slot = Arc::new(Slot::new(|_| {}));
         let driver = {
             let slot = Arc::clone(&slot);
             loom::thread::spawn(move || complete(&slot))
@@ -83,9 +83,13 @@ fn of_two_wakers_the_last_is_called() {
 }
 
 #[test]
-fn a_future_that_goes_leaves_its_waker_nowhere() {
+fn a_future_that_goes_leaves_its_waker_and_its_outcome_nowhere() {
+    static UNWANTED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     loom::model(|| {
-        let slot = Arc::new(Slot::new());
+        UNWANTED.store(0, std::sync::atomic::Ordering::SeqCst);
+        let slot = Arc::new(Slot::new(|outcome| {
+            UNWANTED.fetch_add(outcome, std::sync::atomic::Ordering::SeqCst);
+        }));
         let woken = Arc::new(AtomicUsize::new(0));
         let driver = {
             let (slot, woken) = (Arc::clone(&slot), Arc::clone(&woken));
@@ -99,11 +103,17 @@ fn a_future_that_goes_leaves_its_waker_nowhere() {
         let (told, waker) = told();
         let polled = slot.poll(&waker);
         drop(waker);
-        let forgotten = slot.forget_waker().is_some();
+        let forgotten = slot.abandon().is_some();
         driver.join().unwrap();
         let was_pending = polled.is_pending();
         assert_eq!(usize::from(forgotten) + woken.load(Ordering::SeqCst), usize::from(was_pending));
         assert_eq!(std::sync::Arc::strong_count(&told), 1);
+        let unwanted = UNWANTED.load(std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(
+            unwanted,
+            if was_pending { 7 } else { 0 },
+            "polled, or given to what cares for it, and once"
+        );
     });
 }
 
@@ -150,7 +160,7 @@ fn what_the_count_shows_is_there_to_be_taken() {
 #[test]
 fn work_that_two_threads_hand_over_is_looked_at_once_and_its_future_is_woken() {
     loom::model(|| {
-        let shared = Arc::new((Kept::new(Some(())), Slot::new(), Inbox::new()));
+        let shared = Arc::new((Kept::new(Some(())), Slot::new(|_| {}), Inbox::new()));
         let hand_over =
             |shared: &(Kept<()>, Slot<u32>, Inbox<()>)| shared.0.hand_over(|work| shared.2.add(work));
         let looking = {

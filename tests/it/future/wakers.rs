@@ -4,11 +4,12 @@ use super::{Calling, Counting, block_on, held, poll, stream};
 use crate::harness::{owned_by, parked, pushed, run, run_alone, within};
 use custack::context::{Context, CurrentContext, wait_until_retired};
 use custack::driver::instrument;
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
 use custack::memory::DeviceBuffer;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Instant;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{ThreadId, current, yield_now};
+use std::time::{Duration, Instant};
 
 #[test]
 fn the_last_waker_is_called_and_the_others_are_not() {
@@ -109,6 +110,55 @@ fn no_completion_of_many_threads_is_lost() {
                 }
             });
             owned_by(&values, 1);
+        });
+    });
+}
+
+/// Tells on which thread it is dropped, and what a driver call answers there.
+struct Tells(Sender<(ThreadId, CudaResult<()>)>);
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        let _ = self.0.send((current().id(), CurrentContext::get_current().map(drop)));
+    }
+}
+
+#[test]
+fn a_value_that_nobody_awaits_is_dropped_on_a_thread_that_may_make_driver_calls() {
+    within(60, || {
+        run(|| {
+            let _ctx = pushed();
+            let (stream, other) = (stream(), stream());
+            let (tell, told) = channel();
+            let enqueued = || stream.enqueue_async(|_| Ok(Tells(tell.clone()))).unwrap();
+            // Before its work is done, and when its outcome is there.
+            let go = held(&stream);
+            let early = enqueued();
+            drop(early);
+            drop(go);
+            let late = enqueued();
+            while !late.is_done() {
+                yield_now();
+            }
+            drop(late);
+            // Before or after, as it comes.
+            (0..200).for_each(|_| drop(enqueued()));
+            // In the waker of another one.
+            let (go, go_other) = (held(&stream), held(&other));
+            let own = enqueued();
+            let waker = Calling::waker(move || drop(own));
+            let mut waking = other.completion().unwrap();
+            assert!(poll(&mut waking, &waker).is_pending());
+            drop(go_other);
+            while !waking.is_done() {
+                yield_now();
+            }
+            drop(go);
+            for _ in 0..203 {
+                let (thread, answer) = told.recv_timeout(Duration::from_secs(20)).expect("a value is kept");
+                assert_eq!(answer, Ok(()));
+                assert_ne!(thread, current().id());
+            }
         });
     });
 }
