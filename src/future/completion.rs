@@ -1,6 +1,7 @@
 //! The future that is ready when work is done.
 
 use super::inbox::Kept;
+use super::outcome::{Failed, Outcome, told};
 use super::reactor::{self, Work};
 use super::slot::Slot;
 use super::submit::dispose;
@@ -28,7 +29,7 @@ const LOOKS: u32 = 4;
 /// Polling it again after it was ready panics.
 #[must_use = "it tells when the work is done"]
 pub struct Completion<T = ()> {
-    slot: Arc<Slot<CudaResult<T>>>,
+    slot: Arc<Slot<Outcome<T>>>,
     spin: Duration,
     /// The work, until the thread that looks has it: from when the first poll gives way on, or this is asked or dropped.
     work: Kept<Box<dyn Work>>,
@@ -36,7 +37,7 @@ pub struct Completion<T = ()> {
 
 impl<T> Completion<T> {
     /// No thread polls the work yet.
-    pub(super) fn new(slot: Arc<Slot<CudaResult<T>>>, work: Box<dyn Work>) -> Completion<T> {
+    pub(super) fn new(slot: Arc<Slot<Outcome<T>>>, work: Box<dyn Work>) -> Completion<T> {
         Completion { slot, spin: Duration::ZERO, work: Kept::new(Some(work)) }
     }
 
@@ -47,7 +48,7 @@ impl<T> Completion<T> {
     {
         let slot = Arc::new(Slot::new(dispose));
         // No thread waits yet.
-        drop(slot.complete(outcome));
+        drop(slot.complete(outcome.map_err(Failed::new)));
         Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }
     }
 
@@ -199,7 +200,7 @@ impl<T> Future for Completion<T> {
         }
         let polled = self.slot.poll(context.waker());
         self.have_looked_at();
-        polled
+        polled.map(told)
     }
 }
 

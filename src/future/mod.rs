@@ -49,6 +49,14 @@
 //! Calls that wait, such as `synchronize`, `copy_to` and `DeviceBuffer::from_slice_in`, block the thread, and with it the
 //! executor. In their place are `synchronize_async`, and asynchronous copies from and to page-locked memory.
 //!
+//! So do some destructors: freeing memory that is not in the order of a stream, page-locked memory too, and unloading a module
+//! wait for all work of the context. Have such values made once, kept beside the tasks, or dropped where blocking is allowed
+//! (as by tokio's `spawn_blocking`); memory [in the order of a stream](crate::memory::DeviceBuffer::uninitialized_in) is freed
+//! without waiting.
+//!
+//! A [`DevicePointer`](crate::memory::DevicePointer) is not `Send`, so a future that keeps one over an `.await` is none for an
+//! executor of several threads: take it from its buffer where it is used.
+//!
 //! # What is certain
 //!
 //! * A completion always becomes ready: with the error of work that failed, too, and if the context is in error, when the
@@ -81,6 +89,7 @@
 mod completion;
 mod in_context;
 mod inbox;
+mod outcome;
 mod pace;
 mod reactor;
 mod slot;

@@ -1,6 +1,7 @@
 //! Work whose end is awaited: from the call that submits it to the future's outcome.
 
 use super::Completion;
+use super::outcome::{Failed, Outcome};
 use super::reactor::{self, Work};
 use super::slot::Slot;
 use crate::context::{Pin, UnownedContext, is_gone};
@@ -210,7 +211,7 @@ struct Open<T> {
     /// Where the event goes when it has marked the end.
     spare: Arc<Spare>,
     /// Where the outcome goes; `None` once it is an error, while the work may be going on.
-    slot: Option<Arc<Slot<CudaResult<T>>>>,
+    slot: Option<Arc<Slot<Outcome<T>>>>,
 }
 
 impl<T> Open<T> {
@@ -275,9 +276,9 @@ fn over<T: Send + 'static>(open: Open<T>, result: CudaResult<()>) {
 }
 
 /// Sets the outcome and wakes whoever waits for it. If no one does any more, the value is disposed of.
-fn give<T: Send + 'static>(slot: Arc<Slot<CudaResult<T>>>, outcome: CudaResult<T>) {
+fn give<T: Send + 'static>(slot: Arc<Slot<Outcome<T>>>, outcome: CudaResult<T>) {
     as_host_function(|| {
-        let Some(waker) = slot.complete(outcome) else { return };
+        let Some(waker) = slot.complete(outcome.map_err(Failed::new)) else { return };
         if !report::contained(|| waker.wake()) {
             report::warn(format_args!("a waker panicked"));
         }

@@ -170,10 +170,11 @@ pub(super) fn check(
     let at = address - found.start;
     if found.pooled && at < found.size as u64 {
         return match there {
-            Some((at, asked)) if address - at < asked as u64 => within((address, size), at, asked),
+            // Past the end of what was asked for is more likely meant than what other memory of the pool has next.
+            Some((at, asked)) if address - at < asked as u64 + GRANULE => within((address, size), at, asked),
             _ => Err(format!(
-                "{size} bytes at {address:#x} of a pool, before the stream that allocates them has got there or \
-                 after the one that frees them has"
+                "{size} bytes at {address:#x} of a pool, where no memory is now: it is past the end of some, or its stream \
+                 has not allocated it yet, or has freed it"
             )),
         };
     }

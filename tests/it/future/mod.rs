@@ -9,7 +9,7 @@ pub(crate) mod edges;
 mod in_context;
 pub(crate) mod lost;
 mod orders;
-mod pace;
+mod pauses;
 mod programs;
 mod protocol;
 mod synchronize;
@@ -94,7 +94,7 @@ pub(super) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::
 }
 
 /// A single-thread executor for one future.
-pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

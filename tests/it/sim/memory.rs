@@ -3,15 +3,19 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{is_simulated, parked, pushed, run, run_alone, skip, table, within};
+use crate::future::block_on;
+use crate::harness::{device, is_simulated, parked, pushed, run, run_alone, skip, table, within};
 use crate::stream::stream;
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
+use custack::event::{Event, EventFlags};
 use custack::launch;
 use custack::memory::*;
 use custack::module::Module;
 use custack::sim;
 use custack::stream::Stream;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A kernel that writes one number after the other, also behind a flag, until that is set; one that counts in steps of
 /// one; and one that stores a number.
@@ -208,13 +212,18 @@ fn memory_that_is_freed_under_a_kernel_stays_until_it_ends_and_is_gone_for_the_n
 #[test]
 fn a_kernel_uses_memory_of_a_pool_within_what_was_asked_for() {
     on_the_simulated_driver("a_kernel_uses_memory_of_a_pool_within_what_was_asked_for", || {
-        for (past, says) in
-            [(100, "8 bytes at 104 of an allocation of 108 bytes"), (200, "of a pool, before the")]
-        {
+        let cases = [
+            (100, "8 bytes at 104 of an allocation of 108 bytes"),
+            (200, "8 bytes at 208 of an allocation of 108 bytes"),
+            (1000, "of a pool, where no memory is now"),
+        ];
+        for (past, says) in cases {
             let _ctx = pushed();
             let (module, stream) = (module(), stream());
-            let mut at = 0;
-            assert_eq!(unsafe { (table().cuMemAllocAsync)(&mut at, 108, stream.as_raw()) }, 0);
+            // In the common pool the memory of another test could be next to it.
+            let pool = MemoryPool::new(device(), &PoolProperties::new()).unwrap();
+            let buffer = unsafe { DeviceBuffer::<u8>::uninitialized_in(108, (&pool, &stream)) }.unwrap();
+            let at = ManuallyDrop::new(buffer).as_ptr() as u64;
             unsafe { launch!(module.store<<<1, 1, 0, stream>>>(at + 96, 5u64)) }.unwrap();
             stream.synchronize().unwrap();
             let mut back = 0u64;
@@ -338,4 +347,65 @@ fn variables_of_many_gigabytes_are_used_where_they_are_written() {
         drop(module);
         assert_eq!(info().unwrap().0, before);
     });
+}
+
+type Way = fn(&Stream) -> CudaResult<()>;
+
+/// Launches the kernel that stores a number there, which fails, in a context of its own.
+fn fails(at: impl FnOnce(&Stream) -> u64, await_it: impl FnOnce(&Stream) -> CudaResult<()>) -> String {
+    let _ctx = pushed();
+    let module = Module::load_from_bytes(KERNELS).unwrap();
+    let stream = stream();
+    let at = at(&stream);
+    unsafe { launch!(module.store<<<1, 1, 0, stream>>>(at, 7u64)) }.unwrap();
+    let error = await_it(&stream).unwrap_err();
+    assert_eq!(error, CudaError::IllegalAddress);
+    error.to_string()
+}
+
+#[test]
+fn the_error_of_a_kernel_names_it_however_it_is_awaited() {
+    on_the_simulated_driver("the_error_of_a_kernel_names_it_however_it_is_awaited", || {
+        let spin = Duration::from_secs(10);
+        let ways: [(&str, Way); 7] = [
+            ("synchronize", |stream| stream.synchronize()),
+            ("wait", |stream| stream.completion()?.wait()),
+            ("await", |stream| block_on(stream.completion()?)),
+            ("on the thread that looks", |stream| {
+                let completion = stream.completion()?;
+                while !completion.is_done() {
+                    std::thread::yield_now();
+                }
+                block_on(completion)
+            }),
+            ("synchronize_async", |stream| block_on(stream.synchronize_async())),
+            ("spinning", |stream| block_on(stream.synchronize_async().spinning_for(Duration::from_secs(10)))),
+            ("an event", |stream| {
+                let event = Event::new(EventFlags::DISABLE_TIMING)?;
+                event.record(stream)?;
+                block_on(event.completion()?)
+            }),
+        ];
+        for (name, way) in ways {
+            let said = fails(|_| 4096, way);
+            assert!(said.contains("store") && said.contains("0x1000"), "{name}: {said}");
+        }
+        let said = fails(|_| 4096, |stream| stream.enqueue_async(|_| Ok(()))?.spinning_for(spin).wait());
+        assert!(said.contains("to await work: ") && said.contains("store"), "{said}");
+    });
+}
+
+#[test]
+fn an_access_past_the_end_is_said_to_be_that_also_of_memory_in_stream_order() {
+    on_the_simulated_driver(
+        "an_access_past_the_end_is_said_to_be_that_also_of_memory_in_stream_order",
+        || {
+            let past = |stream: &Stream| {
+                let buffer = ManuallyDrop::new(DeviceBuffer::from_slice_in(&[1u32; 4], stream).unwrap());
+                buffer.as_ptr() as u64 + 16
+            };
+            let said = fails(past, Stream::synchronize);
+            assert!(said.contains("8 bytes at 16 of an allocation of 16 bytes"), "{said}");
+        },
+    );
 }

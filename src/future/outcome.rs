@@ -1,0 +1,33 @@
+//! The outcome of awaited work, on its way from the thread that asked the driver to the one that awaits it.
+
+use crate::error::{CudaError, CudaResult};
+
+pub(super) type Outcome<T> = Result<T, Failed>;
+
+/// An error with what the thread that got it knows of it: what was asked, and which kernel failed. Such notes belong to threads.
+pub(super) struct Failed {
+    error: CudaError,
+    detail: Option<String>,
+}
+
+impl Failed {
+    /// With the note of this thread, which has just got the error.
+    pub(super) fn new(error: CudaError) -> Failed {
+        Failed { error, detail: error.detail() }
+    }
+
+    /// The error, whose note is this thread's from now on.
+    #[cold]
+    fn told(self) -> CudaError {
+        if let Some(detail) = self.detail {
+            self.error.note(format_args!("{detail}"));
+            self.error.note_before(format_args!("to await work"));
+        }
+        self.error
+    }
+}
+
+/// What the future is ready with.
+pub(super) fn told<T>(outcome: Outcome<T>) -> CudaResult<T> {
+    outcome.map_err(Failed::told)
+}
