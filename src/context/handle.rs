@@ -45,6 +45,7 @@ use std::ptr;
 #[repr(transparent)]
 pub struct UnownedContext(Handle);
 
+#[doc(hidden)]
 impl From<Handle> for UnownedContext {
     #[inline]
     fn from(handle: Handle) -> UnownedContext {

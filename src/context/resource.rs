@@ -15,6 +15,7 @@ use crate::driver::{Driver, Held, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{LeaseOn, is_ending, retire};
 use crate::report;
+use std::fmt;
 use std::mem::ManuallyDrop;
 
 /// Whether an error means that there is nothing left to destroy.
@@ -30,7 +31,6 @@ pub(crate) fn must_retire() -> bool {
 
 /// A handle and its context. The handle comes first: existing programs read it there.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Resource<H: Capturable> {
     pub(super) raw: H,
     pub(super) context: UnownedContext,
@@ -318,6 +318,15 @@ fn of_another_thread() -> CudaError {
 fn spent() -> CudaError {
     CudaError::InvalidHandle
         .note(format_args!("to use it after an attempt to destroy it failed and may have taken effect"))
+}
+
+impl<H: Capturable + fmt::Debug> fmt::Debug for Resource<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource")
+            .field("raw", &self.raw)
+            .field("context", &self.context)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<H: Capturable> Drop for Resource<H> {

@@ -38,6 +38,7 @@ use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::stream::{EventCall, Stream};
 use bitflags::bitflags;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -80,13 +81,13 @@ pub enum EventStatus {
 /// It belongs to the context that was current when it was made, and works on any thread, whatever is current there. It
 /// may be shared: by reference, or in an `Arc`.
 #[repr(C)]
-#[derive(Debug)]
 pub struct Event(Resource<CUevent>, Recorded);
 
 /// Whether an event was recorded through custack, or was to be, so that custack knows in which capture, if in any.
 #[derive(Debug, Default)]
 struct Recorded(AtomicBool);
 
+#[doc(hidden)]
 impl From<Resource<CUevent>> for Event {
     #[inline]
     fn from(event: Resource<CUevent>) -> Event {
@@ -352,4 +353,10 @@ fn refuse_external(what: &'static str) -> CudaError {
 fn destroy(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
     captures::forget_event(event.address());
     driver.event_destroy(event)
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event").field("raw", &self.as_raw()).field("context", self.context()).finish()
+    }
 }

@@ -60,6 +60,7 @@ use crate::error::CudaResult;
 use crate::library::Kernel;
 use crate::module::{Known, Module};
 use std::ffi::{CStr, CString};
+use std::fmt;
 use std::ops::Range;
 
 /// A kernel of a [module](Module), which it borrows, or of a [library](crate::library) in one context, which it keeps
@@ -73,14 +74,12 @@ use std::ops::Range;
 /// drop(module);
 /// kernel.as_raw();
 /// ```
-#[derive(Debug)]
 pub struct Function<'a> {
     inner: CUfunction,
     source: Source<'a>,
 }
 
 /// What a function belongs to, and cannot outlive.
-#[derive(Debug)]
 enum Source<'a> {
     /// A module, and what is known of the kernel.
     Module { module: &'a Module, known: &'a Known },
@@ -174,16 +173,12 @@ impl Function<'_> {
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>,
     ) -> CudaResult<R> {
+        // SAFETY: as in `with`.
+        let f = |driver: &Driver| f(driver, unsafe { Held::new(self.inner) });
         match &self.source {
-            // SAFETY: as in `with`.
-            Source::Module { module, .. } => {
-                module.inner().with_current(|driver, _| f(driver, unsafe { Held::new(self.inner) }))
-            }
+            Source::Module { module, .. } => module.inner().with_current(|driver, _| f(driver)),
             #[cfg(feature = "library")]
-            // SAFETY: as in `with`.
-            Source::Kernel { context, .. } => {
-                context.inside(|driver| f(driver, unsafe { Held::new(self.inner) }))
-            }
+            Source::Kernel { context, .. } => context.inside(f),
         }
     }
 
@@ -330,5 +325,14 @@ impl Function<'_> {
     #[inline]
     pub fn as_raw(&self) -> CUfunction {
         self.inner
+    }
+}
+
+impl fmt::Debug for Function<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function")
+            .field("name", &self.label())
+            .field("context", self.context())
+            .finish_non_exhaustive()
     }
 }

@@ -10,16 +10,16 @@ use crate::driver::ffi::{CUfunction, CUkernel};
 use crate::driver::{Driver, Held, KernelName, read, write};
 use crate::error::CudaResult;
 use std::ffi::{CStr, CString};
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, RwLock};
 
 /// A kernel of a [`Library`], which it keeps loaded. Clones are the same kernel.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Kernel {
     found: Arc<Found>,
 }
 
-#[derive(Debug)]
 struct Found {
     raw: CUkernel,
     name: CString,
@@ -178,5 +178,14 @@ impl Kernel {
         let mut functions = write(&self.found.functions);
         functions.retain(|known| known.context.is_alive() && known.context != *context);
         functions.push(InContext { context: context.clone(), function });
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("name", &self.found.name)
+            .field("library", &self.found.library)
+            .finish()
     }
 }

@@ -65,11 +65,12 @@ use crate::driver::ffi::CUlibrary;
 use crate::error::{CudaError, CudaResult, DropResult};
 use crate::module::{JitError, JitLog, JitOptions, checked};
 use loaded::Loaded;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Device code that belongs to no context; see the [module](self). Clones share the code.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Library {
     loaded: Arc<Loaded>,
 }
@@ -161,5 +162,11 @@ impl Library {
     pub fn drop(library: Library) -> DropResult<Library> {
         let Some(loaded) = Arc::into_inner(library.loaded) else { return Ok(()) };
         loaded.unload().map_err(|(error, loaded)| (error, Library { loaded: Arc::new(loaded) }))
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Library").field("raw", &self.as_raw()).finish()
     }
 }

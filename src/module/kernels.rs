@@ -2,14 +2,13 @@
 
 use crate::driver::KernelName;
 use crate::driver::ffi::CUfunction;
-use std::fmt;
 use std::sync::OnceLock;
 
 const BUCKETS: usize = 16;
 
 /// The kernels that were looked up so far. It only grows, so that functions can borrow from it, and so that concurrent
 /// lookups write nothing that threads share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Kernels(Box<[OnceLock<Box<Known>>; BUCKETS]>);
 
 /// What is known of a kernel.
@@ -66,16 +65,6 @@ impl Known {
     #[inline]
     pub(crate) fn known_parameters(&self) -> Option<&[usize]> {
         self.parameters.get().map(|sizes| &**sizes)
-    }
-}
-
-impl fmt::Debug for Known {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Known { name, parameters, .. } = self;
-        f.debug_struct("Known")
-            .field("name", name)
-            .field("parameters", &parameters.get())
-            .finish_non_exhaustive()
     }
 }
 

@@ -51,7 +51,6 @@ use std::sync::Arc;
 ///
 /// It belongs to the context that was current when it was loaded, and works on any thread, whatever is current there.
 #[repr(C)]
-#[derive(Debug)]
 pub struct Module {
     inner: Resource<CUmodule>,
     kernels: Kernels,
@@ -334,5 +333,11 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         let _call = refuse_by_default(&self.context, "copy without a stream")?;
         // SAFETY: as above, and all bytes are valid, as the assertion says.
         self.context.inside(|driver| unsafe { driver.copy_to_host(to, from, size, None) })
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("raw", &self.as_raw()).field("context", self.context()).finish()
     }
 }

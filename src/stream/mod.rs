@@ -71,6 +71,7 @@ use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use bitflags::bitflags;
 use lost::EndsCapture;
+use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
@@ -101,7 +102,6 @@ bitflags! {
 /// It may be used by several threads at once. Dropping it does not wait for its work, which continues. A stream that
 /// outlives its context is inert. If memory was allocated in its order, it is destroyed after the last of that memory.
 #[repr(C)]
-#[derive(Debug)]
 pub struct Stream {
     // At offset 0: existing programs read the handle there.
     raw: CUstream,
@@ -116,12 +116,14 @@ unsafe impl Send for Stream {}
 // SAFETY: as above, and on several threads at once.
 unsafe impl Sync for Stream {}
 
+#[doc(hidden)]
 impl From<Resource<CUstream>> for Stream {
     fn from(stream: Resource<CUstream>) -> Stream {
         Stream::from((stream, None))
     }
 }
 
+#[doc(hidden)]
 impl From<(Resource<CUstream>, Option<Pin>)> for Stream {
     /// The pin is of the green context that the stream is of.
     fn from((stream, green): (Resource<CUstream>, Option<Pin>)) -> Stream {
@@ -389,5 +391,11 @@ impl Stream {
     #[inline]
     pub(crate) fn inner(&self) -> &Arc<Shared> {
         &self.inner
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("raw", &self.raw).field("context", self.context()).finish()
     }
 }

@@ -3,6 +3,7 @@
 mod attack;
 mod bad_input;
 mod cost;
+mod debug_texts;
 mod faults;
 mod faults_green;
 mod faults_work;

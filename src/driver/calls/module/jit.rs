@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::os::raw::c_void;
-use std::ptr;
+use std::{fmt, ptr};
 
 const WALL_TIME: u32 = 2;
 const INFO_LOG_BUFFER: u32 = 3;
@@ -16,7 +16,7 @@ const OWN: usize = 5;
 
 /// Options with their values, and room for what the compiler says. The driver may write into all of it for as long as
 /// what was made with it exists, so none of it moves.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Jit {
     options: Vec<u32>,
     values: Vec<*mut c_void>,
@@ -28,6 +28,13 @@ pub(crate) struct Jit {
 unsafe impl Send for Jit {}
 // SAFETY: as above.
 unsafe impl Sync for Jit {}
+
+// Not the logs, which are large and nearly always empty.
+impl fmt::Debug for Jit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jit").field("options", &self.options).finish_non_exhaustive()
+    }
+}
 
 /// The compiler's output.
 #[derive(Debug, Clone, Default)]
