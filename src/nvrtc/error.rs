@@ -79,8 +79,9 @@ impl fmt::Display for NvrtcError {
                 }
                 write!(
                     f,
-                    ". Install the CUDA toolkit, or the Python package nvidia-cuda-nvrtc (nvidia-cuda-nvrtc-cu12 \
-                     for CUDA 12), and name the library in CUSTACK_LIBNVRTC"
+                    ". Install the CUDA toolkit, or NVIDIA's Python package by `pip install nvidia-cuda-nvrtc-cu12`, and \
+                     name its nvidia/cuda_nvrtc/lib/libnvrtc.so.12 in CUSTACK_LIBNVRTC. It must not be newer than the \
+                     driver that loads what it compiles"
                 )
             }
             NvrtcError::Missing { library, function } => {

@@ -8,9 +8,9 @@ use crate::error::Attempt;
 use libloading::Library;
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::path::Path;
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{mem, ptr};
 
 /// The versions that are tried, newest first.
 #[cfg(windows)]
@@ -111,11 +111,27 @@ impl Nvrtc {
                 Nvrtc::of(Box::leak(Box::new(library)), &text).map_err(|error| error.to_string())
             });
             match usable {
-                Ok(nvrtc) => return Ok(Box::leak(Box::new(nvrtc))),
+                Ok(nvrtc) => {
+                    nvrtc.open_builtins(Path::new(&name));
+                    return Ok(Box::leak(Box::new(nvrtc)));
+                }
                 Err(reason) => tried.push(Attempt { library: text, reason }),
             }
         }
         Err(NvrtcError::NotFound { tried })
+    }
+
+    /// Opens the library that NVRTC itself asks the system's loader for, by its name alone, when it compiles. NVIDIA's Python
+    /// packages of CUDA 13 do not say that it is in the same folder.
+    fn open_builtins(&self, nvrtc: &Path) {
+        let folder = nvrtc.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let (Some(folder), Ok((major, minor))) = (folder, self.version()) else { return };
+        let builtins = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
+        // SAFETY: as for NVRTC, to which it belongs.
+        if let Ok(library) = unsafe { Library::new(builtins) } {
+            // Never closed, as NVRTC is not.
+            mem::forget(library);
+        }
     }
 
     /// What tells this build of the compiler from others: the comment that it writes above all PTX. Asked for once.

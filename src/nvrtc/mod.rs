@@ -28,8 +28,12 @@
 //!
 //! The library is opened when the first program is compiled; nothing of the toolkit is needed to build. The variable
 //! `CUSTACK_LIBNVRTC` names it. Else the system's loader is asked for versions 13, 12 and 11.2, and any; then the same files
-//! are looked for in the toolkits of `CUDA_HOME`, `CUDA_PATH`, `CONDA_PREFIX` and `/usr/local/cuda`. It needs no GPU, and
-//! NVIDIA publishes it as the Python package `nvidia-cuda-nvrtc`.
+//! are looked for in the toolkits of `CUDA_HOME`, `CUDA_PATH`, `CONDA_PREFIX` and `/usr/local/cuda`. The library
+//! `libnvrtc-builtins`, which it opens itself when it compiles, is opened before from the same folder, if it is there.
+//!
+//! It needs no GPU. NVIDIA publishes it as Python packages: after `pip install nvidia-cuda-nvrtc-cu12` it is
+//! `nvidia/cuda_nvrtc/lib/libnvrtc.so.12` among the site packages. A driver loads no PTX of a newer CUDA than its own, and the
+//! simulated driver, which is one of CUDA 13.0, none of a later version; older ones all load.
 //!
 //! Compiling takes tens of milliseconds to seconds; asynchronous code calls it where it may block. A program from others can
 //! stall or crash the compiler: compile it in another process.
