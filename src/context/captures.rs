@@ -5,9 +5,11 @@
 //! events that it has spread to. Calls read numbers first, on a cache line that is written only when a capture begins or
 //! ends. Captures of other code are not listed.
 //!
-//! Between a look at the list and the driver call another thread may begin a capture. A call that would break it then
-//! fails; one that would become part of it does not, so those that must not
-//! ([`enter_uncaptured`](super::in_call::enter_uncaptured)) are waited for.
+//! Between a look at the list and the driver call another thread may begin a capture, or have a stream join one. So a call that
+//! would break it ([`enter_breaking`](super::in_call::enter_breaking)), or whose work must not become part of it
+//! ([`enter_uncaptured`](super::in_call::enter_uncaptured)), is published before it looks, and waited for. What a capture forbids
+//! to other threads by its mode, whatever stream they use, is not: such a call may break a capture in the global mode that begins
+//! at that moment.
 
 mod ending;
 mod lost;

@@ -41,9 +41,10 @@
 //! A launch may outlive the graph and the executable, and only the driver knows when it ends. So the graph *keeps* what
 //! its nodes use: host functions and events always, other values if the program passes them to [`Graph::keep`],
 //! [`Capture::keep`] or the parameter `keep` of a method that adds a node. A kept value is dropped when no graph,
-//! clone, executable or launch is left that could use it. That happens on a thread of the driver, so owners (memory,
-//! modules, streams) that are dropped there are destroyed soon after
-//! ([`wait_until_retired`](crate::context::wait_until_retired)).
+//! clone, executable or launch is left that could use it. That happens on a thread of the driver, soon after a launch is done
+//! and before or after whoever awaits it goes on; a program that has to know sends a message from a destructor. Owners (memory,
+//! modules, streams) that are dropped there are destroyed a little later still, which
+//! [`wait_until_retired`](crate::context::wait_until_retired) waits for.
 //!
 //! The driver launches a graph that keeps something more slowly, on an H200 by 0.3 us for each node. A value without a
 //! destructor, such as `()`, is not kept, and costs nothing.

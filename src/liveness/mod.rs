@@ -51,7 +51,8 @@
 //!
 //! What is allocated and freed in the order of a stream must not become part of a capture, so a thread that does so
 //! publishes the stream twice, then checks that it is not capturing; a thread that begins a capture lists it, then waits
-//! until the stream is withdrawn.
+//! until the stream is withdrawn. A call that would break a capture of its stream is published with a mark
+//! ([`BREAKS`]) and checks likewise; it may be blocked in the driver, and then is waited for only shortly.
 
 mod destroy;
 pub(crate) mod green;

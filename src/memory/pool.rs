@@ -197,8 +197,9 @@ impl MemoryPool {
         self.bytes(RELEASE_THRESHOLD)
     }
 
-    /// Sets how much unused memory the pool keeps when the program waits for something, in bytes: with 0, the default,
-    /// it gives all of it back, with `u64::MAX` none.
+    /// Sets up to how much unused memory the pool keeps when the program waits for something, in bytes: with 0, the default,
+    /// it gives all of it back, with `u64::MAX` none. It gives back whole pieces, as large as they were reserved: a piece that
+    /// is larger than the threshold is not kept in part.
     ///
     /// # Errors
     ///

@@ -314,7 +314,8 @@ pub(crate) fn stacks_left() -> Vec<Vec<usize>> {
 
 pub(crate) use stream::timeline;
 
-/// The most recent messages about refused calls of this thread, the oldest first; 64 at most.
+/// The most recent messages about refused calls of this thread, the oldest first; 64 at most. The error of work that a thread
+/// awaits by a future is in the log of the thread that looked, and its text in the error itself.
 ///
 /// ```
 /// use custack::context::ContextStack;

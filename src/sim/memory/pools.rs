@@ -163,7 +163,11 @@ impl Memory {
         let Some(pool) = self.pool(handle) else { return none() };
         let (made, most) = (pool.made, pool.made.most);
         if most != 0 && pool.reserved + chunk > most.next_multiple_of(CHUNK) {
-            return Err(format!("{size} bytes more than the {most} bytes of the pool"));
+            return Err(format!(
+                "{size} bytes of a pool that is limited to {} and has reserved {}",
+                most.next_multiple_of(CHUNK),
+                pool.reserved
+            ));
         }
         if chunk > self.left() {
             self.release_unused(handle);

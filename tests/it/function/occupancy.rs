@@ -3,7 +3,7 @@
 use super::{KERNELS, module};
 use crate::harness::{parked, pushed, run};
 use custack::context::CurrentContext;
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
 use custack::function::{BlockSize, LaunchConfig};
 use custack::library::Library;
 use custack::module::JitOptions;
@@ -50,7 +50,7 @@ fn questions_are_about_the_context_of_the_function_whatever_is_current() {
         let of_module = module.get_function(c"count_up").unwrap();
         let of_library = library.kernel(c"count_up").unwrap().function_in(&context).unwrap();
         let clusters = LaunchConfig::new(8, 128).cluster(2);
-        let ask = || {
+        let ask = || -> CudaResult<()> {
             for function in [&of_module, &of_library] {
                 assert_eq!(function.max_active_blocks_per_multiprocessor(1024, 0), Ok(2));
                 assert_eq!(function.max_potential_block_size(|_| 0, 0).unwrap().block_size, 1024);
@@ -58,11 +58,12 @@ fn questions_are_about_the_context_of_the_function_whatever_is_current() {
                 assert!(function.max_active_clusters(&clusters).unwrap() > 0);
                 assert!(function.max_potential_cluster_size(&clusters).unwrap() >= 8);
             }
+            Ok(())
         };
-        context.scoped(|_| Ok(ask())).unwrap();
-        ask();
+        context.scoped(|_| ask()).unwrap();
+        ask().unwrap();
         assert_eq!(CurrentContext::get_device().unwrap_err(), CudaError::InvalidContext, "none is current");
-        other.scoped(|_| Ok(ask())).unwrap();
+        other.scoped(|_| ask()).unwrap();
         drop(context);
         let gone = of_library.max_active_clusters(&clusters).unwrap_err();
         assert_eq!(gone, CudaError::ContextIsDestroyed);
