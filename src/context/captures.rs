@@ -220,11 +220,14 @@ pub(crate) fn of_event(event: usize) -> Option<Which> {
     list().iter().find(|capture| capture.events.contains(&event)).map(|capture| capture.which)
 }
 
-/// The event is about to be recorded in the stream: from then on it is part of the stream's capture.
+/// The event is about to be recorded in the stream: from then on it is part of the stream's capture, if that captures.
 #[cold]
 pub(crate) fn will_be_recorded(event: usize, stream: usize) {
     if let Some(capture) = list().iter_mut().find(|capture| capture.has(stream)) {
         capture.parts.insert(event);
+        if !capture.events.contains(&event) {
+            capture.events.push(event);
+        }
     }
 }
 
@@ -232,12 +235,6 @@ pub(crate) fn will_be_recorded(event: usize, stream: usize) {
 #[cold]
 pub(crate) fn recorded(event: usize, stream: usize) {
     forget_event(event);
-    may_be_recorded(event, stream);
-}
-
-/// The driver has failed to record the event in the stream, and may have done it all the same.
-#[cold]
-pub(crate) fn may_be_recorded(event: usize, stream: usize) {
     if let Some(capture) = list().iter_mut().find(|capture| capture.has(stream)) {
         capture.events.push(event);
     }

@@ -13,7 +13,7 @@ use super::handle::UnownedContext;
 use super::key::{key_of_legacy_stream, key_of_whole_context};
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{BREAKS, Call, wait_for_calls, wait_for_looks, wait_shortly_while};
+use crate::liveness::{Call, WAITS, wait_for_calls, wait_for_looks, wait_for_waits, wait_shortly_while};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One driver call. Until it is dropped, no other thread ends a capture at which the call would crash; unless it takes so
@@ -27,23 +27,33 @@ pub(crate) fn enter_legacy_stream(context: &UnownedContext) -> CudaResult<InCall
     enter([key_of_legacy_stream(context.as_raw().addr()), 0])
 }
 
-/// A call that waits for the whole context. A null context stands for any.
+/// A call that concerns the whole context: `how` is [`BREAKS`](crate::liveness::BREAKS), or [`WAITS`] if it waits for that. A null
+/// context stands for any.
 #[inline]
-pub(crate) fn enter_whole_context(context: &UnownedContext) -> CudaResult<InCall> {
-    enter([key_of_whole_context(context.as_raw().addr()), 0])
+pub(crate) fn enter_whole_context(context: &UnownedContext, how: usize) -> CudaResult<InCall> {
+    enter([key_of_whole_context(context.as_raw().addr()), how])
 }
 
 /// Waits until no other thread makes a call in the context's default stream, or until it is blocked in the driver. Calls
 /// that begin later find the capture that the caller has listed.
 pub(crate) fn wait_for_legacy_stream(context: &UnownedContext) {
     let legacy = [key_of_legacy_stream(context.as_raw().addr()), key_of_legacy_stream(0)];
-    wait_for_calls(|keys| keys.iter().any(|key| legacy.contains(key)));
+    let is_such = |keys: [usize; 2]| keys.iter().any(|key| legacy.contains(key));
+    wait_for_calls(|keys| is_such(keys) && keys[1] != WAITS);
+    wait_for_waits(is_such);
+}
+
+/// Like [`wait_for_legacy_stream`], for calls that concern the whole context.
+pub(crate) fn wait_for_whole_context(context: &UnownedContext) {
+    let whole = [key_of_whole_context(context.as_raw().addr()), key_of_whole_context(0)];
+    wait_for_calls(|[key, how]| whole.contains(&key) && how != WAITS);
+    wait_for_waits(|[key, _]| whole.contains(&key));
 }
 
 /// Waits for the current context, where that must not fail because of a capture that another thread does not come to an
 /// end with.
 pub(crate) fn wait_for_current(driver: &Driver) -> CudaResult<()> {
-    let _call = enter_whole_context(&UnownedContext::none());
+    let _call = enter_whole_context(&UnownedContext::none(), WAITS);
     driver.ctx_synchronize()
 }
 
@@ -65,17 +75,19 @@ pub(crate) fn enter_uncaptured(stream: usize, what: &'static str) -> CudaResult<
 }
 
 /// A call that would break a capture of the stream: until the result is dropped no capture begins in the stream, unless the call
-/// takes so long that it must be blocked in the driver. Refused if the stream captures; `what` is what was asked. `legacy` is the
-/// context of a legacy stream, in which the call would break captures of blocking streams as well.
+/// takes so long that it must be blocked in the driver. Refused if the stream captures; `what` is what was asked. `how` is
+/// [`BREAKS`] or [`WAITS`]. `legacy` is the context of a legacy stream, in which the call would break captures of blocking streams
+/// as well.
 #[inline]
 pub(crate) fn enter_breaking(
     stream: usize,
+    how: usize,
     legacy: Option<&UnownedContext>,
     what: &'static str,
 ) -> CudaResult<InCall> {
     let refuse = || legacy.map_or(Ok(()), |context| captures::refuse_implicit(context, what));
     refuse()?;
-    let call = enter_outside([stream, BREAKS], what)?;
+    let call = enter_outside([stream, how], what)?;
     refuse().map(|()| call)
 }
 

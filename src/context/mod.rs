@@ -101,8 +101,8 @@ pub(crate) use no_captures::{captures, in_call};
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
 pub(crate) use relaxed::{
-    Mode, refuse_by_default, refuse_in_context, refuse_in_current, refuse_unsafe, relax, restore_mode,
-    unbroken,
+    Mode, refuse_by_default, refuse_in_context, refuse_in_legacy, refuse_of_context, refuse_unsafe, relax,
+    restore_mode, unbroken,
 };
 pub(crate) use resource::{Resource, is_gone, must_retire};
 pub use stack::{ContextStack, Snapshot, SnapshotEntry};

@@ -64,7 +64,7 @@ pub(crate) mod in_call {
     }
 
     #[inline]
-    pub(crate) const fn enter_whole_context(_: &UnownedContext) -> CudaResult<InCall> {
+    pub(crate) const fn enter_whole_context(_: &UnownedContext, _: usize) -> CudaResult<InCall> {
         Ok(InCall(()))
     }
 
@@ -75,6 +75,7 @@ pub(crate) mod in_call {
 
     #[inline]
     pub(crate) const fn enter_breaking(
+        _: usize,
         _: usize,
         _: Option<&UnownedContext>,
         _: &'static str,

@@ -10,6 +10,7 @@ use super::handle::UnownedContext;
 use super::in_call::{InCall, enter_legacy_stream, enter_whole_context};
 use crate::driver::{Driver, RELAXED};
 use crate::error::{CudaError, CudaResult, keep_note};
+use crate::liveness::{BREAKS, WAITS};
 use crate::report;
 
 /// Until the result is dropped this thread is in the relaxed mode, in which it breaks no capture and is refused nothing
@@ -75,7 +76,20 @@ pub(crate) fn refuse_unsafe(what: &'static str) -> CudaResult<()> {
 /// Refuses to wait for a context while one of its streams captures; the result is held during the call.
 #[inline]
 pub(crate) fn refuse_in_context(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
-    let call = enter_whole_context(context)?;
+    refuse_whole(context, WAITS, what)
+}
+
+/// Like [`refuse_in_context`], for a call that concerns the whole context and waits for nothing.
+#[inline]
+pub(crate) fn refuse_of_context(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
+    refuse_whole(context, BREAKS, what)
+}
+
+#[inline]
+fn refuse_whole(context: &UnownedContext, how: usize, what: &'static str) -> CudaResult<InCall> {
+    // Before anything is published, too: else loops of refused calls would keep captures from beginning.
+    captures::refuse_waiting(context, what)?;
+    let call = enter_whole_context(context, how)?;
     captures::refuse_waiting(context, what)?;
     Ok(call)
 }
@@ -86,10 +100,17 @@ pub(crate) fn refuse_in_current(what: &'static str) -> CudaResult<InCall> {
     refuse_in_context(&UnownedContext::none(), what)
 }
 
+/// Refuses work in a context's default stream, as [`refuse_by_default`] does, in a call that is published by what makes it.
+#[inline]
+pub(crate) fn refuse_in_legacy(context: &UnownedContext, what: &'static str) -> CudaResult<()> {
+    captures::refuse_implicit(context, what)
+}
+
 /// Refuses work in a context's default stream while a stream is capturing that it would wait for; the result is held during
 /// the call.
 #[inline]
 pub(crate) fn refuse_by_default(context: &UnownedContext, what: &'static str) -> CudaResult<InCall> {
+    captures::refuse_implicit(context, what)?;
     let call = enter_legacy_stream(context)?;
     captures::refuse_implicit(context, what)?;
     Ok(call)

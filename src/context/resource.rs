@@ -13,7 +13,7 @@ use super::key::{Capturable, this_thread};
 use super::relaxed::unbroken;
 use crate::driver::{Driver, Held, driver, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::{LeaseOn, is_ending, retire};
+use crate::liveness::{LeaseOn, WAITS, is_ending, retire};
 use crate::report;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -158,6 +158,13 @@ impl<H: Capturable> Resource<H> {
         }
         // SAFETY: as in `with`.
         f(driver, unsafe { Held::new(self.raw) })
+    }
+
+    /// Like [`with`](Self::with), for a call that waits for work. Not for streams, where it would break captures.
+    #[inline]
+    pub(crate) fn wait(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<()>) -> CudaResult<()> {
+        let call = enter([self.key(), WAITS])?;
+        self.with_in(&call, f)
     }
 
     #[inline]

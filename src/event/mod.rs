@@ -32,7 +32,7 @@ mod whole;
 #[cfg(feature = "processes")]
 pub use interprocess::IpcEventHandle;
 
-use crate::context::{Resource, UnownedContext, captures, refuse_unsafe};
+use crate::context::{Resource, UnownedContext, captures, refuse_in_legacy, refuse_unsafe};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult};
@@ -184,8 +184,13 @@ impl Event {
 
     #[cold]
     fn record_by_default(&self, stream: &Stream, record: &EventCall<'_>) -> CudaResult<()> {
-        let _call = stream.refuse_by_default("record an event in a legacy stream")?;
-        self.recording(stream, record)
+        let what = "record an event in a legacy stream";
+        refuse_in_legacy(stream.context(), what)?;
+        // The call is published as one in the stream when this asks. Not before: for a lock that it takes others wait for calls.
+        self.recording(stream, |driver, event, held| {
+            refuse_in_legacy(stream.context(), what)?;
+            record(driver, event, held)
+        })
     }
 
     #[inline]
@@ -232,8 +237,14 @@ impl Event {
     #[doc(alias = "cuEventQuery")]
     #[inline]
     pub fn query(&self) -> CudaResult<EventStatus> {
-        self.refuse_while_captured("query an event")?;
-        match self.0.with(Driver::event_query) {
+        let what = "query an event";
+        self.refuse_while_captured(what)?;
+        let query = |driver: &Driver, event: Held<'_, CUevent>| {
+            // Again, now that the call is published: who records the event in a capture waits for it.
+            captures::refuse_of(event.address(), what)?;
+            driver.event_query(event)
+        };
+        match self.0.with(query) {
             Ok(()) => Ok(EventStatus::Ready),
             Err(CudaError::NotReady) => Ok(EventStatus::NotReady),
             Err(error) => Err(error),
@@ -248,8 +259,12 @@ impl Event {
     #[doc(alias = "cuEventSynchronize")]
     #[inline]
     pub fn synchronize(&self) -> CudaResult<()> {
-        self.refuse_while_captured("wait for an event")?;
-        self.0.with(Driver::event_synchronize)
+        let what = "wait for an event";
+        self.refuse_while_captured(what)?;
+        self.0.wait(|driver, event| {
+            captures::refuse_of(event.address(), what)?;
+            driver.event_synchronize(event)
+        })
     }
 
     /// Milliseconds from `start` to this event, with a resolution of about half a microsecond.

@@ -1,7 +1,7 @@
 //! Events of whole contexts: after all their present work, and before all their later work.
 
 use super::Event;
-use crate::context::{UnownedContext, captures, refuse_in_context};
+use crate::context::{UnownedContext, captures, refuse_of_context};
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 
@@ -74,7 +74,7 @@ impl UnownedContext {
             return Err(CudaError::InvalidHandle
                 .note(format_args!("to record an event of {there} after the work of {self}")));
         }
-        let _call = refuse_in_context(&self.base(), "record an event after all work of a context")?;
+        let _call = refuse_of_context(&self.base(), "record an event after all work of a context")?;
         event.inner().with(record)?;
         event.is_recorded_now();
         captures::forget_event(event.as_raw().addr());
@@ -88,9 +88,11 @@ impl UnownedContext {
         wait: impl FnOnce(&Driver, Held<'_>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         self.usable()?;
-        let _call = refuse_in_context(&self.base(), "make a context wait for an event")?;
-        captures::refuse_of(event.as_raw().addr(), "wait for an event")?;
-        event.inner().with(wait)
+        let _call = refuse_of_context(&self.base(), "make a context wait for an event")?;
+        event.inner().with(|driver, event| {
+            captures::refuse_of(event.address(), "wait for an event")?;
+            wait(driver, event)
+        })
     }
 }
 

@@ -332,6 +332,7 @@ impl fmt::Debug for Function<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Function")
             .field("name", &self.label())
+            .field("parameters", &self.parameter_sizes())
             .field("context", self.context())
             .finish_non_exhaustive()
     }

@@ -4,7 +4,7 @@ use super::inbox::Kept;
 use super::outcome::{Failed, Outcome, told};
 use super::reactor::{self, Work};
 use super::slot::Slot;
-use super::submit::dispose;
+use super::submit::unwanted;
 use crate::context::relax;
 use crate::driver::{in_host_function, is_child, refuse_in_child, refuse_in_host_function, running};
 #[cfg(doc)]
@@ -46,7 +46,7 @@ impl<T> Completion<T> {
     where
         T: Send + 'static,
     {
-        let slot = Arc::new(Slot::new(dispose));
+        let slot = Arc::new(Slot::new(unwanted));
         // No thread waits yet.
         drop(slot.complete(outcome.map_err(Failed::new)));
         Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }

@@ -69,6 +69,8 @@
 //! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
 //!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported). Only [`Synchronize::spinning_for`] can break a capture,
 //!   one that other code began without custack, and that the stream becomes part of while the poll spins.
+//! * Work in a legacy stream cannot be asked about while a blocking stream captures. What begins such a capture while the work is
+//!   submitted delays its completion until the capture is over; so do not await it within the capture.
 //! * Wakers are called on a thread of custack's, without a lock. A waker that panics is reported. Driver calls, and waiting
 //!   for completions, are refused in wakers as in [callbacks](Stream::add_callback), and what a waker drops is destroyed
 //!   soon after. A waker that takes long delays all others, as with any executor.
@@ -80,8 +82,9 @@
 //! custack's looks; while the work of many streams is awaited, up to four threads share it. At first it looks without a
 //! pause, for up to 200 us while the work that it sees takes no longer, and for 10 us where work takes long. Then it looks
 //! ever less often, in steps of an eighth of the time it has waited so far, at least once a millisecond; with more than 32
-//! awaited streams less often. So short work is noticed at once, and long work after an eighth more of its time at the
-//! most. A thread needs a few percent of a core for work that
+//! awaited streams less often. Where the last four pieces of work took long, it leaves the next one alone for most of that, up to
+//! 0.4 ms at once. So short work is noticed at once, unless it comes after long work, and long work after an eighth more of its
+//! time at the most. A thread needs a tenth of a core at the most for work that
 //! takes a millisecond, also for thousands of streams, and sleeps while nothing is awaited. A first poll that
 //! spins ([`Synchronize::spinning_for`], [`Completion::spinning_for`]) needs it only for work that takes longer. Callbacks of
 //! the driver would be slower for short work, would hold up the stream while they run, and do not come at all once a context is in error.

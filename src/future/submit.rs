@@ -5,7 +5,8 @@ use super::outcome::{Failed, Outcome};
 use super::reactor::{self, Work};
 use super::slot::Slot;
 use crate::context::{Pin, UnownedContext, is_gone};
-use crate::driver::{Driver, as_host_function};
+use crate::driver::ffi::CUstream;
+use crate::driver::{Driver, Held, as_host_function};
 use crate::error::{CudaError, CudaResult};
 use crate::event::Event;
 use crate::liveness::{Lease, retire};
@@ -128,7 +129,7 @@ impl Unmarked {
             Mark::Stream(Arc::clone(stream.inner()))
         };
         let spare = stream.inner().spare();
-        let slot = Arc::new(Slot::new(dispose));
+        let slot = Arc::new(Slot::new(unwanted));
         let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
         let of = Arc::downgrade(stream.inner());
         let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
@@ -220,7 +221,12 @@ impl<T> Open<T> {
             Mark::Event(event) => event.query_pinned(&self.pin),
             Mark::Stream(stream) => {
                 let call = stream.enter_breaking(WHAT)?;
-                stream.with_pinned_in(&call, &self.pin, Driver::stream_query)
+                let query = |driver: &Driver, stream: Held<'_, CUstream>| {
+                    // Captures of other code are not known here, and this breaks none.
+                    refuse_while_capturing(driver, stream)?;
+                    driver.stream_query(stream)
+                };
+                stream.with_pinned_in(&call, &self.pin, query)
             }
         };
         asked.unwrap_or(Err(CudaError::ContextIsDestroyed))
@@ -285,9 +291,16 @@ fn give<T: Send + 'static>(slot: Arc<Slot<Outcome<T>>>, outcome: CudaResult<T>) 
     });
 }
 
+/// For an outcome that nobody awaits any more.
+pub(super) fn unwanted<T: Send + 'static>(outcome: Outcome<T>) {
+    if let Ok(value) = outcome {
+        dispose(value);
+    }
+}
+
 /// Drops what is the program's on a thread where it may make driver calls and wait, which neither one that looks at work nor
 /// one that calls wakers may.
-pub(super) fn dispose<V: Send + 'static>(value: V) {
+fn dispose<V: Send + 'static>(value: V) {
     if mem::needs_drop::<V>() {
         as_host_function(|| retire(move || drop(value)));
     }

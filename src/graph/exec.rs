@@ -223,7 +223,7 @@ impl GraphExec {
         };
         match later {
             None => submit(),
-            Some(later) => later.launched(stream, submit),
+            Some(later) => later.launched(stream, &call, submit),
         }
     }
 

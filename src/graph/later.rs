@@ -5,6 +5,7 @@
 //! values itself. It learns when the last launch that may use them is over from an event, which it records after each
 //! launch from then on. One event is enough, because the launches of an executable run one after the other.
 
+use crate::context::in_call::InCall;
 use crate::context::{Pin, must_retire, relax};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
@@ -60,13 +61,19 @@ impl Later {
     pub(super) fn launched(
         &mut self,
         stream: &Stream,
+        call: &InCall,
         launch: impl FnOnce() -> CudaResult<()>,
     ) -> CudaResult<()> {
         let mut mark = self.mark(stream)?;
         let launched = launch();
         let _note = keep_note();
-        // Also after an error: the driver may have launched all the same.
-        let record = || stream.recording(mark.event.inner(), Driver::event_record);
+        // Also after an error: the driver may have launched all the same. The list of captures need not know of the record, because
+        // the stream is in none during the call, nor is the event ever.
+        let record = || {
+            mark.event.inner().with(|driver, event| {
+                stream.inner().with_in(call, |_, stream| driver.event_record(event, stream))
+            })
+        };
         mark.recorded = record().or_else(|_| record()).is_ok();
         self.marks.push(mark);
         launched

@@ -30,16 +30,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// A driver call that takes longer is blocked, and has looked at its stream before. That takes less than a microsecond.
 const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
+/// A call that waits for work is nearly always blocked already, and who begins a capture shall not wait for long.
+const SHORT_LOOK: Duration = Duration::from_millis(20);
+
 /// In place of a second part: the call would break a capture of the stream. No stream has this key.
 pub(crate) const BREAKS: usize = 2;
+
+/// Like [`BREAKS`], and the call waits for work.
+pub(crate) const WAITS: usize = 4;
 
 /// A driver call, published until it is dropped.
 pub(crate) struct Call(#[expect(dead_code, reason = "it is there to be dropped")] Publication<Parts>);
 
 impl Call {
-    /// Of a stream and 0, an event and 0, an event and a stream, a stream and [`BREAKS`], or a stream twice: then its work must
-    /// not become part of a graph. The caller checks afterwards whether a capture is being ended that has one of them, and, in
-    /// the last two cases, whether the stream is capturing; see [`wait_for_calls`] and [`wait_for_uncaptured`].
+    /// Of a stream and 0, an event and 0, an event and a stream, a stream or an event and [`BREAKS`] or [`WAITS`], or a stream
+    /// twice: then its work must not become part of a graph. The caller checks afterwards whether a capture is being ended that has
+    /// one of them, and, in the last cases, whether the stream is capturing; see [`wait_for_calls`] and [`wait_for_uncaptured`].
     #[inline]
     pub(crate) fn publish(parts: [usize; 2]) -> Option<Call> {
         publish(Participant::call, parts).map(Call)
@@ -53,12 +59,18 @@ pub(crate) fn wait_for_calls(is_such: impl Fn([usize; 2]) -> bool) {
     wait_while(LONGEST_LOOK, || PARTICIPANTS.has_call(own(), &is_such));
 }
 
+/// Like [`wait_for_calls`], for calls that wait for work, after it or another fence.
+pub(crate) fn wait_for_waits(is_such: impl Fn([usize; 2]) -> bool) {
+    wait_while(SHORT_LOOK, || PARTICIPANTS.has_call(own(), &is_such));
+}
+
 /// Waits until no thread makes a call in the stream whose work must not become part of a graph. The caller has listed the
 /// capture that it is about to begin, and such calls begin with a look at the list. False if that took too long. Also waits
 /// until no other thread records or waits for an event in it, or makes a call that would break the capture, or until those that
 /// do are blocked in the driver.
 pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
     wait_for_calls(|parts| parts[1] == stream || parts == [stream, BREAKS]);
+    wait_for_waits(|parts| parts == [stream, WAITS]);
     wait_while(LONGEST_WAIT, || PARTICIPANTS.has_call(None, |parts| parts == [stream; 2]))
 }
 

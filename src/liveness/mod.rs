@@ -52,7 +52,7 @@
 //! What is allocated and freed in the order of a stream must not become part of a capture, so a thread that does so
 //! publishes the stream twice, then checks that it is not capturing; a thread that begins a capture lists it, then waits
 //! until the stream is withdrawn. A call that would break a capture of its stream is published with a mark
-//! ([`BREAKS`]) and checks likewise; it may be blocked in the driver, and then is waited for only shortly.
+//! ([`BREAKS`], or [`WAITS`]) and checks likewise; it may be blocked in the driver, and then is waited for only shortly.
 
 mod destroy;
 pub(crate) mod green;
@@ -80,9 +80,10 @@ mod sync {
 }
 
 pub(crate) use destroy::{Claimed, Hold};
+pub(crate) use hazard::{BREAKS, WAITS};
 #[cfg(feature = "graph")]
 pub(crate) use hazard::{
-    BREAKS, Call, wait_for_calls, wait_for_looks, wait_for_uncaptured, wait_shortly_while,
+    Call, wait_for_calls, wait_for_looks, wait_for_uncaptured, wait_for_waits, wait_shortly_while,
 };
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;

@@ -5,8 +5,8 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use crate::context::in_call::{enter_legacy_stream, wait_for_current};
-use crate::context::{UnownedContext, refuse_by_default, refuse_in_current, refuse_unsafe, relax};
+use crate::context::in_call::enter_legacy_stream;
+use crate::context::{UnownedContext, refuse_by_default, refuse_in_context, refuse_unsafe, relax};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -238,16 +238,26 @@ impl<T> DeviceSpan<T> {
             self.usable()?;
             from.wait_unless_in_order_of(&self)?;
         }
+        let is_foreign = from.context != self.context;
+        let _breaks = match stream {
+            // The driver captures no copy between contexts.
+            Some(stream)
+                if is_foreign && self.bytes() > 0 && !from.context.is_null() && !self.context.is_null() =>
+            {
+                Some(stream.inner().enter_breaking("copy between two contexts")?)
+            }
+            _ => None,
+        };
         self.copy(from.count, stream, |driver, order| {
-            let is_foreign = from.context != self.context;
             // A free in the order of a stream does not wait for work outside of streams.
             let waits = order.is_none() && (is_foreign || from.home.is_some());
-            let _call = if waits { Some(refuse_in_current("copy between two contexts")?) } else { None };
+            let what = "copy between two contexts";
+            let _call = if waits { Some(refuse_in_context(&self.context, what)?) } else { None };
             // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
             unsafe { self.copy_here(driver, &from, order) }?;
             // Freeing memory waits for the work of its own context only: the source might be freed, and its pages
             // unmapped, while this context still reads it.
-            if waits { wait_for_current(driver) } else { Ok(()) }
+            if waits { driver.ctx_synchronize() } else { Ok(()) }
         })
     }
 

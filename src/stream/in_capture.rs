@@ -2,11 +2,11 @@
 
 use super::{EventCall, Stream, StreamFlags};
 use crate::context::captures::{self, Member};
-use crate::context::{Pin, Resource};
+use crate::context::{Pin, Resource, refuse_in_legacy};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::wait_for_calls;
+use crate::liveness::{WAITS, wait_for_calls, wait_for_waits};
 use std::sync::Arc;
 
 impl Stream {
@@ -91,12 +91,13 @@ impl Stream {
         let (stream, at) = (self.key(), event.raw().addr());
         let _alone = captures::one_at_a_time();
         captures::will_be_recorded(at, stream);
-        // Other threads, which knew of no capture, record it or wait for it.
-        wait_for_calls(|[event, with]| event == at && with != 0);
+        // Other threads, which knew of no capture, record it, wait for it, or query it.
+        wait_for_calls(|[event, with]| event == at && with != WAITS);
+        wait_for_waits(|[event, _]| event == at);
         let recorded = event.with_both(&self.inner, record);
-        match recorded {
-            Ok(()) => captures::recorded(at, stream),
-            Err(_) => captures::may_be_recorded(at, stream),
+        // A driver that has failed may have recorded it all the same.
+        if recorded.is_ok() {
+            captures::recorded(at, stream);
         }
         recorded
     }
@@ -109,11 +110,18 @@ impl Stream {
         wait: &EventCall<'_>,
     ) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
-        let wait = || event.with_both(&self.inner, wait);
-        let _call;
-        if self.is_legacy() {
-            _call = self.refuse_by_default("wait for an event in a legacy stream")?;
-        }
+        // Before the locks, for which others wait for published calls; and again when the call is.
+        let refuse = || match self.is_legacy() {
+            true => refuse_in_legacy(self.context(), "wait for an event in a legacy stream"),
+            false => Ok(()),
+        };
+        refuse()?;
+        let wait = || {
+            event.with_both(&self.inner, |driver, event, stream| {
+                refuse()?;
+                wait(driver, event, stream)
+            })
+        };
         // Dropped after the locks, because that may destroy the context.
         let _unused: Pin;
         let _alone = captures::one_at_a_time();

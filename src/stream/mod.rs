@@ -66,8 +66,8 @@ pub(crate) use spare::Spare;
 use crate::context::key::key_of_stream;
 use crate::context::{Pin, Resource, UnownedContext, captures, refuse_unsafe};
 use crate::device::Device;
+use crate::driver::Driver;
 use crate::driver::ffi::{CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUstream};
-use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use bitflags::bitflags;
 use lost::EndsCapture;
@@ -241,7 +241,10 @@ impl Stream {
     #[doc(alias("cuStreamQuery", "query"))]
     #[inline]
     pub fn is_done(&self) -> CudaResult<bool> {
-        match self.outside_captures("query a stream", Driver::stream_query) {
+        let what = "query a stream";
+        self.refuse_in_capture(what)?;
+        refuse_unsafe(what)?;
+        match self.inner.outside_capture(what, Driver::stream_query) {
             Ok(()) => Ok(true),
             Err(CudaError::NotReady) => Ok(false),
             Err(error) => Err(error),
@@ -256,7 +259,10 @@ impl Stream {
     #[doc(alias = "cuStreamSynchronize")]
     #[inline]
     pub fn synchronize(&self) -> CudaResult<()> {
-        self.outside_captures("wait for a stream", Driver::stream_synchronize)
+        let what = "wait for a stream";
+        self.refuse_in_capture(what)?;
+        refuse_unsafe(what)?;
+        self.inner.wait_outside_captures(what, Driver::stream_synchronize)
     }
 
     /// The driver's handle.
@@ -359,18 +365,6 @@ impl Stream {
     /// The same stream; it is destroyed when both are dropped.
     fn share(&self) -> Stream {
         Stream { raw: self.raw, ends_capture: EndsCapture::nothing(), inner: Arc::clone(&self.inner) }
-    }
-
-    /// Makes a call that would break a capture of this stream, or one that is in progress elsewhere and forbids it.
-    #[inline]
-    fn outside_captures(
-        &self,
-        what: &'static str,
-        f: fn(&Driver, Held<'_, CUstream>) -> CudaResult<()>,
-    ) -> CudaResult<()> {
-        self.refuse_in_capture(what)?;
-        refuse_unsafe(what)?;
-        self.inner.outside_capture(what, f)
     }
 
     /// The key of the stream in the list of captures.

@@ -16,7 +16,7 @@ use crate::context::{Pin, Resource, relax, unbroken};
 use crate::driver::ffi::{CU_STREAM_LEGACY, CUevent, CUstream};
 use crate::driver::{Driver, Held, driver, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::NUMBERS;
+use crate::liveness::{BREAKS, NUMBERS, WAITS};
 use crate::report;
 use std::ops::Deref;
 use std::ptr;
@@ -174,7 +174,7 @@ impl Shared {
         let wait = |driver: &Driver, stream: Held<'_, CUstream>| {
             unbroken(driver, || driver.stream_synchronize(stream))
         };
-        self.outside_capture("wait for a copy", wait).or_else(|_| {
+        self.wait_outside_captures("wait for a copy", wait).or_else(|_| {
             if !self.captures() {
                 return self.stream.with(wait);
             }
@@ -231,11 +231,27 @@ impl Shared {
         self.stream.with_in(&call, f)
     }
 
-    /// Begins such a call.
+    /// Like [`outside_capture`](Self::outside_capture), for a call that waits for work.
+    #[inline]
+    pub(super) fn wait_outside_captures(
+        &self,
+        what: &'static str,
+        wait: impl FnOnce(&Driver, Held<'_, CUstream>) -> CudaResult<()>,
+    ) -> CudaResult<()> {
+        let call = self.enter_as(WAITS, what)?;
+        self.stream.with_in(&call, wait)
+    }
+
+    /// Begins a call that would break a capture.
     #[inline]
     pub(crate) fn enter_breaking(&self, what: &'static str) -> CudaResult<InCall> {
+        self.enter_as(BREAKS, what)
+    }
+
+    #[inline]
+    fn enter_as(&self, how: usize, what: &'static str) -> CudaResult<InCall> {
         let legacy = self.is_legacy().then(|| self.stream.context());
-        enter_breaking(self.stream.key(), legacy, what)
+        enter_breaking(self.stream.key(), how, legacy, what)
     }
 
     /// Begins a short call whose work must not become part of a graph: until the result is dropped no capture begins in the

@@ -4,7 +4,6 @@
 #![allow(unsafe_code)]
 
 use super::PitchedBuffer;
-use crate::context::in_call::wait_for_current;
 use crate::context::refuse_in_context;
 use crate::error::CudaResult;
 use crate::memory::DeviceCopy;
@@ -188,7 +187,7 @@ impl<T> PitchedBuffer<T> {
             // SAFETY: as the caller guarantees.
             unsafe { driver.copy_rows(&copy, order) }?;
             match from {
-                _ if waits => wait_for_current(driver),
+                _ if waits => driver.ctx_synchronize(),
                 Rows::Host(..) if order.is_none() => wait_for_copy(driver),
                 _ => Ok(()),
             }

@@ -1,7 +1,7 @@
 //! What a stream that memory shares does as a capture begins in it, and what must not become part of one.
 
 use super::Shared;
-use crate::context::in_call::wait_for_legacy_stream;
+use crate::context::in_call::{wait_for_legacy_stream, wait_for_whole_context};
 use crate::context::{Pin, captures};
 use crate::driver::{Driver, Locked, lock};
 use crate::error::{CudaError, CudaResult};
@@ -26,14 +26,16 @@ impl Shared {
 
     /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
     /// allocated or freed in its order, which would become part of the graph, and, if it is blocking, until no call is made
-    /// in the legacy stream, which would break the capture. Records what memory in its order that is dropped meanwhile has
+    /// in the legacy stream, which would break the capture; nor in it or for its whole context, if that would. Records what memory in its order that is dropped meanwhile has
     /// to wait for.
     #[inline]
     pub(crate) fn will_capture(&self, _beginning: &Locked<'_, ()>, blocking: bool) -> CudaResult<()> {
         if blocking {
             wait_for_legacy_stream(self.stream.context());
         }
-        if !wait_for_uncaptured(self.stream.key()) {
+        let uncaptured = wait_for_uncaptured(self.stream.key());
+        wait_for_whole_context(self.stream.context());
+        if !uncaptured {
             let what =
                 "to begin a capture: another thread copies, allocates or frees in the order of the stream";
             return Err(CudaError::IllegalState.note(format_args!("{what}, and does not come to an end")));

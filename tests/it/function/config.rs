@@ -277,7 +277,7 @@ fn shared_memory_for_so_many_blocks_is_an_h200s() {
             assert_eq!(bytes(c"plain", blocks, threads), Err(CudaError::InvalidValue), "{blocks} {threads}");
         }
         let said = bytes(c"large", 8, 32).unwrap_err().to_string();
-        assert!(said.contains("to run 8 blocks of 32 x 1 x 1 threads of `large`"), "{said}");
+        assert!(said.contains("the shared memory for 8 blocks of 32 x 1 x 1 threads of `large`"), "{said}");
     });
 }
 

@@ -129,7 +129,7 @@ fn work_outside_the_order_of_the_memory_fails_with_a_sentence() {
         assert_eq!(unsafe { (table().cuMemsetD8Async)(address as u64, 1, 4, b.as_raw()) }, 0);
         assert_eq!(b.synchronize(), Err(CudaError::IllegalAddress));
         let why = sim::log().pop().unwrap();
-        assert!(why.contains("of a pool, before the stream"), "{why}");
+        assert!(why.contains("of a pool, where no memory is now"), "{why}");
         drop(held);
         drop(first);
     });
