@@ -143,8 +143,8 @@ fn a_value_that_nobody_awaits_is_dropped_on_a_thread_that_may_make_driver_calls(
             drop(late);
             // Before or after, as it comes.
             (0..200).for_each(|_| drop(enqueued()));
-            // In the waker of another one.
-            let (go, go_other) = (held(&stream), held(&other));
+            // In the waker of another one. A driver may call one host function at a time, so the first to end comes first.
+            let (go_other, go) = (held(&other), held(&stream));
             let own = enqueued();
             let waker = Calling::waker(move || drop(own));
             let mut waking = other.completion().unwrap();
