@@ -71,7 +71,7 @@ pub(super) fn enter(keys: [usize; 2]) -> CudaResult<InCall> {
 /// either. Refused if the stream captures; `what` is what was asked.
 #[inline(always)]
 pub(crate) fn enter_uncaptured(stream: usize, what: &'static str) -> CudaResult<InCall> {
-    enter_outside([stream; 2], what)
+    enter_outside(stream, stream, what)
 }
 
 /// A call that would break a capture of the stream: until the result is dropped no capture begins in the stream, unless the call
@@ -87,26 +87,30 @@ pub(crate) fn enter_breaking(
 ) -> CudaResult<InCall> {
     let refuse = || legacy.map_or(Ok(()), |context| captures::refuse_implicit(context, what));
     refuse()?;
-    let call = enter_outside([stream, how], what)?;
+    let call = enter_outside(stream, how, what)?;
     refuse().map(|()| call)
 }
 
 #[inline(always)]
-fn enter_outside(parts: [usize; 2], what: &'static str) -> CudaResult<InCall> {
+fn enter_outside(stream: usize, with: usize, what: &'static str) -> CudaResult<InCall> {
     // Before anything is published, for which a thread that begins or ends the capture would wait.
-    captures::refuse_in(parts[0], what)?;
-    let call = Call::publish(parts);
-    if captures::any() { enter_unless_captured(parts, what, call) } else { Ok(InCall(call)) }
+    captures::refuse_in(stream, what)?;
+    let call = Call::publish([stream, with]);
+    if captures::any() { enter_unless_captured(stream, with, what, call) } else { Ok(InCall(call)) }
 }
 
 #[cold]
-fn enter_unless_captured(parts: [usize; 2], what: &'static str, call: Option<Call>) -> CudaResult<InCall> {
-    let stream = parts[0];
+fn enter_unless_captured(
+    stream: usize,
+    with: usize,
+    what: &'static str,
+    call: Option<Call>,
+) -> CudaResult<InCall> {
     captures::refuse_in(stream, what)?;
     if !captures::ending() {
         return Ok(InCall(call));
     }
-    let call = enter_later(parts, call)?;
+    let call = enter_later([stream, with], call)?;
     // A capture may have begun while this call was not published.
     captures::refuse_in(stream, what)?;
     Ok(call)

@@ -54,10 +54,21 @@ impl Life {
     #[inline]
     pub(super) fn phase(&self, id: u64) -> Phase {
         let now = self.word.0.load(Ordering::SeqCst);
-        [Phase::Alive, Phase::Retiring, Phase::Claiming, Phase::Destroying]
-            .into_iter()
-            .find(|phase| now == word(id, *phase))
-            .unwrap_or(Phase::Dead)
+        // Nearly always it is alive.
+        match now ^ (id << BITS) {
+            1 => Phase::Alive,
+            2 => Phase::Retiring,
+            3 => Phase::Claiming,
+            4 => Phase::Destroying,
+            _ => Phase::Dead,
+        }
+    }
+
+    /// Whether the context with this id is dead.
+    #[inline]
+    pub(super) fn is_dead(&self, id: u64) -> bool {
+        let phase = self.word.0.load(Ordering::SeqCst) ^ (id << BITS);
+        phase == Phase::Dead as u64 || phase > Phase::Destroying as u64
     }
 
     /// Like [`phase`](Self::phase), but never claiming: waits until the thread that claims the context has found out whether it

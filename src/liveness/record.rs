@@ -219,7 +219,7 @@ impl Handle {
     /// Whether the driver no longer has the context.
     #[inline]
     pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.phase(), Phase::Dead)
+        self.record().life.is_dead(self.id)
     }
 
     pub(super) fn phase(&self) -> Phase {

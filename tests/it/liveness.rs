@@ -99,7 +99,7 @@ impl World {
 
     /// The steps of a call on a handle, while the caller has a pin: without a lease.
     fn call_pinned(&self) -> Option<u32> {
-        (self.life.phase(ID) != Phase::Dead).then(|| self.driver_reads())
+        (!self.life.is_dead(ID)).then(|| self.driver_reads())
     }
 
     fn call_if(&self, good: impl FnOnce(&Life) -> bool, within: impl FnOnce()) -> Option<u32> {
