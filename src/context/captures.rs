@@ -231,12 +231,16 @@ pub(crate) fn will_be_recorded(event: usize, stream: usize) {
     }
 }
 
-/// The event was recorded in the stream.
+/// The event was recorded in the stream, and is part of no other capture. All under one lock, or a thread that looks in between
+/// would query an event of a capture.
 #[cold]
 pub(crate) fn recorded(event: usize, stream: usize) {
-    forget_event(event);
-    if let Some(capture) = list().iter_mut().find(|capture| capture.has(stream)) {
-        capture.events.push(event);
+    for capture in list().iter_mut() {
+        let here = capture.has(stream);
+        capture.events.retain(|other| *other != event);
+        if here {
+            capture.events.push(event);
+        }
     }
 }
 
