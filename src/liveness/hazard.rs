@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::participant::{Participant, Parts};
+use super::patience::Patience;
 use super::record::Handle;
 use super::sync::pause;
 use super::thread::{PARTICIPANTS, Publication, own, publish};
@@ -85,14 +86,15 @@ pub(crate) fn wait_shortly_while(is_so: impl Fn() -> bool) -> bool {
 }
 
 fn wait_while(at_most: Duration, is_so: impl Fn() -> bool) -> bool {
-    let start = Instant::now();
-    let mut looks = 0;
+    let (mut patience, mut last, mut looks) = (Patience::new(at_most), Instant::now(), 0);
     while is_so() {
-        if start.elapsed() > at_most {
-            return false;
-        }
         looks += 1;
         pause(looks);
+        let now = Instant::now();
+        if !patience.lasts(now - last) {
+            return false;
+        }
+        last = now;
     }
     true
 }

@@ -60,6 +60,7 @@ mod hazard;
 mod lease;
 mod life;
 mod participant;
+mod patience;
 mod pin;
 pub(crate) mod promised;
 mod queue;

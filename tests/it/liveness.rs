@@ -16,6 +16,8 @@ mod participant;
 #[allow(dead_code, reason = "what only the crate itself uses")]
 mod queue;
 
+mod waits;
+
 /// The checker's primitives, which the protocols import.
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
