@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -- DATA.tsv [REPETITIONS]` prints the table and the targets, and writes every figure to the
 //! file; `cargo run --release --bin plot -- DATA.tsv PLOT.svg` plots it. It builds without CUDA but needs a GPU to
-//! measure. An argument `--only TEXT` selects the tasks whose names contain the text.
+//! measure. Arguments `--only TEXT` select the tasks whose names contain one of the texts.
 
 // One file measures two libraries that have the same names.
 #![allow(clippy::duplicate_mod)]
@@ -32,11 +32,10 @@ type Prepare = fn(&Contexts) -> Result<Vec<Bench>, String>;
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let only = arguments.iter().position(|argument| argument == "--only").map(|at| {
-        let text = arguments.get(at + 1).cloned().unwrap_or_default();
-        arguments.drain(at..(at + 2).min(arguments.len()));
-        text
-    });
+    let mut only = Vec::new();
+    while let Some(at) = arguments.iter().position(|argument| argument == "--only") {
+        only.extend(arguments.drain(at..(at + 2).min(arguments.len())).nth(1));
+    }
     let file = arguments.first().map_or("peers.tsv", String::as_str);
     let repetitions = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(15);
 
@@ -64,7 +63,7 @@ fn main() {
             Err(reason) => println!("NOT MEASURED: {name}: {reason}"),
         }
     }
-    benches.retain(|bench| only.as_ref().is_none_or(|text| bench.task.contains(text.as_str())));
+    benches.retain(|bench| only.is_empty() || only.iter().any(|text| bench.task.contains(text.as_str())));
     benches.retain(|bench| {
         let works = bench.works();
         if !works {
