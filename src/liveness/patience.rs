@@ -13,7 +13,7 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn new(whole: Duration) -> Patience {
-        Patience { left: whole, longest: whole / 16 }
+        Patience { left: whole, longest: whole / 8 }
     }
 
     /// Whether to look once more; `passed` is the time since the last look.

@@ -24,6 +24,6 @@ fn a_thread_that_runs_waits_for_the_whole_time() {
 
 #[test]
 fn a_thread_whose_process_was_stopped_for_longer_than_it_waits_looks_again() {
-    assert_eq!(looks(ms(100), |look| if look == 3 { ms(5000) } else { ms(1) }), 94);
-    assert_eq!(looks(ms(20), |_| ms(100)), 15);
+    assert_eq!(looks(ms(100), |look| if look == 3 { ms(5000) } else { ms(1) }), 88);
+    assert_eq!(looks(ms(20), |_| ms(100)), 7);
 }
