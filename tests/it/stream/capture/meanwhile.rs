@@ -65,12 +65,26 @@ fn captured_and_joined(origin: &mut Stream, joining: &Stream, events: &[Event; 2
 
 /// Makes a call again and again while captures of one node begin and end. Each call is refused, or done outside of the captures.
 /// One that waits for work is waited for only shortly, so where the system stops its thread at the wrong moment it may break one.
+/// Captures that wait for what waits for them do so each time; a machine that others use as well stalls only now and then.
 fn beside(
     name: &str,
     refusal: CudaError,
     mut call: impl FnMut() -> CudaResult<()> + Send,
     capture: &mut dyn FnMut() -> CudaResult<Graph>,
 ) {
+    let slow =
+        (0..3).map(|_| slow_beside(name, refusal, &mut call, capture)).take_while(|(slow, _)| *slow > 1);
+    let all: Vec<_> = slow.collect();
+    assert!(all.len() < 3, "beside {name} of (slow, all) {all:?} captures waited for what waited for them");
+}
+
+/// How many of how many captures were slow.
+fn slow_beside(
+    name: &str,
+    refusal: CudaError,
+    call: &mut (dyn FnMut() -> CudaResult<()> + Send),
+    capture: &mut dyn FnMut() -> CudaResult<Graph>,
+) -> (usize, usize) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -93,8 +107,8 @@ fn beside(
         }
         over.store(true, Ordering::SeqCst);
         assert!(broken * 50 <= captures + 50, "beside {name} {broken} of {captures} captures were broken");
-        assert!(slow <= 1, "beside {name} {slow} of {captures} captures waited for what waited for them");
-    });
+        (slow, captures)
+    })
 }
 
 /// An executable graph; with a value that it keeps, it notes after each launch when that is over.
