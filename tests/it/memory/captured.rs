@@ -191,7 +191,7 @@ fn next(pool: &MemoryPool, stream: &Stream) {
 
 #[test]
 fn memory_that_a_capture_allocates_and_frees_is_the_graphs_at_every_launch() {
-    run(|| {
+    run_alone(|| {
         let _ctx = pushed();
         let (mut stream, mut other) = (stream(), stream());
         let mut back = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
