@@ -223,6 +223,7 @@ fn waiting_on_this_thread_and_spinning_give_the_same() {
             let completion = stream.completion().unwrap().spinning_for(Duration::from_micros(spin));
             assert_eq!(completion.wait(), Ok(()));
             assert!(done.load(Ordering::SeqCst));
+            assert_eq!(stream.is_done(), Ok(true));
         }
         // A spinning poll finds short work done.
         let (woken, waker) = Counting::waker();
