@@ -5,10 +5,10 @@
 #![allow(unsafe_code)]
 
 use super::participant::{Participant, Parts};
-use super::patience::Patience;
 use super::record::Handle;
 use super::sync::pause;
 use super::thread::{PARTICIPANTS, Publication, own, publish};
+use super::time_left::TimeLeft;
 use crate::driver::Live;
 use crate::fence;
 use std::time::{Duration, Instant};
@@ -86,15 +86,15 @@ pub(crate) fn wait_shortly_while(is_so: impl Fn() -> bool) -> bool {
 }
 
 fn wait_while(at_most: Duration, is_so: impl Fn() -> bool) -> bool {
-    let (mut patience, mut last, mut looks) = (Patience::new(at_most), Instant::now(), 0);
+    let (mut left, mut last, mut looks) = (TimeLeft::new(at_most), Instant::now(), 0);
     while is_so() {
-        looks += 1;
-        pause(looks);
         let now = Instant::now();
-        if !patience.lasts(now - last) {
+        if !left.pass(now - last) {
             return false;
         }
         last = now;
+        looks += 1;
+        pause(looks);
     }
     true
 }

@@ -60,7 +60,6 @@ mod hazard;
 mod lease;
 mod life;
 mod participant;
-mod patience;
 mod pin;
 pub(crate) mod promised;
 mod queue;
@@ -68,6 +67,7 @@ mod record;
 pub(crate) mod registry;
 mod retire;
 mod thread;
+mod time_left;
 
 /// The primitives of the files that are compiled twice; the model checker substitutes its own.
 mod sync {

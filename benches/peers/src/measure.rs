@@ -15,7 +15,7 @@ const BATCH: u64 = 64;
 pub struct Run<'a> {
     iterations: u64,
     together: &'a Barrier,
-    /// For a call.
+    /// In nanoseconds, for each call.
     taken: Cell<f64>,
 }
 

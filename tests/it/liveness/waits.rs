@@ -1,10 +1,10 @@
 //! How long a thread waits for another that makes a call.
 
-#[path = "../../../src/liveness/patience.rs"]
-mod patience;
+#[path = "../../../src/liveness/time_left.rs"]
+mod time_left;
 
-use patience::Patience;
 use std::time::Duration;
+use time_left::TimeLeft;
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -12,8 +12,8 @@ const fn ms(count: u64) -> Duration {
 
 /// How often it looks after the first time.
 fn looks(whole: Duration, between: impl Fn(u32) -> Duration) -> u32 {
-    let mut patience = Patience::new(whole);
-    (0..).take_while(|look| patience.lasts(between(*look))).count() as u32
+    let mut left = TimeLeft::new(whole);
+    (0..).take_while(|look| left.pass(between(*look))).count() as u32
 }
 
 #[test]
