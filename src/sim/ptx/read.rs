@@ -44,10 +44,15 @@ struct Linkage {
 /// Reads all declarations of a text.
 fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> {
     let mut linkage = Linkage::default();
+    // Several texts that are linked have one each.
+    let mut own_version = 0;
     while reader.peek().is_some() {
         match reader.word()? {
-            ".version" => program.version = version(reader.next()?)?.max(program.version),
-            ".target" => targets(program, reader)?,
+            ".version" => {
+                own_version = version(reader.next()?)?;
+                program.version = own_version.max(program.version);
+            }
+            ".target" => targets(program, reader, own_version)?,
             ".address_size" => {
                 if reader.int()? != 64 {
                     return Err(wrong("addresses have 64 bits"));
@@ -91,15 +96,15 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Reads the targets and options after `.target`.
-fn targets(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> {
-    program.target = target(reader.word()?)?.max(program.target);
+/// Reads the targets and options after `.target`, in a text of this version.
+fn targets(program: &mut Program, reader: &mut Reader<'_>, version: u32) -> Result<(), Refusal> {
+    program.target = target(reader.word()?, version)?.max(program.target);
     while reader.takes(',') {
         match reader.word()? {
             "debug" => program.is_debugged = true,
             "texmode_unified" | "texmode_independent" => {}
             "map_f64_to_f32" if program.target < 13 => program.maps_f64 = true,
-            word => drop(target(word)?),
+            word => drop(target(word, version)?),
         }
     }
     Ok(())

@@ -21,6 +21,7 @@ mod graph_memory;
 mod graph_order;
 mod green;
 mod green_streams;
+mod headers;
 mod kernels;
 mod library;
 mod limits;
