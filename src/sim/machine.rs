@@ -58,6 +58,8 @@ pub(super) struct Machine {
     pub(super) devices: Vec<Dev>,
     /// Whether the environment hides some of the machine's devices.
     pub(super) hides: bool,
+    /// Whether a launch waits for its kernel, as `CUDA_LAUNCH_BLOCKING` says when the driver is initialised.
+    pub(super) launches_block: bool,
     /// The links between devices that are not as all are: their ranks, or that there is none.
     pub(super) links: BTreeMap<(usize, usize), Option<i32>>,
     /// By handle; `None` for a freed handle.
@@ -120,6 +122,7 @@ impl Machine {
             initialised: false,
             devices: Vec::new(),
             hides: false,
+            launches_block: false,
             links: BTreeMap::new(),
             contexts: Vec::new(),
             freed: Vec::new(),

@@ -14,9 +14,27 @@ use super::launch::{Asked, LAST_DEFAULT_STREAM};
 use crate::driver::ffi::*;
 use crate::sim::abi::{c_abi, call, give, give_first, put};
 use crate::sim::machine::*;
+use crate::sim::memory;
+use crate::sim::stream::Moment;
 use std::collections::BTreeMap;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
+
+/// Launches; where launches block, the call waits for the kernel, and returns its error.
+fn launch(stream: CUstream, launch: impl FnOnce(&mut Machine) -> Answer<()>) -> CUresult {
+    let mut kernel = None;
+    let status = call(|m| {
+        launch(m)?;
+        if m.launches_block && !m.capturing(stream.addr())? {
+            kernel = Some(Moment::behind(&m.stream_of(stream.addr())?.queue));
+        }
+        Ok(())
+    });
+    let Some(kernel) = kernel else { return status };
+    kernel.wait();
+    memory::lock().after_wait();
+    call(|m| m.stream_of(stream.addr()).map(|_| ()))
+}
 
 c_abi! {
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction) {
@@ -43,7 +61,7 @@ c_abi! {
         })
     }
     fn cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
-        call(|m| {
+        launch(stream, |m| {
             let function = m.function_to_launch(function.addr(), stream.addr())?;
             let parameters = gather(m, function, parameters, extra)?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
@@ -52,7 +70,7 @@ c_abi! {
         })
     }
     fn cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void) {
-        call(|m| {
+        launch(stream, |m| {
             let function = m.function_to_launch(function.addr(), stream.addr())?;
             let parameters = gather(m, function, parameters, null_mut())?;
             let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
@@ -61,8 +79,9 @@ c_abi! {
         })
     }
     fn cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void, extra: *mut *mut c_void) {
-        call(|m| {
-            let stream = if config.is_null() { 0 } else { (*config).hStream.addr() };
+        let stream = if config.is_null() { null_mut() } else { (*config).hStream };
+        launch(stream, |m| {
+            let stream = stream.addr();
             let function = if config.is_null() { function } else { m.function_to_launch(function.addr(), stream)? as CUfunction };
             not_broken(m, config)?;
             if function.is_null() && !config.is_null() {

@@ -22,7 +22,9 @@ impl Machine {
             return self.refuse(INVALID_VALUE, format_args!("cuInit takes no flags, but got {flags:#x}"));
         }
         if !self.initialised && !self.hides {
-            self.hide_devices();
+            self.hide_devices()?;
+            let blocks = std::env::var("CUDA_LAUNCH_BLOCKING").ok().and_then(|text| text.parse().ok());
+            self.launches_block = blocks.is_some_and(|number: u32| number != 0);
         }
         if self.devices.is_empty() {
             let why = if self.hides { "hidden from this process" } else { "configured away" };

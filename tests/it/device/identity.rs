@@ -127,6 +127,10 @@ fn the_environment_chooses_among_simulated_devices_and_orders_them() {
         (" 3 , 0".to_owned(), "09 06"),
         ("3,4,0".to_owned(), "09"),
         ("1,x,0".to_owned(), "07"),
+        ("3,4,3".to_owned(), "09"),
+        ("2;1".to_owned(), "08"),
+        ("0x1".to_owned(), "06"),
+        ("1 0,3.5,2abc,0-".to_owned(), "07 09 08 06"),
         (uuid(3), "09"),
         (format!("GPU-02,{}", uuid(0)), "08 06"),
         ("GPU-02637573-74,GPU-ff,GPU-00".to_owned(), "08"),
@@ -141,11 +145,23 @@ fn the_environment_chooses_among_simulated_devices_and_orders_them() {
 
 #[test]
 fn a_process_that_sees_no_device_is_told_so() {
-    for list in ["", "-1", "4", "none", "GPU-", "GPU-0", "MIG-00637573", "0,0"] {
+    for list in ["", "-1", "4", "none", "GPU-", "GPU-0", "MIG-00637573", "x1", ";1"] {
         let variables =
             [("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", "4"), ("CUDA_VISIBLE_DEVICES", list)];
         let (_, text) = child("visible", &variables);
         assert!(text.contains("seen: ") && text.contains("CUDA_ERROR_NO_DEVICE, 100"), "{list}: {text}");
+        assert!(text.contains("scenario done"), "{list}: {text}");
+    }
+}
+
+#[test]
+fn a_device_that_the_environment_names_twice_is_an_invalid_one() {
+    let uuid = "GPU-02637573";
+    for list in ["0,0", "1,0,1", "1,1x", "3,2,1,0,3", &format!("{uuid},GPU-00,{uuid}-7461")] {
+        let variables =
+            [("CUSTACK_DRIVER", "sim"), ("CUSTACK_SIM_DEVICES", "4"), ("CUDA_VISIBLE_DEVICES", list)];
+        let (_, text) = child("visible", &variables);
+        assert!(text.contains("seen: ") && text.contains("CUDA_ERROR_INVALID_DEVICE, 101"), "{list}: {text}");
         assert!(text.contains("scenario done"), "{list}: {text}");
     }
 }

@@ -98,6 +98,7 @@ fn in_a_process_of_its_own() {
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("printf") => crate::kernels::printf::in_a_process_of_its_own(),
         Ok("kernel") => crate::kernels::in_a_process_of_its_own(),
+        Ok("failing launches") => crate::sim::facts::kernels::failing_launches(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
         Ok("host functions in error") => crate::stream::host_function::in_error(),
         Ok("a capture in error") => crate::stream::capture::lost::in_error(),

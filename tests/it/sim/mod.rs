@@ -3,7 +3,7 @@
 mod arith;
 mod clusters;
 mod controls;
-mod facts;
+pub(crate) mod facts;
 mod joined;
 mod matrices;
 mod mbarriers;

@@ -5,6 +5,7 @@
 
 use super::capture::{memory, stream};
 use super::graph::{bench, destroy, graph};
+use crate::driver::process::child_succeeds;
 use crate::harness::{drain, other, run, table};
 use custack::driver::ffi::*;
 use std::ffi::{CStr, c_void};
@@ -335,4 +336,45 @@ fn no_memory_and_no_device_are_told_apart_before_memory_that_is_not_managed() {
         assert_eq!(call!(cuMemFreeAsync(at, stream)), 0);
         assert_eq!(call!(cuStreamSynchronize(stream)), 0);
     });
+}
+
+/// The body of a child process: what the launch of a kernel that fails answers, in each way to launch it, and the next call.
+pub(crate) fn failing_launches() {
+    crate::harness::start();
+    let text = c".version 7.0 .target sm_70 .address_size 64 .visible .entry fails() {
+        .reg .b64 %a; mov.b64 %a, 64; st.global.b64 [%a], %a; ret; }";
+    let ctx = other::create();
+    let (mut module, mut function, none) = (null_mut(), null_mut(), null_mut());
+    assert_eq!(call!(cuModuleLoadData(&mut module, text.as_ptr().cast())), 0);
+    assert_eq!(call!(cuModuleGetFunction(&mut function, module, c"fails".as_ptr())), 0);
+    let (s, good) = (stream(1), self::function());
+    let launch =
+        |function, stream| call!(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, none, null_mut()));
+    // What is captured waits for nothing.
+    let mut captured = null_mut();
+    assert_eq!(call!(cuStreamBeginCapture_v2(s, 1)), 0);
+    assert_eq!((launch(function, s), call!(cuStreamEndCapture(s, &mut captured))), (0, 0));
+    destroy(captured);
+    assert_eq!((launch(good, s), launch(good, null_mut())), (0, 0));
+    let way = std::env::var("CUSTACK_TEST_WAY").unwrap();
+    let first = match &*way {
+        "plain" => launch(function, s),
+        "default stream" => launch(function, null_mut()),
+        "cooperative" => call!(cuLaunchCooperativeKernel(function, 1, 1, 1, 32, 1, 1, 0, s, none)),
+        _ => call!(cuLaunchKernelEx(&config(1, s, &mut []), function, none, null_mut())),
+    };
+    println!("{way}: {first}, then {}", call!(cuCtxSynchronize()));
+    other::pop().unwrap();
+    assert!(!ctx.is_null());
+}
+
+#[test]
+fn the_environment_has_a_launch_wait_for_its_kernel_and_return_its_error() {
+    for way in ["plain", "default stream", "cooperative", "with a configuration"] {
+        for (blocks, first) in [("1", 700), ("0", 0)] {
+            let variables = [("CUDA_LAUNCH_BLOCKING", blocks), ("CUSTACK_TEST_WAY", way)];
+            let text = child_succeeds("failing launches", &variables);
+            assert!(text.contains(&format!("{way}: {first}, then 700")), "{blocks}: {text}");
+        }
+    }
 }

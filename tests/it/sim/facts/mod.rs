@@ -22,7 +22,7 @@ mod graph_order;
 mod green;
 mod green_streams;
 mod headers;
-mod kernels;
+pub(crate) mod kernels;
 mod library;
 mod limits;
 mod memory;
