@@ -13,14 +13,14 @@
 //! * Contexts: creation and destruction, the stack of each thread, what a destroyed context returns where it is still
 //!   current, when the driver frees a handle and [reuses it](reuse_handles), flags, limits with their rounding and
 //!   clamping, cache and shared-memory configurations, usage counts, peer access: a kernel that uses device memory of a
-//!   context on another device, without access to it, fails.
+//!   context on another device, without access to it, fails,.
 //! * Primary contexts: their counts, flags and reset, and the handle, which is always the same.
 //! * Memory with contents and bounds. Device memory has addresses of its own, which the host cannot dereference;
 //!   managed and page-locked memory is host memory. A copy past the end of an allocation, or of freed memory, is
 //!   refused, and the log says which allocation it was and how large. Addresses of freed device memory [are
 //!   reused](reuse_addresses) on request.
 //! * Memory pools, the devices' own and the program's: in chunks of 32 MiB, with thresholds, limits, statistics and
-//!   peaks. An allocation in the order of a stream reuses the address of memory that was freed in the same stream
+//!   peaks. What they keep unused is taken back where the device has too little left. An allocation in the order of a stream reuses the address of memory that was freed in the same stream
 //!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for,
 //!   once it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches
 //!   memory before its allocation or after its free, in the order of the streams, fails, and the log says so, where a
@@ -43,6 +43,7 @@
 //! * Graphs of all kinds of nodes but semaphores and conditions: their order, clones and
 //!   child graphs, user objects, executable graphs, whose branches run side by side, updates and their reasons, memory
 //!   that a graph allocates, and graphs as DOT files.
+//! * Launches that wait for their kernels, where `CUDA_LAUNCH_BLOCKING` asks for it.
 //! * Modules from PTX, and kernels, as compilers write them. The threads of a warp execute one instruction together, part
 //!   where they branch apart, and join again; threads that wait for each other, of one warp, one block or several, make
 //!   progress, and blocks run on all cores of the host. There are all kinds of memory, calls (also recursive, and by a
@@ -75,6 +76,8 @@
 //!   no thread creates a context, allocates or frees until then; here they go on.
 //! * Registers: a kernel may have as many as it says. How many a compiler would take is an [estimate](instructions), which
 //!   decides how large blocks may be and how many run at once.
+//! * Managed memory beyond some 30 TiB, where an H100 grants 100,000 GiB: it is memory of the process, whose addresses do not
+//!   suffice.
 //! * Memory for contexts: creating one never fails for lack of memory. The upper bounds of `MallocHeapSize`
 //!   (17681179680), `DeviceRuntimePendingLaunchCount` (599186) and `StackSize` (523712) are those of an otherwise idle
 //!   H200; the real ones shrink with its free memory.

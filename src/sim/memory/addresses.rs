@@ -33,6 +33,11 @@ impl Addresses {
         (FIRST..END).contains(&address)
     }
 
+    /// Whether the device's addresses and these of the host's are partly the same.
+    pub(super) fn overlap(&self, address: u64, size: usize) -> bool {
+        address < END && address.saturating_add(size as u64) > FIRST
+    }
+
     /// Whether addresses that are freed from now on are reused at once, and not only when there are no others.
     pub(in crate::sim) fn reuse(&mut self, again: bool) {
         self.again = again;

@@ -33,6 +33,11 @@ impl Kind {
     pub(super) fn is_hosts(self) -> bool {
         matches!(self, Kind::Managed | Kind::ManagedVariable | Kind::Locked | Kind::Registered)
     }
+
+    /// Whether it takes of the device's memory when it is allocated: managed memory does only when it is used there.
+    pub(super) fn is_counted(self) -> bool {
+        !matches!(self, Kind::Managed | Kind::Locked | Kind::Registered | Kind::Opened)
+    }
 }
 
 /// The number of the next allocation, or of the next piece of a pool.
@@ -55,7 +60,11 @@ pub(super) struct Allocation {
 
 impl Allocation {
     pub(super) fn new(kind: Kind, context: Handle, size: usize) -> Option<Allocation> {
-        let storage = Arc::new(Storage::new(size, kind.is_hosts())?);
+        let storage = match kind {
+            Kind::Managed => Storage::managed(size),
+            _ => Storage::new(size, kind.is_hosts()),
+        };
+        let storage = Arc::new(storage?);
         Some(Allocation { kind, context, size, flags: 0, number: next_number(), storage })
     }
 

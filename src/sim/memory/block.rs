@@ -44,6 +44,9 @@ pub(super) struct Block {
 pub(super) enum Owner {
     System(#[allow(dead_code, reason = "it is there to be dropped")] Allocated),
     Processes(Shared),
+    /// More than the host has, perhaps.
+    #[cfg(target_os = "linux")]
+    Unreserved(#[allow(dead_code, reason = "it is there to be dropped")] memmap2::MmapRaw),
 }
 
 pub(super) struct Allocated(*mut u8, Layout);
@@ -64,6 +67,28 @@ impl Block {
         let allocated = unsafe { System.alloc_zeroed(layout) };
         let start = allocated.expose_provenance().next_multiple_of(align);
         (!allocated.is_null()).then_some(Block { start, owner: Owner::System(Allocated(allocated, layout)) })
+    }
+
+    /// The same, for which the system reserves nothing, so that there may be more than it has.
+    #[cfg(target_os = "linux")]
+    pub(super) fn unreserved(size: usize) -> Option<Block> {
+        let map = memmap2::MmapOptions::new().len(size).no_reserve_swap().map_anon().ok()?;
+        let map = memmap2::MmapRaw::from(map);
+        Some(Block { start: map.as_mut_ptr().expose_provenance(), owner: Owner::Unreserved(map) })
+    }
+
+    /// Other systems reserve nothing anyway, or refuse it.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn unreserved(size: usize) -> Option<Block> {
+        Block::new(size)
+    }
+
+    /// Whether each page needs memory of the host's when it is written, and nothing tells which have some.
+    pub(super) fn is_unreserved(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return matches!(self.owner, Owner::Unreserved(_));
+        #[cfg(not(target_os = "linux"))]
+        false
     }
 }
 

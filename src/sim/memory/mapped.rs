@@ -164,7 +164,7 @@ impl Memory {
 
     /// `None` if there is not so much left.
     pub(super) fn make_physical(&mut self, size: usize, made: Properties) -> Option<u64> {
-        if size as u64 > self.left() {
+        if !self.has_room(size as u64) {
             return None;
         }
         let shared =

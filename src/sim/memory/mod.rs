@@ -61,6 +61,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Storage;
 
 const TOTAL: usize = super::device::TOTAL_MEMORY;
+/// More than this of the host's memory is not put among the device's addresses, for which that would leave no room.
+const LARGE: usize = 1 << 40;
 
 pub(super) struct Memory {
     held: Held,
@@ -107,12 +109,16 @@ pub(in crate::sim) fn home_of(address: u64, named: Handle) -> Handle {
 impl Memory {
     /// Allocates at least one byte and returns the address; `None` if there is not enough memory.
     pub(super) fn allocate(&mut self, kind: Kind, context: Handle, size: usize) -> Option<u64> {
-        if size as u64 > self.left() {
+        if kind.is_counted() && !self.has_room(size as u64) {
             return None;
         }
         let allocation = Allocation::new(kind, context, size)?;
-        let address = allocation.host_address().or_else(|| self.addresses.allocate(size))?;
-        self.used += size;
+        let address = match allocation.host_address() {
+            Some(address) if size > LARGE && self.addresses.overlap(address, size) => return None,
+            Some(address) => address,
+            None => self.addresses.allocate(size)?,
+        };
+        self.used += if kind.is_counted() { size } else { 0 };
         self.held.insert(address, allocation);
         Some(address)
     }
@@ -164,9 +170,7 @@ impl Memory {
         if let Some(gone) = self.held.remove(address) {
             self.synchronizing.remove(&gone.number);
             self.managed.forget(gone.number);
-            if !matches!(gone.kind, Kind::Registered | Kind::Opened) {
-                self.used -= gone.size;
-            }
+            self.used -= if gone.kind.is_counted() { gone.size } else { 0 };
             // The other kinds have host addresses, which are returned to the host.
             if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array | Kind::Opened) {
                 self.addresses.release(address, gone.size);
@@ -198,6 +202,15 @@ impl Memory {
     /// Bytes of device memory that nothing has.
     fn left(&self) -> u64 {
         TOTAL.saturating_sub(self.used) as u64
+    }
+
+    /// Whether the device has this much left. Before it has not, it takes back what pools have and nothing uses; it does not
+    /// wait for frees that are still to come.
+    fn has_room(&mut self, size: u64) -> bool {
+        if size > self.left() {
+            self.release_unused();
+        }
+        size <= self.left()
     }
 
     /// How many of the program's allocations are not freed.

@@ -169,10 +169,7 @@ impl Memory {
                 pool.reserved
             ));
         }
-        if chunk > self.left() {
-            self.release_unused(handle);
-        }
-        if chunk > self.left() {
+        if !self.has_room(chunk) {
             return none();
         }
         let Some(allocation) = Memory::chunk(made, chunk as usize) else { return none() };
@@ -222,20 +219,21 @@ impl Memory {
 
     /// The program has waited for something: unused memory beyond the thresholds goes back to the device.
     pub(in crate::sim) fn after_wait(&mut self) {
-        let mut gone = Vec::new();
-        for pool in self.pools.by_handle.values_mut() {
-            pool.settle();
-            gone.append(&mut pool.release(if pool.destroyed { 0 } else { pool.threshold }));
-        }
-        self.give_back(gone);
+        self.release_beyond(|pool| if pool.destroyed { 0 } else { pool.threshold });
         self.pools.by_handle.retain(|_, pool| !pool.destroyed || pool.reserved > 0);
     }
 
-    /// Gives all unused memory of a pool back, because the device has no other left.
-    fn release_unused(&mut self, handle: usize) {
-        let Some(pool) = self.pool(handle) else { return };
-        pool.settle();
-        let gone = pool.release(0);
+    /// Gives all unused memory of all pools back, because the device has no other left.
+    pub(super) fn release_unused(&mut self) {
+        self.release_beyond(|_| 0);
+    }
+
+    fn release_beyond(&mut self, keep: impl Fn(&Pool) -> u64) {
+        let mut gone = Vec::new();
+        for pool in self.pools.by_handle.values_mut() {
+            pool.settle();
+            gone.append(&mut pool.release(keep(pool)));
+        }
         self.give_back(gone);
     }
 

@@ -82,6 +82,18 @@ impl Storage {
         Some(Storage { size, bytes })
     }
 
+    /// Zeros at an address that the host can use, of which there may be more than it has.
+    pub(super) fn managed(size: usize) -> Option<Storage> {
+        if size <= MOST_WHOLE {
+            return Storage::new(size, true);
+        }
+        Some(Storage { size, bytes: Bytes::Whole(Block::unreserved(size)?) })
+    }
+
+    fn is_unreserved(&self) -> bool {
+        matches!(&self.bytes, Bytes::Whole(block) if block.is_unreserved())
+    }
+
     /// Memory that other processes have, too.
     pub(super) fn of_processes(shared: Shared) -> Storage {
         let size = shared.size();
@@ -312,7 +324,7 @@ impl Storage {
             let here = from.map_or(usize::MAX, |(from, from_at)| from.contiguous(from_at + done));
             let count = self.contiguous(at + done).min(here).min(size - done);
             let writes = from.is_none_or(|(from, from_at)| from.find(from_at + done).is_some());
-            if writes && self.find(at + done).is_none() {
+            if writes && (self.is_unreserved() || self.find(at + done).is_none()) {
                 missing += count;
             }
             done += count;
@@ -369,7 +381,7 @@ impl Storage {
         self.check_bytes(at, size);
         let block = pattern.repeat((size.min(PAGE) / pattern.len()).max(1) + 1);
         let zeros = pattern.iter().all(|byte| *byte == 0);
-        if !zeros {
+        if !zeros || self.is_unreserved() {
             check_room(self.missing(at, size, None))?;
         }
         let mut done = 0;

@@ -29,6 +29,7 @@ mod memory;
 mod pool;
 mod pool_places;
 mod primary;
+mod room;
 mod streams;
 
 use crate::harness::{current, drain, other, run, table};
