@@ -13,7 +13,7 @@
 //! * Contexts: creation and destruction, the stack of each thread, what a destroyed context returns where it is still
 //!   current, when the driver frees a handle and [reuses it](reuse_handles), flags, limits with their rounding and
 //!   clamping, cache and shared-memory configurations, usage counts, peer access: a kernel that uses device memory of a
-//!   context on another device, without access to it, fails,.
+//!   context on another device, without access to it, fails, and a fill of such memory is refused.
 //! * Primary contexts: their counts, flags and reset, and the handle, which is always the same.
 //! * Memory with contents and bounds. Device memory has addresses of its own, which the host cannot dereference;
 //!   managed and page-locked memory is host memory. A copy past the end of an allocation, or of freed memory, is

@@ -6,7 +6,7 @@ use super::{HostMemory, lock};
 use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
 use crate::sim::abi::call;
 use crate::sim::graph::{Copy, Fill, Operation};
-use crate::sim::machine::{Answer, INVALID_CONTEXT, INVALID_VALUE, Machine, OUT_OF_MEMORY};
+use crate::sim::machine::{Answer, Handle, INVALID_CONTEXT, INVALID_VALUE, Machine, OUT_OF_MEMORY};
 use crate::sim::stream::{Moment, Stream};
 use std::sync::Arc;
 
@@ -117,6 +117,13 @@ impl Machine {
         }
     }
 
+    /// Refuses memory of another device that work of the context does not reach.
+    fn check_reach(&mut self, end: End, context: Handle, fills: bool) -> Answer<()> {
+        let End::Device(address) = end else { return Ok(()) };
+        let reached = lock().check_reach(address, context, fills);
+        reached.or_else(|why| self.refuse(INVALID_VALUE, why))
+    }
+
     /// Work in a stream needs no context to be current; other work does, and that of the default stream.
     pub(super) fn place_of(&mut self, stream: Option<usize>) -> Answer<()> {
         if stream.unwrap_or(0) == 0 { self.healthy_current().map(|_| ()) } else { Ok(()) }
@@ -193,7 +200,7 @@ pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Mome
 pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;
-        m.copy_parts(vec![(to, from)], size, stream)
+        m.copy_parts(vec![(to, from)], size, stream, false)
     })
 }
 
@@ -206,7 +213,7 @@ pub(super) fn copy_unified(to: End, from: End, size: usize, stream: usize) -> CU
             let copy = Copy::of_rows(found.context, &[(to, from)], size).unified();
             return m.record_copy(stream, copy);
         }
-        m.copy_parts(vec![(to, from)], size, Some(stream))
+        m.copy_parts(vec![(to, from)], size, Some(stream), false)
     })
 }
 
@@ -227,7 +234,7 @@ pub(super) fn copy_peer(
                 m.healthy(context)?;
             }
         }
-        m.copy_parts(vec![(End::Device(to), End::Device(from))], size, stream)
+        m.copy_parts(vec![(End::Device(to), End::Device(from))], size, stream, true)
     })
 }
 
@@ -253,12 +260,13 @@ impl Machine {
         self.record(stream, Operation::Copy(copy)).map(|()| None)
     }
 
-    /// Copies pieces of this size each.
+    /// Copies pieces of this size each. A copy between contexts needs no access to their memory.
     pub(super) fn copy_parts(
         &mut self,
         parts: Vec<(End, End)>,
         size: usize,
         stream: Option<usize>,
+        between_contexts: bool,
     ) -> Answer<Option<Arc<Moment>>> {
         let found = self.stream_of(stream.unwrap_or(0))?;
         let captured = stream.filter(|stream| self.member(*stream).is_some());
@@ -272,6 +280,9 @@ impl Machine {
         for (to, from) in &parts {
             self.check_end(*to, size)?;
             self.check_end(*from, size)?;
+            for end in [*to, *from].into_iter().filter(|_| !between_contexts) {
+                self.check_reach(end, found.context, false)?;
+            }
         }
         let asked = size.saturating_mul(parts.len());
         if asked > LITTLE {
@@ -322,6 +333,7 @@ impl Machine {
         }
         for to in &parts {
             self.check_end(End::Device(*to), size)?;
+            self.check_reach(End::Device(*to), found.context, true)?;
         }
         let asked = size.saturating_mul(parts.len());
         if asked > LITTLE && pattern.iter().any(|byte| *byte != 0) {

@@ -274,6 +274,10 @@ impl Memory {
         self.piece_of(address).map(|(at, piece, handle, pool)| (at, piece, handle, pool.made))
     }
 
+    pub(super) fn pool_at(&self, address: u64) -> Option<&Pool> {
+        self.piece_of(address).map(|(.., pool)| pool)
+    }
+
     /// Whether a call may name these bytes of a pool's chunk.
     pub(super) fn check_used(&self, address: u64, size: usize) -> Result<(), String> {
         let found = self.piece_of(address);

@@ -45,7 +45,7 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
         m.check_side(&from, width)?;
         let parts = collected(to.rows.len(), to.rows.into_iter().zip(from.rows));
         let parts = m.with_room(parts)?;
-        m.copy_parts(parts, width, stream)
+        m.copy_parts(parts, width, stream, false)
     })
 }
 
@@ -66,7 +66,7 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
         m.check_copy(&copy)?;
         let [width, height, depth] = copy.extent;
         let parts = m.with_room(collected(height.saturating_mul(depth), copy.rows()))?;
-        m.copy_parts(parts, width, stream)
+        m.copy_parts(parts, width, stream, false)
     })
 }
 

@@ -26,6 +26,7 @@ pub(crate) mod kernels;
 mod library;
 mod limits;
 mod memory;
+mod other_device;
 mod pool;
 mod pool_places;
 mod primary;
