@@ -4,6 +4,7 @@ use super::update::place;
 use super::{Node, Operation};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const OPERATING_SYSTEM: CUresult = 304;
@@ -15,7 +16,11 @@ impl Machine {
     pub(in crate::sim) fn write_dot(&mut self, graph: usize, path: &str, flags: u32) -> Answer<()> {
         self.graph(graph)?;
         let mut text = "digraph dot {\n".to_owned();
-        self.clusters(graph, flags & (VERBOSE | HANDLES) != 0, &mut text)?;
+        let mut open = vec![graph];
+        while let Some(graph) = open.pop() {
+            let children = self.cluster(graph, flags & (VERBOSE | HANDLES) != 0, &mut text)?;
+            open.extend(children.into_iter().rev());
+        }
         text.push_str("}\n");
         match std::fs::write(path, text) {
             Ok(()) => Ok(()),
@@ -23,39 +28,38 @@ impl Machine {
         }
     }
 
-    fn clusters(&mut self, graph: usize, handles: bool, text: &mut String) -> Answer<()> {
+    /// Writes a graph, and returns its child graphs.
+    fn cluster(&mut self, graph: usize, handles: bool, text: &mut String) -> Answer<Vec<usize>> {
         let number = self.graph(graph)?.number;
         let mut children = Vec::new();
         // Writing to a string does not fail.
         let _ =
             writeln!(text, "subgraph cluster_{number} {{\nlabel=\"graph_{number}\" graph[style=\"dashed\"];");
-        let nodes: Vec<_> = self.graph(graph)?.nodes.iter().map(|node| node.handle).collect();
-        for (at, handle) in nodes.iter().enumerate() {
-            let child = match self.operation(*handle)? {
-                Operation::Child(child) => Some(*child),
-                _ => None,
+        let mut places = BTreeMap::new();
+        for (at, handle) in self.nodes_of(graph)?.into_iter().enumerate() {
+            places.insert(handle, at);
+            let title = match *self.operation(handle)? {
+                Operation::Child(child) => {
+                    children.push(child);
+                    format!("graph_{}", self.graph(child)?.number)
+                }
+                _ => String::new(),
             };
-            let title = match child {
-                Some(child) => format!("graph_{}", self.graph(child)?.number),
-                None => String::new(),
-            };
-            children.extend(child);
-            if let Some(node) = self.graph(graph)?.node(*handle) {
-                node.write(number, at, &title, handles, text);
+            if let Some(node) = self.graph(graph)?.nodes.get(&handle) {
+                node.write(number, at, &title, handles.then_some(handle), text);
             }
         }
         for edge in self.edges_of(graph)? {
-            let place = |node: usize| nodes.iter().position(|it| *it == node).unwrap_or(0);
-            let (from, to) = (place(edge.from), place(edge.to));
+            let [from, to] = [edge.from, edge.to].map(|node| places.get(&node).copied().unwrap_or(0));
             let _ = writeln!(text, "\"graph_{number}_node_{from}\" -> \"graph_{number}_node_{to}\";");
         }
         text.push_str("}\n");
-        children.into_iter().try_for_each(|child| self.clusters(child, handles, text))
+        Ok(children)
     }
 }
 
 impl Node {
-    fn write(&self, graph: usize, at: usize, child: &str, handles: bool, text: &mut String) {
+    fn write(&self, graph: usize, at: usize, child: &str, handle: Option<usize>, text: &mut String) {
         let plain = "style=\"solid\" shape=\"rectangle\" ";
         let (look, title, more) = match &self.operation {
             Operation::Kernel(kernel) => {
@@ -84,10 +88,7 @@ impl Node {
             Operation::Free(_) => (plain, "MEM_FREE".to_owned(), String::new()),
             Operation::Batch(_) => (plain, "BATCH_MEM_OP".to_owned(), String::new()),
         };
-        let handle = match handles {
-            true => format!("node handle: {:#018X}\n", self.handle),
-            false => String::new(),
-        };
+        let handle = handle.map_or_else(String::new, |handle| format!("node handle: {handle:#018X}\n"));
         let _ =
             writeln!(text, "\"graph_{graph}_node_{at}\"[{look}label=\"{at}\n{title}\n{handle}{more}\"];\n");
     }

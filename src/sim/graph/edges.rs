@@ -3,6 +3,7 @@
 use super::{Graph, Operation};
 use crate::driver::ffi::{CUgraphEdgeData, CUresult};
 use crate::sim::machine::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returned if a query without edge data would lose it.
 pub(super) const LOSSY_QUERY: CUresult = 402;
@@ -50,46 +51,56 @@ impl Edge {
 
 impl Graph {
     fn has_edge(&self, from: usize, to: usize) -> bool {
-        self.edges.iter().any(|edge| (edge.from, edge.to) == (from, to))
+        let (Some(before), Some(after)) = (self.nodes.get(&from), self.nodes.get(&to)) else { return false };
+        let fewer = if before.from.len() < after.to.len() { &before.from } else { &after.to };
+        fewer.iter().any(|edge| (edge.from, edge.to) == (from, to))
+    }
+
+    /// Adds an edge between two nodes that are there.
+    pub(super) fn add(&mut self, edge: Edge) {
+        self.nodes.entry(edge.from).and_modify(|node| node.from.push(edge));
+        self.nodes.entry(edge.to).and_modify(|node| node.to.push(edge));
+        self.note_ends(edge.from);
+        self.note_ends(edge.to);
+    }
+
+    fn remove(&mut self, edge: &Edge) {
+        let is_it = |it: &Edge| (it.from, it.to) == (edge.from, edge.to);
+        self.nodes.entry(edge.from).and_modify(|node| node.from.retain(|it| !is_it(it)));
+        self.nodes.entry(edge.to).and_modify(|node| node.to.retain(|it| !is_it(it)));
+        self.note_ends(edge.from);
+        self.note_ends(edge.to);
     }
 
     /// Whether a node is the other one, or comes before it.
     pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
-        let mut open = vec![to];
-        let mut seen = Vec::new();
+        let (mut open, mut seen) = (vec![to], BTreeSet::from([to]));
         while let Some(node) = open.pop() {
             if node == from {
                 return true;
             }
-            if !seen.contains(&node) {
-                seen.push(node);
-                open.extend(self.edges.iter().filter(|edge| edge.to == node).map(|edge| edge.from));
-            }
+            let before = self.nodes.get(&node).into_iter().flat_map(|node| &node.to);
+            open.extend(before.map(|edge| edge.from).filter(|before| seen.insert(*before)));
         }
         false
     }
 
     /// The nodes in topological order; `None` if there is a cycle.
     pub(super) fn in_order(&self) -> Option<Vec<usize>> {
-        let mut waits: Vec<usize> = self
-            .nodes
-            .iter()
-            .map(|it| self.edges.iter().filter(|edge| edge.to == it.handle).count())
-            .collect();
-        let mut order = Vec::new();
+        let mut waits: BTreeMap<usize, usize> =
+            self.nodes.iter().map(|(node, it)| (*node, it.to.len())).collect();
+        let mut order: Vec<usize> =
+            waits.iter().filter(|(_, waits)| **waits == 0).map(|(node, _)| *node).collect();
         let mut at = 0;
-        let mut ready: Vec<usize> = (0..self.nodes.len()).filter(|at| waits[*at] == 0).collect();
-        while at < ready.len() {
-            let node = self.nodes[ready[at]].handle;
-            order.push(node);
-            at += 1;
-            for edge in self.edges.iter().filter(|edge| edge.from == node) {
-                let to = self.position(edge.to)?;
-                waits[to] -= 1;
-                if waits[to] == 0 {
-                    ready.push(to);
+        while at < order.len() {
+            for edge in &self.nodes.get(&order[at])?.from {
+                let waits = waits.get_mut(&edge.to)?;
+                *waits -= 1;
+                if *waits == 0 {
+                    order.push(edge.to);
                 }
             }
+            at += 1;
         }
         (order.len() == self.nodes.len()).then_some(order)
     }
@@ -99,9 +110,9 @@ impl Machine {
     /// Checks the dependencies of a new node: nodes of its graph, each once.
     pub(in crate::sim) fn dependencies(&mut self, graph: usize, after: &[Edge]) -> Answer<()> {
         self.graph(graph)?;
-        for (at, edge) in after.iter().enumerate() {
-            let twice = after[..at].iter().any(|other| other.from == edge.from);
-            if edge.from == 0 || twice || self.graph_of(edge.from)? != graph {
+        let mut known = BTreeSet::new();
+        for edge in after {
+            if edge.from == 0 || !known.insert(edge.from) || self.graph_of(edge.from)? != graph {
                 return self
                     .refuse(INVALID_VALUE, "a node comes after nodes of its own graph, once after each");
             }
@@ -154,10 +165,7 @@ impl Machine {
         if self.graph(graph)?.has_edge(edge.from, edge.to) {
             return self.refuse(INVALID_VALUE, "the graph has the edge already");
         }
-        let graph = self.graph(graph)?;
-        graph.edges.push(*edge);
-        graph.note_ends(edge.from);
-        graph.note_ends(edge.to);
+        self.graph(graph)?.add(*edge);
         Ok(())
     }
 
@@ -172,35 +180,30 @@ impl Machine {
     pub(in crate::sim) fn remove_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
         edges.iter().try_for_each(|edge| self.check_edge(graph, edge))?;
         for edge in edges {
-            let graph = self.graph(graph)?;
             // The edge data is not checked.
-            let Some(at) = graph.edges.iter().position(|it| (it.from, it.to) == (edge.from, edge.to)) else {
+            if !self.graph(graph)?.has_edge(edge.from, edge.to) {
                 return self.refuse(INVALID_VALUE, "the graph has no such edge");
-            };
-            graph.edges.remove(at);
-            graph.note_ends(edge.from);
-            graph.note_ends(edge.to);
+            }
+            self.graph(graph)?.remove(edge);
         }
         Ok(())
     }
 
     /// All edges, ordered by their earlier nodes.
     pub(in crate::sim) fn edges_of(&mut self, graph: usize) -> Answer<Vec<Edge>> {
-        let graph = self.graph(graph)?;
-        let of = |node: usize| graph.edges.iter().filter(move |edge| edge.from == node).copied();
-        Ok(graph.nodes.iter().flat_map(|node| of(node.handle)).collect())
+        Ok(self.graph(graph)?.nodes.values().flat_map(|node| node.from.iter().copied()).collect())
     }
 
     /// The edges to a node, in the order in which they were made.
     pub(in crate::sim) fn edges_to(&mut self, node: usize) -> Answer<Vec<Edge>> {
         let graph = self.graph_of(node)?;
-        Ok(self.graph(graph)?.edges.iter().filter(|edge| edge.to == node).copied().collect())
+        Ok(self.graph(graph)?.nodes.get(&node).map_or_else(Vec::new, |node| node.to.clone()))
     }
 
     /// The edges from a node.
     pub(in crate::sim) fn edges_from(&mut self, node: usize) -> Answer<Vec<Edge>> {
         let graph = self.graph_of(node)?;
-        Ok(self.graph(graph)?.edges.iter().filter(|edge| edge.from == node).copied().collect())
+        Ok(self.graph(graph)?.nodes.get(&node).map_or_else(Vec::new, |node| node.from.clone()))
     }
 
     /// Refuses a query without edge data if an edge has some.

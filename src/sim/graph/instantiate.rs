@@ -1,9 +1,11 @@
 //! Making executables from graphs.
 
 use super::Operation;
-use super::executable::{AUTO_FREE, Executable, Part, Parts};
+use super::executable::{AUTO_FREE, Executable};
+use super::parts::{Level, Part, Parts};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
+use std::sync::Arc;
 
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
@@ -91,6 +93,7 @@ impl Machine {
         self.note_made(graph);
         let handle = self.graphs.next();
         let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
+        let parts = Arc::new(parts);
         let made = Executable { graph, context, flags, parts, allocates, last: None };
         self.graphs.executables.insert(handle, made);
         Ok(handle)
@@ -124,16 +127,15 @@ impl Machine {
             Operation::Copy(copy) => copy.from.is_host() || copy.to.is_host(),
             _ => true,
         };
-        let found = parts.nodes.iter().find(unfit);
-        if found.is_none() && !parts.nodes.is_empty() {
-            let children = parts.nodes.iter().filter(|part| matches!(part.operation, Operation::Child(_)));
-            return children
-                .map(|part| &part.child)
-                .try_for_each(|child| self.can_be_launched_by_device(child));
-        }
+        let unfit =
+            |level: &Level| (level.nodes.iter().find(unfit).map(|part| part.node), level.nodes.is_empty());
+        let mut levels = parts.levels.iter().map(unfit);
+        let Some((found, _)) = levels.find(|(node, is_empty)| node.is_some() || *is_empty) else {
+            return Ok(());
+        };
         let refused = self.refuse::<()>(INVALID_VALUE, "the device cannot launch what the graph has");
         let status = refused.err().unwrap_or(INVALID_VALUE);
-        let (reason, node) = found.map_or((ERROR, 0), |part| (UNSUPPORTED_OPERATION, part.node));
+        let (reason, node) = found.map_or((ERROR, 0), |node| (UNSUPPORTED_OPERATION, node));
         Err(NotMade { status, reason, node })
     }
 }

@@ -1,7 +1,8 @@
 //! Launches: the nodes of a graph run in their order, independent ones in parallel.
 
-use super::executable::{AUTO_FREE, Part, Parts};
+use super::executable::AUTO_FREE;
 use super::operation::{Kernel, Operation};
+use super::parts::{Part, Parts};
 use super::users::run_destructors;
 use crate::sim::machine::*;
 use crate::sim::memory;
@@ -19,15 +20,16 @@ impl Machine {
         let to = self.stream_of(stream)?;
         self.no_node(stream)?;
         let found = self.executable(executable)?;
-        let (graph, parts, flags) = (found.graph, found.parts.clone(), found.flags);
-        for operation in parts.operations() {
+        let (graph, parts, flags) = (found.graph, Arc::clone(&found.parts), found.flags);
+        let operations = parts.operations();
+        for operation in &operations {
             match operation {
                 Operation::Batch(batch) => self.check_addresses(batch)?,
                 Operation::Kernel(kernel) => self.has_green(kernel)?,
                 _ => {}
             }
         }
-        self.launch_memory(graph, &parts.operations(), to.context, flags & AUTO_FREE != 0)?;
+        self.launch_memory(graph, &operations, to.context, flags & AUTO_FREE != 0)?;
         let mut moments = Moments::new();
         self.note_events(&parts, &mut moments)?;
         let done = Arc::new(Moment::default());
@@ -62,7 +64,7 @@ impl Machine {
 
     /// The events that are recorded have a moment to come, and those that are waited for have had theirs.
     fn note_events(&mut self, parts: &Parts, moments: &mut Moments) -> Answer<()> {
-        for part in &parts.nodes {
+        for part in parts.all() {
             match part.operation {
                 Operation::Record(event) => {
                     self.event_of(event)?;
@@ -74,7 +76,7 @@ impl Machine {
                         moments.insert(part.node, moment);
                     }
                 }
-                _ => self.note_events(&part.child, moments)?,
+                _ => {}
             }
         }
         Ok(())
@@ -87,25 +89,45 @@ impl Machine {
     }
 }
 
-/// The progress of a launch: how many nodes each node still waits for, and which nodes are ready.
+/// The most threads of a launch, as many as kernels are on a device at once. Branches that wait for more than these wait for
+/// ever, as they may on a GPU.
+const MOST_THREADS: usize = 128;
+
+/// A node: the level and the place.
+type At = (usize, usize);
+
+/// The progress of a launch.
 struct Progress {
-    waits: Vec<usize>,
-    ready: Vec<usize>,
+    /// How many nodes each node still waits for.
+    waits: Vec<Vec<usize>>,
+    /// How many nodes of each level are not done.
+    left: Vec<usize>,
+    ready: Vec<At>,
+    threads: usize,
 }
 
 struct Run<'a> {
     parts: &'a Parts,
     moments: &'a Moments,
     context: Handle,
+    /// The places that come after each node.
+    next: Vec<Vec<Vec<usize>>>,
     progress: Mutex<Progress>,
 }
 
-/// Does all the work, on as many threads as there are nodes that can be done at once.
+/// Does all the work, on as many threads as there are nodes that can be done at once, or as there may be.
 fn run(parts: &Parts, moments: &Moments, context: Handle) {
-    let waits: Vec<usize> = parts.nodes.iter().map(|part| part.after.len()).collect();
-    let ready = (0..waits.len()).filter(|at| waits[*at] == 0).collect();
-    let progress = Mutex::new(Progress { waits, ready });
-    let run = Run { parts, moments, context, progress };
+    let mut next: Vec<_> = parts.levels.iter().map(|level| vec![Vec::new(); level.nodes.len()]).collect();
+    for (level, next) in parts.levels.iter().zip(&mut next) {
+        for (at, part) in level.nodes.iter().enumerate() {
+            part.after.iter().for_each(|before| next[*before].push(at));
+        }
+    }
+    let waits = parts.levels.iter().map(|level| level.nodes.iter().map(|part| part.after.len()).collect());
+    let left = parts.levels.iter().map(|level| level.nodes.len()).collect();
+    let progress = Progress { waits: waits.collect(), left, ready: Vec::new(), threads: 1 };
+    let run = Run { parts, moments, context, next, progress: Mutex::new(progress) };
+    run.begin(0, &mut run.lock());
     thread::scope(|scope| run.work(scope));
 }
 
@@ -114,45 +136,54 @@ impl Run<'_> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The nodes of a level that come after none are ready.
+    fn begin(&self, level: usize, progress: &mut Progress) {
+        let roots = (0..progress.waits[level].len()).filter(|at| progress.waits[level][*at] == 0);
+        progress.ready.extend(roots.map(|at| (level, at)));
+    }
+
     /// Runs ready nodes until none is left; other threads run the other ready nodes.
     fn work<'scope>(&'scope self, scope: &'scope thread::Scope<'scope, '_>) {
         loop {
             let mut progress = self.lock();
             let Some(at) = progress.ready.pop() else {
                 // Whoever ends a node takes what is ready then, so there is nothing to wait for.
+                progress.threads -= 1;
                 return;
             };
-            let others = std::mem::take(&mut progress.ready);
+            let more = !progress.ready.is_empty() && progress.threads < MOST_THREADS;
+            progress.threads += usize::from(more);
             drop(progress);
-            for other in others {
-                let alone = move || self.one(other, scope);
-                // If no thread can be made, the branches run one after the other.
-                if thread::Builder::new().spawn_scoped(scope, alone).is_err() {
-                    self.one(other, scope);
-                }
+            // If no thread can be made, the branches run one after the other.
+            if more && thread::Builder::new().spawn_scoped(scope, || self.work(scope)).is_err() {
+                self.lock().threads -= 1;
             }
             self.node(at);
         }
     }
 
-    fn one<'scope>(&'scope self, at: usize, scope: &'scope thread::Scope<'scope, '_>) {
-        self.node(at);
-        self.work(scope);
-    }
-
-    /// Runs a node, and marks the nodes that are then ready.
-    fn node(&self, at: usize) {
-        let part = &self.parts.nodes[at];
+    /// Runs a node, and marks the nodes that are then ready. One with a child graph is done when that is.
+    fn node(&self, (level, at): At) {
+        let part = &self.parts.levels[level].nodes[at];
         if part.enabled {
             self.operate(part);
         }
         let mut progress = self.lock();
-        for (other, part) in self.parts.nodes.iter().enumerate() {
-            if part.after.contains(&at) {
-                progress.waits[other] -= 1;
-                if progress.waits[other] == 0 {
-                    progress.ready.push(other);
+        let child = part.child.filter(|child| progress.left[*child] > 0);
+        if let Some(child) = child {
+            return self.begin(child, &mut progress);
+        }
+        let mut done = Some((level, at));
+        while let Some((level, at)) = done.take() {
+            for next in &self.next[level][at] {
+                progress.waits[level][*next] -= 1;
+                if progress.waits[level][*next] == 0 {
+                    progress.ready.push((level, *next));
                 }
+            }
+            progress.left[level] -= 1;
+            if progress.left[level] == 0 {
+                done = self.parts.levels[level].parent;
             }
         }
     }
@@ -163,7 +194,7 @@ impl Run<'_> {
         match &part.operation {
             Operation::Record(_) => moment.iter().for_each(|moment| moment.comes()),
             Operation::Wait(_) => moment.iter().for_each(|moment| moment.wait()),
-            Operation::Child(_) => run(&part.child, self.moments, self.context),
+            Operation::Child(_) => {}
             Operation::Allocate(it) => memory::lock().there_of_graph(it.address, it.size, self.context),
             Operation::Free(address) => memory::lock().gone_of_graph(*address),
             operation => {

@@ -7,6 +7,7 @@ use crate::driver::ffi::CUmemPoolProps;
 use crate::sim::device::TOTAL_MEMORY;
 use crate::sim::machine::*;
 use crate::sim::memory;
+use std::collections::BTreeSet;
 
 const PINNED: u32 = 1;
 const MANAGED: u32 = 2;
@@ -22,10 +23,8 @@ pub(in crate::sim) struct Allocation {
 
 impl Machine {
     pub(super) fn has_memory_nodes(&mut self, graph: usize) -> Answer<bool> {
-        let of_memory =
-            |operation: &Operation| matches!(operation, Operation::Allocate(_) | Operation::Free(_));
         let graph = self.graph(graph)?;
-        Ok(graph.tried_memory || graph.nodes.iter().any(|node| of_memory(&node.operation)))
+        Ok(graph.tried_memory || graph.memory_nodes > 0)
     }
 
     /// A child graph allocates and frees nothing.
@@ -74,7 +73,7 @@ impl Machine {
     /// when it is gone.
     pub(super) fn note_made(&mut self, graph: usize) {
         if let Some(graph) = self.graphs.graphs.get_mut(&graph) {
-            let allocations = graph.nodes.iter().filter_map(|node| node.operation.allocation());
+            let allocations = graph.nodes.values().filter_map(|node| node.operation.allocation());
             graph.made.extend(allocations.map(|it| it.address));
         }
     }
@@ -86,12 +85,12 @@ impl Machine {
         let allocates = |it: &Operation| matches!(it, Operation::Allocate(it) if it.address == address);
         let frees = |it: &Operation| matches!(it, Operation::Free(it) if *it == address);
         let mut graphs = self.graphs.graphs.iter();
-        let owner = graphs.find(|(_, it)| it.nodes.iter().any(|node| allocates(&node.operation)));
+        let owner = graphs.find(|(_, it)| it.nodes.values().any(|node| allocates(&node.operation)));
         let owner = owner.map(|(handle, _)| *handle);
         let own = owner == Some(graph);
         let concerns = |it: usize| own || it == graph || Some(it) == owner;
         let mut concerned = self.graphs.graphs.iter().filter(|(it, _)| concerns(**it));
-        let freed = concerned.any(|(_, it)| it.nodes.iter().any(|node| frees(&node.operation)));
+        let freed = concerned.any(|(_, it)| it.nodes.values().any(|node| frees(&node.operation)));
         if freed || made || !(owner.is_some() || memory::lock().is_of_graph(address)) {
             return self.refuse(
                 INVALID_VALUE,
@@ -108,7 +107,7 @@ impl Machine {
             at.and_then(|at| at.checked_add(size)).is_some_and(|end| end <= it.size)
         };
         let of = |node: &super::Node| matches!(&node.operation, Operation::Allocate(it) if within(it));
-        match self.graphs.graphs.values().any(|graph| graph.nodes.iter().any(of)) {
+        match self.graphs.graphs.values().any(|graph| graph.nodes.values().any(of)) {
             true => Ok(()),
             false => Err(why),
         }
@@ -176,8 +175,8 @@ impl Machine {
         if !frees_first && allocations.iter().any(|it| there(it.address)) {
             return self.refuse(INVALID_VALUE, "memory of an earlier launch is not freed yet");
         }
-        let own = |address: u64| allocations.iter().any(|it| it.address == address);
-        if freed.iter().any(|address| !own(*address) && !there(*address)) {
+        let own: BTreeSet<u64> = allocations.iter().map(|it| it.address).collect();
+        if freed.iter().any(|address| !own.contains(address) && !there(*address)) {
             return self.refuse(INVALID_VALUE, "a node frees what is not allocated");
         }
         let mut memory = memory::lock();

@@ -8,12 +8,14 @@ mod attributes;
 mod clone;
 mod dot;
 mod edges;
+mod ends;
 mod executable;
 mod instantiate;
 mod launch;
 mod memory;
 mod nodes;
 mod operation;
+mod parts;
 mod update;
 mod users;
 
@@ -25,6 +27,7 @@ pub(super) use users::run_destructors;
 
 use super::machine::*;
 use super::stream::ILLEGAL_STATE;
+use ends::Ends;
 use std::collections::{BTreeMap, BTreeSet};
 use users::{Held, UserObject};
 
@@ -46,18 +49,19 @@ pub(super) struct Graphs {
 
 #[derive(Default)]
 struct Graph {
-    /// In the order in which they were made.
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
+    /// By handle, which is the order in which they were made.
+    nodes: BTreeMap<usize, Node>,
+    /// How many of them allocate or free.
+    memory_nodes: usize,
     /// The graph that it is a clone of.
     origin: usize,
     /// The node that it is the child graph of, or 0.
     embedded_in: usize,
     users: BTreeMap<usize, Held>,
-    /// The nodes that come after none, the latest first.
-    roots: Vec<usize>,
-    /// The nodes that come before none, the latest first.
-    leaves: Vec<usize>,
+    /// The nodes that come after none.
+    roots: Ends,
+    /// The nodes that come before none.
+    leaves: Ends,
     /// It was asked to allocate, whether a node came of it or not.
     tried_memory: bool,
     /// Where an executable allocates that was made of it: whoever uses that frees it.
@@ -71,10 +75,12 @@ struct Graph {
 }
 
 struct Node {
-    handle: usize,
     operation: Operation,
     /// The node of the original that it is a clone of, or 0.
     origin: usize,
+    /// The edges to it, and those from it, in the order in which they were made.
+    to: Vec<Edge>,
+    from: Vec<Edge>,
 }
 
 impl Graphs {
@@ -93,31 +99,6 @@ impl Graphs {
         let graphs = self.graphs.values().filter(|graph| graph.embedded_in == 0).count();
         self.users.retain(|_, user| user.is_held());
         graphs + self.executables.len() + self.users.len()
-    }
-}
-
-impl Graph {
-    /// The edges of a node have changed: it may have become a root or a leaf, or be none any more.
-    fn note_ends(&mut self, node: usize) {
-        let is_root = self.edges.iter().all(|edge| edge.to != node);
-        let is_leaf = self.edges.iter().all(|edge| edge.from != node);
-        for (list, is_in) in [(&mut self.roots, is_root), (&mut self.leaves, is_leaf)] {
-            match list.iter().position(|it| *it == node) {
-                Some(at) if !is_in => {
-                    list.remove(at);
-                }
-                None if is_in => list.insert(0, node),
-                _ => {}
-            }
-        }
-    }
-
-    fn position(&self, node: usize) -> Option<usize> {
-        self.nodes.iter().position(|it| it.handle == node)
-    }
-
-    fn node(&self, node: usize) -> Option<&Node> {
-        self.nodes.iter().find(|it| it.handle == node)
     }
 }
 
@@ -148,8 +129,7 @@ impl Machine {
     fn operation(&mut self, node: usize) -> Answer<&mut Operation> {
         let graph = self.graph_of(node)?;
         let graph = self.graph(graph)?;
-        let found = graph.nodes.iter_mut().find(|it| it.handle == node);
-        Ok(&mut found.ok_or(INVALID_VALUE)?.operation)
+        Ok(&mut graph.nodes.get_mut(&node).ok_or(INVALID_VALUE)?.operation)
     }
 
     pub(super) fn create_graph(&mut self, has_out: bool, flags: u32) -> Answer<usize> {
@@ -181,19 +161,23 @@ impl Machine {
 
     /// Removes a graph and its child graphs.
     pub(super) fn drop_graph(&mut self, handle: usize) {
-        let Some(graph) = self.graphs.graphs.remove(&handle) else { return };
-        for node in graph.nodes {
-            self.graphs.nodes.remove(&node.handle);
-            self.drop_operation(handle, node.operation);
+        let mut open = vec![handle];
+        while let Some(graph) = open.pop() {
+            for (node, gone) in self.graphs.graphs.remove(&graph).unwrap_or_default().nodes {
+                self.graphs.nodes.remove(&node);
+                open.extend(self.drop_operation(graph, gone.operation));
+            }
         }
     }
 
-    fn drop_operation(&mut self, graph: usize, operation: Operation) {
+    /// Returns the child graph that is to be dropped next.
+    fn drop_operation(&mut self, graph: usize, operation: Operation) -> Option<usize> {
         match operation {
-            Operation::Child(child) => self.drop_graph(child),
+            Operation::Child(child) => return Some(child),
             Operation::Allocate(allocation) => self.drop_allocation(graph, &allocation),
             _ => {}
         }
+        None
     }
 
     /// The number of the graph's captures, which is this one if there was none.
@@ -217,10 +201,10 @@ impl Machine {
     pub(super) fn add_node(&mut self, graph: usize, after: &[Edge], operation: Operation) -> Answer<usize> {
         let handle = self.graphs.next();
         let graph_of = self.graph(graph)?;
-        graph_of.nodes.push(Node { handle, operation, origin: 0 });
-        graph_of.edges.extend(after.iter().map(|edge| Edge { to: handle, ..*edge }));
+        graph_of.memory_nodes += usize::from(operation.is_of_memory());
+        graph_of.nodes.insert(handle, Node { operation, origin: 0, to: Vec::new(), from: Vec::new() });
         graph_of.note_ends(handle);
-        after.iter().for_each(|edge| graph_of.note_ends(edge.from));
+        after.iter().for_each(|edge| graph_of.add(Edge { to: handle, ..*edge }));
         self.graphs.nodes.insert(handle, graph);
         Ok(handle)
     }
@@ -234,17 +218,20 @@ impl Machine {
             return self.refuse(NOT_SUPPORTED, "nodes of a graph that allocates or frees stay");
         }
         let found = self.graph(graph)?;
-        let beside = |edge: &&Edge| edge.from == node || edge.to == node;
-        let others: Vec<_> =
-            found.edges.iter().filter(beside).flat_map(|edge| [edge.from, edge.to]).collect();
-        found.edges.retain(|edge| edge.from != node && edge.to != node);
-        others.into_iter().for_each(|other| found.note_ends(other));
-        found.roots.retain(|root| *root != node);
-        found.leaves.retain(|leaf| *leaf != node);
-        let at = found.position(node).ok_or(INVALID_VALUE)?;
-        let gone = found.nodes.remove(at);
+        let gone = found.nodes.remove(&node).ok_or(INVALID_VALUE)?;
+        for edge in &gone.to {
+            found.nodes.entry(edge.from).and_modify(|before| before.from.retain(|it| it.to != node));
+            found.note_ends(edge.from);
+        }
+        for edge in &gone.from {
+            found.nodes.entry(edge.to).and_modify(|after| after.to.retain(|it| it.from != node));
+            found.note_ends(edge.to);
+        }
+        found.note_ends(node);
         self.graphs.nodes.remove(&node);
-        self.drop_operation(graph, gone.operation);
+        if let Some(child) = self.drop_operation(graph, gone.operation) {
+            self.drop_graph(child);
+        }
         Ok(())
     }
 
@@ -253,11 +240,11 @@ impl Machine {
     }
 
     pub(super) fn nodes_of(&mut self, graph: usize) -> Answer<Vec<usize>> {
-        Ok(self.graph(graph)?.nodes.iter().map(|node| node.handle).collect())
+        Ok(self.graph(graph)?.nodes.keys().copied().collect())
     }
 
     pub(super) fn roots_of(&mut self, graph: usize) -> Answer<Vec<usize>> {
-        Ok(self.graph(graph)?.roots.clone())
+        Ok(self.graph(graph)?.roots.iter().collect())
     }
 
     pub(super) fn child_of(&mut self, node: usize) -> Answer<usize> {

@@ -322,6 +322,10 @@ impl Operation {
         }
     }
 
+    pub(super) fn is_of_memory(&self) -> bool {
+        self.allocation().is_some() || self.freed().is_some()
+    }
+
     /// The address that it frees.
     pub(super) fn freed(&self) -> Option<u64> {
         match self {

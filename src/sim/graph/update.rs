@@ -1,10 +1,13 @@
 //! Updating an executable from a graph.
 
-use super::executable::{Parts, UPDATE_FAILURE, take_over};
+use super::executable::UPDATE_FAILURE;
+use super::parts::Parts;
 use super::{Operation, Side};
 use crate::driver::ffi::CUresult;
 use crate::sim::machine::*;
 use crate::sim::memory;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 // Why an executable was not updated, as the driver numbers it.
 const TOPOLOGY_CHANGED: u32 = 2;
@@ -21,9 +24,35 @@ pub(in crate::sim) struct Difference {
     pub(in crate::sim) from: usize,
 }
 
-/// For each place of an executable the place of the node that takes it, and the pairs of its child graph.
-#[derive(Clone)]
-pub(super) struct Pairs(pub(super) Vec<(usize, Pairs)>);
+/// For each level of an executable the level of the graph that takes it, and for each place in it the place of the node.
+pub(super) type Pairs = BTreeMap<usize, (usize, Vec<usize>)>;
+
+/// Two levels that are being paired.
+struct Pairing {
+    old: usize,
+    new: usize,
+    /// For each old place the new one, and which new ones are taken.
+    places: Vec<Option<usize>>,
+    taken: Vec<bool>,
+    /// Pairs of places that are not looked at yet.
+    open: Vec<(usize, usize)>,
+}
+
+impl Pairing {
+    fn new((before, old): (&Parts, usize), (after, new): (&Parts, usize)) -> Result<Pairing, Difference> {
+        let (was, is) = (&before.levels[old], &after.levels[new]);
+        if was.nodes.len() != is.nodes.len() || was.leaves.len() > is.leaves.len() {
+            return Err(topology(0));
+        }
+        if let Some(more) = is.leaves.get(was.leaves.len()) {
+            return Err(topology(is.nodes[*more].node));
+        }
+        let (places, taken) = (vec![None; was.nodes.len()], vec![false; was.nodes.len()]);
+        // From the nodes that come before none, the latest first, up to those that they come after.
+        let open = was.leaves.iter().copied().zip(is.leaves.iter().copied()).rev().collect();
+        Ok(Pairing { old, new, places, taken, open })
+    }
+}
 
 fn topology(node: usize) -> Difference {
     Difference { reason: TOPOLOGY_CHANGED, node, from: 0 }
@@ -59,8 +88,8 @@ impl Machine {
             }
             Err(not_made) => return Err(not_made.status),
         };
-        let before = self.executable(executable)?.parts.clone();
-        let pairs = match self.pairs(&before, &parts)? {
+        let before = Arc::clone(&self.executable(executable)?.parts);
+        let pairs = match self.pairs((&before, 0), &parts)? {
             Ok(pairs) => pairs,
             Err(difference) => return Ok(Some(difference)),
         };
@@ -71,51 +100,70 @@ impl Machine {
         if allocates {
             (found.graph, found.allocates) = (graph, true);
         }
-        found.parts = take_over(&before, parts, &pairs);
-        found.let_go(before.users);
+        Arc::make_mut(&mut found.parts).take_over(&parts, pairs);
+        found.let_go(before.levels[0].users.clone());
         Ok(None)
     }
 
-    /// Pairs the nodes of a graph with the places of an executable, or returns the difference that prevents an update.
-    pub(super) fn pairs(&mut self, before: &Parts, after: &Parts) -> Answer<Result<Pairs, Difference>> {
-        if before.nodes.len() != after.nodes.len() || before.leaves.len() > after.leaves.len() {
-            return Ok(Err(topology(0)));
-        }
-        if let Some(more) = after.leaves.get(before.leaves.len()) {
-            return Ok(Err(topology(after.nodes[*more].node)));
-        }
-        let mut pairs = vec![None; before.nodes.len()];
-        // From the nodes that come before none, the latest first, up to those that they come after.
-        let mut open: Vec<_> =
-            before.leaves.iter().copied().zip(after.leaves.iter().copied()).rev().collect();
-        while let Some((old, new)) = open.pop() {
-            let (was, is) = (&before.nodes[old], &after.nodes[new]);
-            let taken =
-                pairs.iter().any(|pair: &Option<(usize, Pairs)>| pair.as_ref().is_some_and(|it| it.0 == new));
-            if let Some((pair, _)) = &pairs[old] {
-                if *pair == new {
-                    continue;
+    /// Pairs the nodes of a graph with the places of an executable, from a level on, or returns the difference that prevents an
+    /// update. A child graph is paired when its node is, before all that is left.
+    pub(super) fn pairs(
+        &mut self,
+        (before, level): (&Parts, usize),
+        after: &Parts,
+    ) -> Answer<Result<Pairs, Difference>> {
+        let mut pairs = Pairs::new();
+        let mut next = Some((level, 0));
+        let mut pairings: Vec<Pairing> = Vec::new();
+        loop {
+            if let Some((old, new)) = next.take() {
+                match Pairing::new((before, old), (after, new)) {
+                    Ok(pairing) => pairings.push(pairing),
+                    Err(difference) => return Ok(Err(difference)),
                 }
             }
-            if pairs[old].is_some() || taken {
-                return Ok(Err(topology(is.node)));
+            let Some(pairing) = pairings.last_mut() else { return Ok(Ok(pairs)) };
+            if pairing.open.is_empty() {
+                let Some(places) = pairing.places.iter().copied().collect() else {
+                    return Ok(Err(topology(0)));
+                };
+                pairs.insert(pairing.old, (pairing.new, places));
+                pairings.pop();
+                continue;
             }
-            let reason = match was.operation.number() == is.operation.number() {
-                true if was.after.len() != is.after.len() => TOPOLOGY_CHANGED,
-                true => self.why_not(&was.operation, &is.operation)?,
-                false => TYPE_CHANGED,
-            };
-            if reason != 0 {
-                return Ok(Err(Difference { reason, node: is.node, from: 0 }));
-            }
-            let child = match self.pairs(&was.child, &is.child)? {
-                Ok(pairs) => pairs,
+            match self.pair(pairing, before, after)? {
+                Ok(children) => next = children,
                 Err(difference) => return Ok(Err(difference)),
-            };
-            pairs[old] = Some((new, child));
-            open.extend(was.after.iter().copied().zip(is.after.iter().copied()).rev());
+            }
         }
-        Ok(pairs.into_iter().collect::<Option<_>>().map(Pairs).ok_or(topology(0)))
+    }
+
+    /// Looks at the next pair of places; returns the levels of their child graphs.
+    fn pair(
+        &mut self,
+        pairing: &mut Pairing,
+        before: &Parts,
+        after: &Parts,
+    ) -> Answer<Result<Option<(usize, usize)>, Difference>> {
+        let Some((old, new)) = pairing.open.pop() else { return Ok(Ok(None)) };
+        if pairing.places[old] == Some(new) {
+            return Ok(Ok(None));
+        }
+        let (was, is) = (&before.levels[pairing.old].nodes[old], &after.levels[pairing.new].nodes[new]);
+        if pairing.places[old].is_some() || pairing.taken[new] {
+            return Ok(Err(topology(is.node)));
+        }
+        let reason = match was.operation.number() == is.operation.number() {
+            true if was.after.len() != is.after.len() => TOPOLOGY_CHANGED,
+            true => self.why_not(&was.operation, &is.operation)?,
+            false => TYPE_CHANGED,
+        };
+        if reason != 0 {
+            return Ok(Err(Difference { reason, node: is.node, from: 0 }));
+        }
+        (pairing.places[old], pairing.taken[new]) = (Some(new), true);
+        pairing.open.extend(was.after.iter().copied().zip(is.after.iter().copied()).rev());
+        Ok(Ok(was.child.zip(is.child)))
     }
 
     /// Why an operation cannot take the place of one of its type, or 0.

@@ -2,7 +2,7 @@
 
 use super::{Allocation, Kind, Memory};
 use crate::sim::machine::Handle;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What the driver has of the device's memory for the allocations of a graph, however few bytes they are.
 const CHUNK: u64 = 32 << 20;
@@ -12,6 +12,8 @@ const CHUNK: u64 = 32 << 20;
 pub(super) struct OfGraphs {
     /// The graph of what is there, and its size, by address.
     there: BTreeMap<u64, (usize, usize)>,
+    /// How many bytes of it each graph has.
+    bytes: BTreeMap<usize, u64>,
     /// The bytes that the driver has for graphs: they stay until they are trimmed.
     reserved: u64,
     /// The most that were used, and the most that were reserved: each can be reset.
@@ -20,17 +22,22 @@ pub(super) struct OfGraphs {
 
 impl OfGraphs {
     pub(super) const fn new() -> OfGraphs {
-        OfGraphs { there: BTreeMap::new(), reserved: 0, most: [0; 2] }
+        OfGraphs { there: BTreeMap::new(), bytes: BTreeMap::new(), reserved: 0, most: [0; 2] }
     }
 
     /// Each graph has chunks of its own.
     fn needed(&self) -> u64 {
-        let graphs: BTreeSet<usize> = self.there.values().map(|(graph, _)| *graph).collect();
-        let of = |graph: &usize| {
-            let sizes = self.there.values().filter(|(it, _)| it == graph).map(|(_, size)| *size as u64);
-            sizes.sum::<u64>().next_multiple_of(CHUNK)
-        };
-        graphs.iter().map(of).sum()
+        self.bytes.values().map(|bytes| bytes.next_multiple_of(CHUNK)).sum()
+    }
+
+    fn remove(&mut self, address: u64) {
+        if let Some((graph, size)) = self.there.remove(&address) {
+            let bytes = self.bytes.entry(graph).or_default();
+            *bytes -= size as u64;
+            if *bytes == 0 {
+                self.bytes.remove(&graph);
+            }
+        }
     }
 }
 
@@ -69,7 +76,9 @@ impl Memory {
         context: Handle,
     ) {
         let of_graphs = &mut self.of_graphs;
+        of_graphs.remove(address);
         of_graphs.there.insert(address, (graph, size));
+        *of_graphs.bytes.entry(graph).or_default() += size as u64;
         of_graphs.reserved = of_graphs.reserved.max(of_graphs.needed());
         of_graphs.most = of_graphs.most.map(|most| most.max(of_graphs.reserved));
         self.there_of_graph(address, size, context);
@@ -77,7 +86,7 @@ impl Memory {
 
     /// A launch is made, or a call, that frees; what is under way may still use it.
     pub(in crate::sim) fn free_of_graph(&mut self, address: u64) {
-        self.of_graphs.there.remove(&address);
+        self.of_graphs.remove(address);
     }
 
     /// A launch gets to the allocation.
