@@ -19,6 +19,7 @@ mod graph;
 mod graph_executable;
 mod graph_memory;
 mod graph_order;
+mod graph_size;
 mod green;
 mod green_streams;
 mod headers;
