@@ -52,7 +52,7 @@ c_abi! {
             if function.is_null() || offset.is_null() {
                 return m.refuse(INVALID_VALUE, "the function or the pointer for the offset is NULL");
             }
-            let found = m.parameters(function.addr())?.get(index).copied();
+            let found = m.parameter(function.addr(), index)?;
             // The answer to whoever counts the parameters; nothing for the log.
             let Some((at, bytes)) = found else { return Err(INVALID_VALUE) };
             put(offset, at);

@@ -107,6 +107,12 @@ impl Machine {
         Ok(program.entries[entry].parameters.iter().map(|it| (it.offset, it.size)).collect())
     }
 
+    /// Those of one parameter.
+    pub(in crate::sim) fn parameter(&mut self, function: usize, at: usize) -> Answer<Option<(usize, usize)>> {
+        let (program, _, entry) = self.program_of(function)?;
+        Ok(program.entries[entry].parameters.get(at).map(|it| (it.offset, it.size)))
+    }
+
     /// A launch is of the context that is current; one that is wrong invalidates the stream's capture.
     pub(super) fn launch(&mut self, asked: &Asked, stream: usize, parameters: Parameters) -> Answer<()> {
         let to = self.can_launch_in(stream)?;

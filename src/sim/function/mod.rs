@@ -60,7 +60,7 @@ impl Machine {
     pub(super) fn function_named(&mut self, module: usize, name: &str) -> Answer<usize> {
         let found = self.module(module)?;
         let context = found.context;
-        let Some(entry) = found.program.entries.iter().position(|entry| entry.name == name) else {
+        let Some(entry) = found.program.entries.at(name) else {
             return self.refuse(NOT_FOUND, format_args!("the module has no kernel {name}"));
         };
         if let Some(handle) = found.functions.get(&entry) {

@@ -170,7 +170,7 @@ c_abi! {
             if kernel.is_null() || offset.is_null() {
                 return m.refuse(INVALID_VALUE, "the kernel or the pointer for the offset is NULL");
             }
-            let Some((at, bytes)) = m.kernel_parameters(kernel.addr())?.get(index).copied() else {
+            let Some((at, bytes)) = m.kernel_parameter(kernel.addr(), index)? else {
                 return m.refuse(INVALID_VALUE, format_args!("the kernel has no parameter {index}"));
             };
             put(offset, at);

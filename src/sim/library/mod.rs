@@ -171,7 +171,7 @@ impl Machine {
 
     pub(super) fn kernel_named(&mut self, library: usize, name: &str) -> Answer<usize> {
         let program = self.program_of_library(library)?;
-        let Some(entry) = program.entries.iter().position(|entry| entry.name == name) else {
+        let Some(entry) = program.entries.at(name) else {
             return self.refuse(NOT_FOUND, format_args!("the library has no kernel {name}"));
         };
         if let Some(kernel) = self.library(library)?.kernels.get(&entry) {
@@ -347,9 +347,9 @@ impl Machine {
         Ok(())
     }
 
-    /// The offset and size of each parameter, which the driver tells in a context.
-    pub(super) fn kernel_parameters(&mut self, kernel: usize) -> Answer<Vec<(usize, usize)>> {
+    /// The offset and size of a parameter, which the driver tells in a context.
+    pub(super) fn kernel_parameter(&mut self, kernel: usize, at: usize) -> Answer<Option<(usize, usize)>> {
         let function = self.function_of_kernel(kernel)?;
-        self.parameters(function)
+        self.parameter(function, at)
     }
 }

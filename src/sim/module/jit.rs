@@ -17,7 +17,7 @@ impl CompilerLog {
     pub(in crate::sim) fn of(program: &Program) -> CompilerLog {
         let bytes: usize = program.variables.iter().filter(|it| !it.constant).map(|it| it.size).sum();
         let mut info = format!("ptxas info    : {bytes} bytes gmem");
-        for entry in &program.entries {
+        for entry in program.entries.iter() {
             let name = &entry.name;
             let shared = entry.body.shared;
             let _ = write!(

@@ -14,7 +14,7 @@ use super::memory::{self, Kind};
 use super::ptx::{INVALID_IMAGE, Program, read};
 use crate::driver::ffi::CUresult;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) const NO_BINARY_FOR_GPU: CUresult = 209;
@@ -72,7 +72,7 @@ impl Machine {
         context: Handle,
         known: &BTreeMap<usize, u64>,
     ) -> Answer<Vec<u64>> {
-        let (mut variables, mut new) = (Vec::new(), Vec::new());
+        let (mut variables, mut new) = (Vec::new(), BTreeSet::new());
         for (at, variable) in program.variables.iter().enumerate() {
             if let Some(address) = known.get(&at) {
                 variables.push(*address);
@@ -88,7 +88,7 @@ impl Machine {
                 return self
                     .refuse(OUT_OF_MEMORY, format_args!("no memory for the variable {}", variable.name));
             };
-            new.push(address);
+            new.insert(address);
             variables.push(address);
         }
         for (variable, at) in program.variables.iter().zip(&variables).filter(|(_, at)| new.contains(at)) {
@@ -157,10 +157,10 @@ impl Machine {
 
     pub(super) fn variable_named(&mut self, module: usize, name: &str) -> Answer<(u64, usize)> {
         let found = self.module(module)?;
-        let at = found.program.variables.iter().position(|variable| variable.name == name);
+        let at = found.program.variables.at(name);
         match at.map(|at| (found.variables[at], found.program.variables[at].size)) {
             Some(variable) => Ok(variable),
-            None if found.program.entries.iter().any(|entry| entry.name == name) => {
+            None if found.program.entries.at(name).is_some() => {
                 self.refuse(INVALID_VALUE, format_args!("{name} is a kernel"))
             }
             None => self.refuse(NOT_FOUND, format_args!("the module has no variable {name}")),

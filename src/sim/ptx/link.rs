@@ -25,8 +25,7 @@ impl Links {
         let mut own = Program::default();
         add(&mut own, text)?;
         own.check()?;
-        let known = |name: &str| self.program.defines().any(|it| it == name);
-        if let Some(twice) = own.defines().find(|it| known(it)) {
+        if let Some(twice) = own.defines().find(|it| self.program.has_defined(it)) {
             let why = format!("Multiple definition of '{twice}' in '{name}'");
             return Err(Refusal { status: INVALID_SOURCE, line: None, why });
         }

@@ -8,11 +8,13 @@
 //! program asks for the kernel. What the NVIDIA driver's compiler would refuse makes loading fail.
 
 mod arith;
+mod circles;
 mod code;
 mod declared;
 mod directives;
 mod inst;
 mod link;
+mod listed;
 mod program;
 mod read;
 mod reader;

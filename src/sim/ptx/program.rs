@@ -3,11 +3,13 @@
 use super::code::{Body, generate};
 use super::declared::{Address, Declared, declared};
 use super::directives::Directives;
+use super::listed::Listed;
 use super::reader::Reader;
 use super::run::function_address;
 use super::scope::name_within;
 use super::tokens::Token;
 use super::{Refusal, unknown, wrong};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 /// The maximum size of a program's constant memory, in bytes.
@@ -23,13 +25,15 @@ pub(in crate::sim) struct Program {
     pub(super) maps_f64: bool,
     /// Whether it is compiled for a debugger: then no instructions are contracted.
     pub(super) is_debugged: bool,
-    pub(in crate::sim) entries: Vec<Entry>,
+    pub(in crate::sim) entries: Listed<Entry>,
     /// The variables in global and constant memory.
-    pub(in crate::sim) variables: Vec<Variable>,
-    pub(super) functions: Vec<Function>,
+    pub(in crate::sim) variables: Listed<Variable>,
+    /// The bytes of those in constant memory.
+    constants: usize,
+    pub(super) functions: Listed<Function>,
     /// Variables in shared memory that are declared outside of functions.
-    pub(super) shared: Vec<Declared>,
-    pub(super) aliases: Vec<(String, String)>,
+    pub(super) shared: Listed<Declared>,
+    pub(super) aliases: HashMap<String, String>,
     /// Whether it is one of several texts to be linked: functions may be defined in another one.
     pub(super) is_open: bool,
     /// How many registers its threads have at most, by an option of the compiler.
@@ -63,6 +67,8 @@ pub(in crate::sim) struct Parameter {
 #[derive(Debug, Clone)]
 pub(in crate::sim) struct Entry {
     pub(in crate::sim) name: String,
+    /// Its number among the functions.
+    pub(super) function: usize,
     pub(in crate::sim) parameters: Vec<Parameter>,
     pub(in crate::sim) directives: Directives,
     pub(in crate::sim) body: Arc<Body>,
@@ -89,13 +95,19 @@ pub(super) struct Function {
 impl Program {
     /// Adds a variable. A definition replaces an earlier declaration of the same name.
     pub(super) fn add(&mut self, new: Variable) -> Result<(), Refusal> {
-        let constants: usize = self.variables.iter().filter(|it| it.constant).map(|it| it.size).sum();
-        if new.constant && constants + new.size > MOST_CONSTANTS {
+        let constants = |it: &Variable| if it.constant { it.size } else { 0 };
+        if new.constant && self.constants + new.size > MOST_CONSTANTS {
             return Err(wrong(format!("more than {MOST_CONSTANTS} bytes of constants")));
         }
-        match self.variables.iter_mut().find(|known| known.name == new.name) {
-            None => self.variables.push(new),
-            Some(known) if known.external => *known = new,
+        match self.variables.named_mut(&new.name) {
+            None => {
+                self.constants += constants(&new);
+                self.variables.push(&new.name.clone(), new);
+            }
+            Some(known) if known.external => {
+                self.constants = self.constants + constants(&new) - constants(known);
+                *known = new;
+            }
             Some(known) if new.external || new.weak && known.weak => {}
             Some(_) => return Err(wrong(format!("the variable {} is defined twice", new.name))),
         }
@@ -121,8 +133,8 @@ impl Program {
     }
 
     pub(super) fn add_function(&mut self, new: Function) -> Result<(), Refusal> {
-        match self.functions.iter_mut().find(|known| known.name == new.name) {
-            None => self.functions.push(new),
+        match self.functions.named_mut(&new.name) {
+            None => self.functions.push(&new.name.clone(), new),
             Some(known) if known.code.is_none() => *known = new,
             Some(known) if new.code.is_none() || new.weak && known.weak => {}
             Some(_) => {
@@ -141,12 +153,14 @@ impl Program {
 
     /// A program that consists of this variable alone.
     pub(in crate::sim) fn of_one(variable: &Variable) -> Program {
-        Program { variables: vec![variable.clone()], ..Program::default() }
+        let mut program = Program::default();
+        program.variables.push(&variable.name, variable.clone());
+        program
     }
 
     /// The bytes of an address in a variable's initial value.
     pub(in crate::sim) fn bytes_of(&self, address: &Address, variables: &[u64]) -> Vec<u8> {
-        let of = match self.variables.iter().position(|variable| variable.name == address.of) {
+        let of = match self.variables.at(&address.of) {
             Some(at) => variables.get(at).copied().unwrap_or(0),
             None => self.function(&address.of).map_or(0, function_address),
         };
@@ -162,6 +176,12 @@ impl Program {
         functions.chain(variables)
     }
 
+    /// Whether it defines this name, and no other text may.
+    pub(super) fn has_defined(&self, name: &str) -> bool {
+        self.functions.named(name).is_some_and(|it| it.code.is_some() && !it.weak)
+            || self.variables.named(name).is_some_and(|it| !it.external && !it.weak)
+    }
+
     /// A variable that is declared but not defined, if there is one.
     pub(super) fn undefined(&self) -> Option<&str> {
         self.variables.iter().find(|variable| variable.external).map(|variable| &variable.name[..])
@@ -174,14 +194,13 @@ impl Program {
 
     /// The number of the function that has this name or this alias.
     pub(super) fn function(&self, name: &str) -> Option<usize> {
-        let name = self.aliases.iter().find(|(alias, _)| alias == name).map_or(name, |(_, of)| of);
-        self.functions.iter().position(|function| function.name == name)
+        self.functions.at(self.aliases.get(name).map_or(name, |of| of))
     }
 
     /// Generates the code of the kernels. A kernel with an instruction that is not modelled is refused when the
     /// program asks for it; what no driver would accept makes loading fail.
     pub(super) fn finish(&mut self) -> Result<(), Refusal> {
-        let mut entries = Vec::new();
+        let mut entries = Listed::default();
         for (number, function) in self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel) {
             let name = function.name.clone();
             let made = match function.directives.blocks_are_clusters {
@@ -203,14 +222,18 @@ impl Program {
                 Parameter { offset, size: it.size }
             });
             let parameters = parameters.collect();
-            entries.push(Entry {
-                name,
-                parameters,
-                directives: function.directives,
-                body: Arc::new(body),
-                refusal,
-                registers: OnceLock::new(),
-            });
+            entries.push(
+                &function.name,
+                Entry {
+                    name,
+                    function: number,
+                    parameters,
+                    directives: function.directives,
+                    body: Arc::new(body),
+                    refusal,
+                    registers: OnceLock::new(),
+                },
+            );
         }
         self.check_unreached(&entries)?;
         self.entries = entries;

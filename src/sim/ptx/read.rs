@@ -69,7 +69,8 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
                 let found = declared(reader)?;
                 reader.expect(';')?;
                 found.check_complete(std::mem::take(&mut linkage).external)?;
-                program.shared.push(found);
+                let name = found.name.clone();
+                program.shared.push(&name, found);
             }
             word @ (".entry" | ".func") => {
                 let weak = std::mem::take(&mut linkage).weak;
@@ -80,7 +81,7 @@ fn items(program: &mut Program, reader: &mut Reader<'_>) -> Result<(), Refusal> 
             ".alias" => {
                 let alias = reader.word()?.to_owned();
                 reader.expect(',')?;
-                program.aliases.push((alias, reader.word()?.to_owned()));
+                program.aliases.entry(alias).or_insert(reader.word()?.to_owned());
                 reader.expect(';')?;
             }
             ".pragma" => drop(reader.until(';')?),

@@ -64,11 +64,7 @@ impl Program {
     /// Estimates how many registers a thread of a kernel has, from the greatest number that its text has in use at
     /// once.
     pub(in crate::sim) fn registers(&self, entry: usize) -> u32 {
-        let Entry { registers, directives, .. } = &self.entries[entry];
-        *registers.get_or_init(|| {
-            let number = self.functions.iter().enumerate().filter(|(_, it)| it.is_kernel).nth(entry);
-            let live = number.map_or(0, |(number, _)| most_live(self, number));
-            estimate(live, directives, self.most_registers)
-        })
+        let Entry { registers, directives, function, .. } = &self.entries[entry];
+        *registers.get_or_init(|| estimate(most_live(self, *function), directives, self.most_registers))
     }
 }

@@ -12,6 +12,7 @@ mod newer;
 mod pool;
 mod ptx;
 mod ptx_forms;
+mod ptx_size;
 mod speed;
 mod storage;
 mod threads;

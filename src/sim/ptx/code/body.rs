@@ -3,6 +3,7 @@
 use super::super::inst::Inst;
 use super::super::run::{Counts, Fault, Range, Reg, WARP};
 use super::Special;
+use std::collections::HashMap;
 use std::fmt;
 
 /// The code of a kernel, and the memory and other resources that it needs.
@@ -21,6 +22,8 @@ pub(in crate::sim) struct Body {
     pub(in super::super) of_place: Vec<(Reg, Special)>,
     /// The functions that it calls.
     pub(in super::super) functions: Vec<Function>,
+    /// Their indices, by their numbers in the program.
+    pub(in super::super) by_number: HashMap<u64, u32>,
     pub(in super::super) entry: u32,
     /// The size of static shared memory; the dynamic shared memory of a launch follows it.
     pub(in crate::sim) shared: usize,

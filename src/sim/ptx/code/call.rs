@@ -104,13 +104,13 @@ impl Builder<'_> {
         register: &[Token],
         behind: Option<&[Token]>,
     ) -> Result<(Target, Signature), Refusal> {
-        self.calls_any = true;
         // The address may be that of any function of the program.
-        let defined =
-            self.program.functions.iter().enumerate().filter(|(_, it)| !it.is_kernel && it.code.is_some());
-        let all: Vec<usize> = defined.map(|(number, _)| number).collect();
-        for number in all {
-            self.callee(number);
+        if !std::mem::replace(&mut self.calls_any, true) {
+            let program = self.program;
+            let all = program.functions.iter().enumerate();
+            for (number, _) in all.filter(|(_, it)| !it.is_kernel && it.code.is_some()) {
+                self.callee(number);
+            }
         }
         let label = behind.and_then(|tokens| tokens.first()).and_then(Token::word);
         let signature = match label.and_then(|it| names.find(it)) {
@@ -137,7 +137,7 @@ impl Builder<'_> {
             return Err(wrong(unresolved(name)));
         }
         let at = self.callee(number);
-        self.calls.push((self.present, at));
+        self.present.iter().for_each(|caller| self.calls[*caller].push(at));
         Ok((Target::Function(at as u32), signature))
     }
 

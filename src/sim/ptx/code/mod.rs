@@ -40,6 +40,7 @@ pub(super) use body::{Body, Fixed, Function};
 pub(super) use live::most_live;
 pub(super) use special::{RESERVED, Special};
 
+use super::circles::on_circles;
 use super::inst::{Inst, Kind};
 use super::program::Program;
 use super::reader::Reader;
@@ -72,10 +73,8 @@ pub(super) struct Builder<'a> {
     fixed: HashMap<(Class, Fixed), Reg>,
     /// The registers that hold the address of dynamic shared memory, which is known only at the end.
     dynamic: Vec<Reg>,
-    /// The numbers of the functions that are called, in the order of their code.
-    called: Vec<usize>,
-    /// The calls: the caller and the callee, by their indices in `called`; the kernel is `None`.
-    calls: Vec<(Option<usize>, usize)>,
+    /// The functions that each of the body's functions calls, by their indices there.
+    calls: Vec<Vec<usize>>,
     /// The function whose code is being generated; `None` for the kernel.
     present: Option<usize>,
     /// Whether there is a call by address, which may reach any function.
@@ -100,6 +99,8 @@ pub(super) struct Names<'s, 'a> {
 /// Refuses a function that no kernel calls if something is wrong with it.
 pub(super) fn check(program: &Program, function: usize) -> Result<(), Refusal> {
     let mut builder = Builder::new(program);
+    // What it calls is not generated with it.
+    builder.calls_any = true;
     builder.present = Some(builder.callee(function));
     builder.function(function).map(|_| ())
 }
@@ -109,9 +110,9 @@ pub(super) fn generate(program: &Program, kernel: usize) -> Result<Body, Refusal
     let mut builder = Builder::new(program);
     builder.function(kernel)?;
     let mut done = 0;
-    while done < builder.called.len() {
+    while done < builder.body.functions.len() {
         builder.present = Some(done);
-        let number = builder.called[done];
+        let number = builder.body.functions[done].number as usize;
         let (from, at) = (builder.body.counts, builder.body.code.len() as u32);
         let made = builder.function(number);
         let range = Range(from, builder.body.counts);
@@ -141,7 +142,6 @@ impl<'a> Builder<'a> {
             shared_names: HashMap::new(),
             fixed: HashMap::new(),
             dynamic: Vec::new(),
-            called: Vec::new(),
             calls: Vec::new(),
             present: None,
             calls_any: false,
@@ -165,26 +165,11 @@ impl<'a> Builder<'a> {
         for register in &self.dynamic {
             self.body.fixed.push((*register, Fixed::Shared(self.body.shared as u64)));
         }
-        for at in 0..self.body.functions.len() {
-            self.body.functions[at].is_recursive = self.calls_any || self.reaches(at, at);
+        let on_circles = on_circles(self.calls.len(), |at, nth| self.calls[at].get(nth).copied());
+        for (function, is_on_circle) in self.body.functions.iter_mut().zip(on_circles) {
+            function.is_recursive = self.calls_any || is_on_circle;
         }
         Ok(self.body)
-    }
-
-    /// Whether a call of one function may lead to a call of another one.
-    fn reaches(&self, from: usize, to: usize) -> bool {
-        let (mut open, mut seen) = (vec![from], vec![false; self.called.len()]);
-        while let Some(at) = open.pop() {
-            for (_, callee) in self.calls.iter().filter(|(caller, _)| *caller == Some(at)) {
-                if *callee == to {
-                    return true;
-                }
-                if !std::mem::replace(&mut seen[*callee], true) {
-                    open.push(*callee);
-                }
-            }
-        }
-        false
     }
 
     /// Generates the code of a function, and returns the size of its frame in local memory.
@@ -307,14 +292,15 @@ impl<'a> Builder<'a> {
         self.body.counts.add(class, 1)
     }
 
-    /// The index of a function in `called`, where it is added if it is new.
+    /// The index of a function in the body, where it is added if it is new.
     fn callee(&mut self, number: usize) -> usize {
-        if let Some(at) = self.called.iter().position(|called| *called == number) {
-            return at;
+        let next = self.body.functions.len();
+        let at = *self.body.by_number.entry(number as u64).or_insert(next as u32) as usize;
+        if at == next {
+            self.body.functions.push(Function::new(number as u64));
+            self.calls.push(Vec::new());
         }
-        self.called.push(number);
-        self.body.functions.push(Function::new(number as u64));
-        self.called.len() - 1
+        at
     }
 }
 

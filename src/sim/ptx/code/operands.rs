@@ -106,10 +106,7 @@ impl Builder<'_> {
         match names.find(name) {
             Some(Named::Register(_) | Named::Vector(_)) => false,
             Some(_) => true,
-            None => {
-                self.program.variables.iter().any(|it| it.name == name)
-                    || self.program.shared.iter().any(|it| it.name == name)
-            }
+            None => self.program.variables.at(name).is_some() || self.program.shared.at(name).is_some(),
         }
     }
 
@@ -154,7 +151,7 @@ impl Builder<'_> {
         class: Class,
         offset: i64,
     ) -> Result<Reg, Refusal> {
-        if let Some(at) = self.program.variables.iter().position(|variable| variable.name == name) {
+        if let Some(at) = self.program.variables.at(name) {
             return Ok(self.fixed(Class::B64, Fixed::Variable(at, offset)));
         }
         if let Some(number) = self.program.function(name) {
@@ -187,7 +184,7 @@ impl Builder<'_> {
         if let Some(known) = self.shared_names.get(name) {
             return Some(known.clone());
         }
-        let declared = self.program.shared.iter().find(|it| it.name == name)?;
+        let declared = self.program.shared.named(name)?;
         let named = self.shared.add(declared);
         self.shared_names.insert(name.to_owned(), named.clone());
         Some(named)

@@ -187,5 +187,5 @@ impl Warp {
 fn function_at(address: u64, body: &Body) -> Option<u32> {
     let offset = address.checked_sub(FUNCTIONS).filter(|offset| offset % FUNCTION_STEP == 0)?;
     let number = offset / FUNCTION_STEP;
-    body.functions.iter().position(|function| function.number == number).map(|at| at as u32)
+    body.by_number.get(&number).copied()
 }
