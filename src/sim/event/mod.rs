@@ -104,10 +104,7 @@ impl Machine {
         let comes = self.next_moment(handle);
         memory::lock().order.record(handle, memory::key(&to));
         let before = self.comes_after(stream, &to);
-        to.queue.push(Box::new(move || {
-            before.iter().for_each(|moment| moment.wait());
-            comes.comes();
-        }));
+        to.queue.push_until(comes, Box::new(move || before.iter().for_each(|moment| moment.wait())));
         Ok(())
     }
 
@@ -125,10 +122,7 @@ impl Machine {
         let queues = self.work_of(context);
         let before: Vec<_> = queues.iter().filter(|queue| !queue.is_idle()).map(Moment::behind).collect();
         let all = Arc::new(Queue::default());
-        all.push(Box::new(move || {
-            before.iter().for_each(|moment| moment.wait());
-            moment.comes();
-        }));
+        all.push_until(moment, Box::new(move || before.iter().for_each(|moment| moment.wait())));
         self.leftovers.push((context, all));
         Ok(())
     }

@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 /// The interval in which a thread polls that waits for another process.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
-type Item = Box<dyn FnOnce() + Send>;
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Work, and the moment that comes when it is done.
+type Item = (Work, Option<Arc<Moment>>);
 
 #[derive(Default)]
 struct Waiting {
@@ -30,8 +33,13 @@ impl Queue {
     }
 
     /// Adds work, and starts a thread for it unless one runs.
-    pub(in crate::sim) fn push(self: &Arc<Queue>, item: Item) {
-        self.add(timeline::told(self, item));
+    pub(in crate::sim) fn push(self: &Arc<Queue>, work: Work) {
+        self.add((timeline::told(self, work), None));
+    }
+
+    /// The same; the moment comes when the work is done. Whoever sees that it has come sees an idle queue, if nothing follows.
+    pub(in crate::sim) fn push_until(self: &Arc<Queue>, moment: Arc<Moment>, work: Work) {
+        self.add((timeline::told(self, work), Some(moment)));
     }
 
     fn add(self: &Arc<Queue>, item: Item) {
@@ -53,16 +61,15 @@ impl Queue {
     }
 
     fn run(&self) {
-        loop {
-            let mut waiting = self.lock();
-            let Some(item) = waiting.items.pop_front() else {
-                waiting.running = false;
-                self.idle.notify_all();
-                return;
-            };
+        let mut waiting = self.lock();
+        while let Some((work, moment)) = waiting.items.pop_front() {
             drop(waiting);
-            item();
+            work();
+            waiting = self.lock();
+            moment.iter().for_each(|moment| moment.comes());
         }
+        waiting.running = false;
+        self.idle.notify_all();
     }
 
     pub(in crate::sim) fn is_idle(&self) -> bool {
@@ -110,8 +117,7 @@ impl Moment {
     /// The moment at which a queue will have done what it has now.
     pub(in crate::sim) fn behind(queue: &Arc<Queue>) -> Arc<Moment> {
         let moment = Arc::new(Moment::default());
-        let comes = Arc::clone(&moment);
-        queue.add(Box::new(move || comes.comes()));
+        queue.add((Box::new(|| ()), Some(Arc::clone(&moment))));
         moment
     }
 

@@ -205,6 +205,26 @@ fn times_are_durations_that_do_not_run_backwards() {
 }
 
 #[test]
+fn a_stream_is_done_as_soon_as_its_last_event_has_passed() {
+    run(|| {
+        let _ctx = pushed();
+        let (stream, blocking) = (stream(), Stream::new(StreamFlags::DEFAULT, None).unwrap());
+        for stream in [&stream, &blocking] {
+            for _ in 0..500 {
+                let event = event();
+                stream.add_callback(Box::new(|_| ())).unwrap();
+                event.record(stream).unwrap();
+                while event.query() != Ok(EventStatus::Ready) {}
+                assert_eq!(stream.is_done(), Ok(true));
+                event.record(stream).unwrap();
+                event.synchronize().unwrap();
+                assert_eq!(stream.is_done(), Ok(true));
+            }
+        }
+    });
+}
+
+#[test]
 fn events_are_made_in_contexts_that_are_not_current() {
     run(|| {
         let (ctx, other) = (parked(), pushed());

@@ -356,6 +356,9 @@ pub(crate) fn failing_launches() {
     assert_eq!((launch(function, s), call!(cuStreamEndCapture(s, &mut captured))), (0, 0));
     destroy(captured);
     assert_eq!((launch(good, s), launch(good, null_mut())), (0, 0));
+    if std::env::var("CUDA_LAUNCH_BLOCKING").is_ok_and(|blocks| blocks == "1") {
+        assert_eq!((call!(cuStreamQuery(s)), call!(cuStreamQuery(null_mut()))), (0, 0), "they are done");
+    }
     let way = std::env::var("CUSTACK_TEST_WAY").unwrap();
     let first = match &*way {
         "plain" => launch(function, s),
