@@ -39,6 +39,8 @@
 //! The environment variable `CUSTACK_DRIVER` is `cuda` (also when unset), `sim`, or `auto`: the NVIDIA driver if it
 //! finds a device, else the simulated one. [`driver::choose`] does the same from code.
 //!
+//! Only on targets with pointers of 64 bits: NVIDIA has no driver for others, and there custack does not compile.
+//!
 //! # Features
 //!
 //! | feature | default | what it brings |
@@ -83,6 +85,9 @@
     )),
     allow(dead_code, reason = "some of what the features bring is all that uses it")
 )]
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("custack is for targets with pointers of 64 bits: NVIDIA has no driver for others");
 
 pub mod error;
 mod report;

@@ -28,7 +28,7 @@ impl Kind {
         match self {
             Kind::Device => driver.mem_alloc(size),
             Kind::Unified => driver.mem_alloc_managed(size),
-            Kind::Locked | Kind::Registered => driver.mem_alloc_host(size).map(|memory| memory as u64),
+            Kind::Locked | Kind::Registered => driver.mem_alloc_host(size),
             // It is opened by its handle.
             Kind::Opened => Err(CudaError::InvalidValue),
         }

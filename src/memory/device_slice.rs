@@ -11,6 +11,7 @@ use crate::sealed::Sealed;
 use crate::stream::{Shared, Stream};
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::{
     Bound, Index, IndexMut, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
     RangeToInclusive,
@@ -23,39 +24,46 @@ use std::ptr;
 /// a slice of zero-sized values. `Debug` prints the address and the length, and never reads device memory.
 //
 // A slice must know the context of its memory, and the stream if the memory is in the order of one, but a reference
-// contains only an address and a length. So the number of the stream or the context is kept in the upper 16 bits of the
-// address, which the driver's addresses leave free; an address that does not leave them free has no number. Looking
-// every address up instead cost a lock for each copy and each allocation.
+// contains only an address and a length. So the upper 16 bits of the length are the number of the stream or the context.
+// The address is as the driver gave it, whatever its bits are; and no memory has 2^48 values, unless they are zero-sized:
+// those have no memory, and their slices no number. Looking every address up instead cost a lock for each copy and each
+// allocation.
 #[repr(C)]
 pub struct DeviceSlice<T> {
     values: PhantomData<T>,
-    length: [()],
+    tagged_length: [()],
 }
+
+/// How many bits of a length are the length.
+const LENGTH_BITS: u32 = 48;
+/// No slice has as many values, or more, unless they are zero-sized.
+pub(super) const TOO_LONG: usize = 1 << LENGTH_BITS;
 
 impl<T> DeviceSlice<T> {
     /// The number of values.
     pub fn len(&self) -> usize {
-        self.length.len()
+        let tagged = self.tagged_length.len();
+        if mem::size_of::<T>() == 0 { tagged } else { tagged & (TOO_LONG - 1) }
+    }
+
+    /// The number of the context or the stream; 0 if it is not known.
+    fn number(&self) -> u16 {
+        if mem::size_of::<T>() == 0 { 0 } else { (self.tagged_length.len() >> LENGTH_BITS) as u16 }
     }
 
     /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
-        self.length.is_empty()
+        self.len() == 0
     }
 
     /// The address, for device code; the host must not dereference it.
     pub fn as_ptr(&self) -> *const T {
-        self.tagged().map_addr(|tagged| tagged & ADDRESS)
-    }
-
-    /// The address, with the context's number in its upper bits.
-    fn tagged(&self) -> *const T {
         ptr::from_ref(self).cast()
     }
 
     /// The address, for device code; the host must not dereference it.
     pub fn as_mut_ptr(&mut self) -> *mut T {
-        ptr::from_mut(self).cast::<T>().map_addr(|tagged| tagged & ADDRESS)
+        ptr::from_mut(self).cast()
     }
 
     /// The address, for kernels.
@@ -79,10 +87,10 @@ impl<T> DeviceSlice<T> {
     ///
     /// If `mid` is greater than the length.
     pub fn split_at_mut(&mut self, mid: usize) -> (&mut DeviceSlice<T>, &mut DeviceSlice<T>) {
-        let (length, start) = (self.len(), ptr::from_mut(self).cast());
+        let (length, start, number) = (self.len(), self.as_mut_ptr(), self.number());
         assert!(mid <= length, "{mid} is out of range for a slice of length {length}");
         // SAFETY: the two parts of this slice do not overlap.
-        unsafe { (part_mut(start, 0, mid), part_mut(start, mid, length - mid)) }
+        unsafe { (slice_mut(start, mid, number), slice_mut(start.wrapping_add(mid), length - mid, number)) }
     }
 
     /// Chunks of this length from the start; the last may be shorter.
@@ -105,6 +113,10 @@ impl<T> DeviceSlice<T> {
 
     /// A slice of `len` values from this address.
     ///
+    /// # Panics
+    ///
+    /// For 2<sup>48</sup> values or more, unless they are zero-sized.
+    ///
     /// # Safety
     ///
     /// The memory is device memory, holds `len` initialised values valid for `T`, stays allocated while the slice is
@@ -112,17 +124,21 @@ impl<T> DeviceSlice<T> {
     #[allow(clippy::needless_pass_by_value, reason = "as in RustaCUDA")]
     pub unsafe fn from_raw_parts<'a>(data: DevicePointer<T>, len: usize) -> &'a DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
-        unsafe { part(data.as_raw(), 0, len) }
+        unsafe { slice(data.as_raw(), len, 0) }
     }
 
     /// A mutable slice of `len` values from this address.
+    ///
+    /// # Panics
+    ///
+    /// As for [`from_raw_parts`](Self::from_raw_parts).
     ///
     /// # Safety
     ///
     /// As for [`from_raw_parts`](Self::from_raw_parts), and nothing else uses the memory meanwhile.
     pub unsafe fn from_raw_parts_mut<'a>(mut data: DevicePointer<T>, len: usize) -> &'a mut DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
-        unsafe { part_mut(data.as_raw_mut(), 0, len) }
+        unsafe { slice_mut(data.as_raw_mut(), len, 0) }
     }
 
     /// A slice of memory of the context with this number.
@@ -132,7 +148,7 @@ impl<T> DeviceSlice<T> {
     /// As for [`from_raw_parts`](Self::from_raw_parts), and the context is pinned meanwhile.
     pub(super) unsafe fn of<'a>(address: u64, number: u16, len: usize) -> &'a DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
-        unsafe { part(tag(address, number), 0, len) }
+        unsafe { slice(address as *const T, len, number) }
     }
 
     /// A mutable slice of memory of the context with this number.
@@ -142,12 +158,12 @@ impl<T> DeviceSlice<T> {
     /// As for [`from_raw_parts_mut`](Self::from_raw_parts_mut), and the context is pinned meanwhile.
     pub(super) unsafe fn of_mut<'a>(address: u64, number: u16, len: usize) -> &'a mut DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
-        unsafe { part_mut(tag(address, number), 0, len) }
+        unsafe { slice_mut(address as *mut T, len, number) }
     }
 
     pub(super) fn empty_mut<'a>() -> &'a mut DeviceSlice<T> {
         // SAFETY: no values, so no memory.
-        unsafe { part_mut(ptr::dangling_mut(), 0, 0) }
+        unsafe { slice_mut(ptr::dangling_mut(), 0, 0) }
     }
 
     /// The address for the device, and the context; a null handle if it is not known.
@@ -158,7 +174,7 @@ impl<T> DeviceSlice<T> {
     }
 
     pub(super) fn span(&self) -> DeviceSpan<T> {
-        let number = (self.tagged().addr() >> ADDRESS_BITS) as u16;
+        let number = self.number();
         let (address, count) = (self.as_ptr().addr() as u64, self.len());
         // SAFETY: the memory is allocated while the slice is used, and shares the stream that it is in the order of.
         match unsafe { Shared::numbered(number) } {
@@ -168,33 +184,34 @@ impl<T> DeviceSlice<T> {
     }
 }
 
-/// How many bits of an address the driver uses.
-const ADDRESS_BITS: u32 = 48;
-const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
-
-fn tag<T>(address: u64, number: u16) -> *mut T {
-    let fits = address >> ADDRESS_BITS == 0;
-    let number = if fits { u64::from(number) } else { 0 };
-    (number << ADDRESS_BITS | address) as *mut T
+/// The length with the number in its upper bits.
+fn tagged<T>(length: usize, number: u16) -> usize {
+    if mem::size_of::<T>() == 0 {
+        return length;
+    }
+    assert!(length < TOO_LONG, "no memory has {length} values");
+    usize::from(number) << LENGTH_BITS | length
 }
 
 /// # Safety
 ///
-/// As for [`DeviceSlice::from_raw_parts`]. To the compiler the reference is to zero-sized values, for which any
-/// non-null address is valid.
-unsafe fn part<'a, T>(start: *const T, from: usize, length: usize) -> &'a DeviceSlice<T> {
-    let at = not_null(start.wrapping_add(from).cast_mut());
+/// As for [`DeviceSlice::of`]. To the compiler the reference is to zero-sized values, for which any non-null address is
+/// valid.
+unsafe fn slice<'a, T>(start: *const T, length: usize, number: u16) -> &'a DeviceSlice<T> {
+    let at = not_null(start.cast_mut()).cast_const().cast::<()>();
+    let slice = ptr::slice_from_raw_parts(at, tagged::<T>(length, number)) as *const DeviceSlice<T>;
     // SAFETY: as the caller guarantees.
-    unsafe { &*(ptr::slice_from_raw_parts(at.cast_const().cast::<()>(), length) as *const DeviceSlice<T>) }
+    unsafe { &*slice }
 }
 
 /// # Safety
 ///
-/// As for [`DeviceSlice::from_raw_parts_mut`].
-unsafe fn part_mut<'a, T>(start: *mut T, from: usize, length: usize) -> &'a mut DeviceSlice<T> {
-    let at = not_null(start.wrapping_add(from));
-    // SAFETY: as in `part`.
-    unsafe { &mut *(ptr::slice_from_raw_parts_mut(at.cast::<()>(), length) as *mut DeviceSlice<T>) }
+/// As for [`DeviceSlice::of_mut`].
+unsafe fn slice_mut<'a, T>(start: *mut T, length: usize, number: u16) -> &'a mut DeviceSlice<T> {
+    let at = not_null(start).cast::<()>();
+    let slice = ptr::slice_from_raw_parts_mut(at, tagged::<T>(length, number)) as *mut DeviceSlice<T>;
+    // SAFETY: as in `slice`.
+    unsafe { &mut *slice }
 }
 
 /// RustaCUDA's boxes have a null pointer for zero-sized values, but a reference is never null.
@@ -235,7 +252,7 @@ macro_rules! index {
                 fn index(&self, range: $range) -> &DeviceSlice<T> {
                     let (start, length) = bounds(range, self.len());
                     // SAFETY: a part of this slice.
-                    unsafe { part(self.tagged(), start, length) }
+                    unsafe { slice(self.as_ptr().wrapping_add(start), length, self.number()) }
                 }
             }
 
@@ -243,7 +260,7 @@ macro_rules! index {
                 fn index_mut(&mut self, range: $range) -> &mut DeviceSlice<T> {
                     let (start, length) = bounds(range, self.len());
                     // SAFETY: a part of this slice.
-                    unsafe { part_mut(self.tagged().cast_mut(), start, length) }
+                    unsafe { slice_mut(self.as_mut_ptr().wrapping_add(start), length, self.number()) }
                 }
             }
         )*

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
+use super::malloc::size_of;
 use super::{DeviceBuffer, DeviceCopy, DevicePointer, DeviceSlice};
 use crate::context::UnownedContext;
 use crate::driver::ffi::CUipcMemHandle;
@@ -64,6 +65,14 @@ impl<T> IpcMemHandle<T> {
     #[cfg(unix)]
     pub(super) fn reserved(&self) -> [c_char; 64] {
         self.raw.reserved
+    }
+
+    /// The bytes of the values.
+    pub(super) fn size(&self) -> CudaResult<usize> {
+        size_of::<T>(self.len).map_err(|_| {
+            CudaError::InvalidValue
+                .note(format_args!("to open a buffer of {} values, as the handle says", self.len))
+        })
     }
 
     /// The number of values.
@@ -146,7 +155,8 @@ impl<T: DeviceCopy> IpcBuffer<T> {
     #[doc(alias("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"))]
     pub unsafe fn open(handle: IpcMemHandle<T>) -> CudaResult<IpcBuffer<T>> {
         // On a machine with links between devices they are used when the memory is of another device.
-        let memory = Allocation::made(Kind::Opened, |driver| driver.ipc_open_mem_handle(handle.raw))?;
+        let size = handle.size()?;
+        let memory = Allocation::made(Kind::Opened, |driver| driver.ipc_open_mem_handle(handle.raw, size))?;
         Ok(IpcBuffer { memory: memory.aligned_for::<T>()?, len: handle.len, values: PhantomData })
     }
 

@@ -124,9 +124,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
             return Ok(LockedBuffer { memory, capacity: size, values: PhantomData });
         }
         let bytes = size_of::<T>(size)?;
-        let memory = Allocation::made(Kind::Locked, |driver| {
-            driver.mem_host_alloc(bytes, flags.bits()).map(|memory| memory as u64)
-        })?;
+        let memory = Allocation::made(Kind::Locked, |driver| driver.mem_host_alloc(bytes, flags.bits()))?;
         Ok(LockedBuffer { memory: memory.aligned_for::<T>()?, capacity: size, values: PhantomData })
     }
 

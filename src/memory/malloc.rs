@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::allocation::{Allocation, Kind};
+use super::device_slice::TOO_LONG;
 use super::given_away;
 use super::{DeviceCopy, DevicePointer, UnifiedPointer};
 use crate::context::UnownedContext;
@@ -11,14 +12,15 @@ use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use std::mem;
 
-/// The size of `count` values; zero and overflow are refused, as in RustaCUDA.
+/// The size of `count` values; zero and overflow are refused, as in RustaCUDA, and more than any slice can have.
 pub(super) fn size_of<T>(count: usize) -> CudaResult<usize> {
-    let size =
-        count.checked_mul(mem::size_of::<T>()).filter(|size| *size > 0 && isize::try_from(*size).is_ok());
-    size.ok_or_else(|| {
-        let each = mem::size_of::<T>();
-        CudaError::InvalidMemoryAllocation.note(format_args!("to allocate {count} values of {each} bytes"))
-    })
+    let error = match count.checked_mul(mem::size_of::<T>()) {
+        Some(size) if size > 0 && size < TOO_LONG => return Ok(size),
+        Some(size) if size > 0 && isize::try_from(size).is_ok() => CudaError::OutOfMemory,
+        _ => CudaError::InvalidMemoryAllocation,
+    };
+    let each = mem::size_of::<T>();
+    Err(error.note(format_args!("to allocate {count} values of {each} bytes")))
 }
 
 fn not_null(address: u64) -> CudaResult<u64> {

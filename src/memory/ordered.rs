@@ -102,6 +102,7 @@ pub(super) fn open_in_order(
     stream: &Stream,
     pool: &MemoryPool,
     handle: [std::os::raw::c_char; 64],
+    size: usize,
 ) -> CudaResult<Allocation> {
     let shared = stream.inner();
     let what = "open memory in the order of a stream";
@@ -111,7 +112,7 @@ pub(super) fn open_in_order(
     let uncaptured = shared.uncaptured(what)?;
     let pool = pool.held()?;
     let (address, pin) =
-        shared.pinned(&uncaptured, |driver, _| driver.mem_pool_import_pointer(pool, handle))?;
+        shared.pinned(&uncaptured, |driver, _| driver.mem_pool_import_pointer(pool, handle, size))?;
     Ok(Allocation::ordered(address, pin, Home::new(shared)))
 }
 

@@ -109,7 +109,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         handle: IpcMemHandle<T>,
         (pool, stream): (&MemoryPool, &Stream),
     ) -> CudaResult<DeviceBuffer<T>> {
-        let memory = open_in_order(stream, pool, handle.reserved())?.aligned_for::<T>()?;
+        let memory = open_in_order(stream, pool, handle.reserved(), handle.size()?)?.aligned_for::<T>()?;
         Ok(DeviceBuffer::of_memory(memory, handle.len()))
     }
 }

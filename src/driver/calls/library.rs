@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::function::{parameters, text_at};
+use super::memory::placed;
 use super::module::{Jit, complained};
 use super::{ask, made};
 use crate::driver::ffi::*;
@@ -93,8 +94,8 @@ impl Driver {
         name: &CStr,
     ) -> CudaResult<(u64, usize)> {
         let (mut address, mut size) = (0, 0);
-        ask!(self.cuLibraryGetGlobal(&mut address, &mut size, library.raw(), name.as_ptr()))?;
-        Ok((address, size))
+        let asked = ask!(self.cuLibraryGetGlobal(&mut address, &mut size, library.raw(), name.as_ptr()));
+        placed("cuLibraryGetGlobal", asked, (address, size), || Ok(())).map(|address| (address, size))
     }
 
     #[inline]
@@ -104,8 +105,8 @@ impl Driver {
         name: &CStr,
     ) -> CudaResult<(u64, usize)> {
         let (mut address, mut size) = (0, 0);
-        ask!(self.cuLibraryGetManaged(&mut address, &mut size, library.raw(), name.as_ptr()))?;
-        Ok((address, size))
+        let asked = ask!(self.cuLibraryGetManaged(&mut address, &mut size, library.raw(), name.as_ptr()));
+        placed("cuLibraryGetManaged", asked, (address, size), || Ok(())).map(|address| (address, size))
     }
 
     /// The kernel's function in the current context.

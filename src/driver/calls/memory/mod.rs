@@ -11,7 +11,7 @@ mod pool;
 use super::ask;
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held, Live};
-use crate::error::CudaResult;
+use crate::error::{CudaError, CudaResult, keep_note};
 use std::os::raw::c_void;
 use std::ptr;
 
@@ -26,6 +26,29 @@ pub(crate) enum Fill {
     D32(u32),
 }
 
+/// The address that a function of the driver wrote for `size` bytes, if it succeeded, and if memory can be there: not at
+/// null, and not beyond the last address. Else `undo` gives back what a driver that wrote an address may have made.
+#[inline]
+pub(in crate::driver::calls) fn placed(
+    function: &'static str,
+    asked: CudaResult<()>,
+    (address, size): (u64, usize),
+    undo: impl FnOnce() -> CudaResult<()>,
+) -> CudaResult<u64> {
+    let is_possible = address != 0 && address.checked_add(size as u64).is_some();
+    if asked.is_ok() && is_possible {
+        return Ok(address);
+    }
+    if address != 0 {
+        let _note = keep_note();
+        let _ = undo();
+    }
+    asked?;
+    let value = address as i64;
+    Err(CudaError::UnexpectedValue { function, value }
+        .note(format_args!("to call {function}: the driver says that {size} bytes are at {address:#x}")))
+}
+
 impl Driver {
     #[inline]
     pub(crate) fn mem_get_info(&self) -> CudaResult<(usize, usize)> {
@@ -37,8 +60,9 @@ impl Driver {
     #[inline]
     pub(crate) fn mem_alloc(&self, size: usize) -> CudaResult<u64> {
         let mut address = 0;
-        ask!(self.cuMemAlloc_v2(&mut address, size)).inspect_err(|_| self.undo_alloc(address))?;
-        Ok(address)
+        let asked = ask!(self.cuMemAlloc_v2(&mut address, size));
+        // SAFETY: just allocated, and given to nothing else.
+        placed("cuMemAlloc_v2", asked, (address, size), || unsafe { self.mem_free(address) })
     }
 
     pub(crate) fn ipc_get_mem_handle(&self, address: u64) -> CudaResult<CUipcMemHandle> {
@@ -47,18 +71,13 @@ impl Driver {
         Ok(handle)
     }
 
-    pub(crate) fn ipc_open_mem_handle(&self, handle: CUipcMemHandle) -> CudaResult<u64> {
+    pub(crate) fn ipc_open_mem_handle(&self, handle: CUipcMemHandle, size: usize) -> CudaResult<u64> {
         const LAZY_ENABLE_PEER_ACCESS: u32 = 1;
         let mut address = 0;
-        let opened = ask!(self.cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_ENABLE_PEER_ACCESS));
-        opened.inspect_err(|_| {
-            // A driver that fails after it has opened the memory has written the address.
-            if address != 0 {
-                // SAFETY: just opened, and given to nothing else.
-                let _ = unsafe { self.ipc_close_mem_handle(address) };
-            }
-        })?;
-        Ok(address)
+        let asked = ask!(self.cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_ENABLE_PEER_ACCESS));
+        // SAFETY: just opened, and given to nothing else.
+        let close = || unsafe { self.ipc_close_mem_handle(address) };
+        placed("cuIpcOpenMemHandle_v2", asked, (address, size), close)
     }
 
     /// # Safety
@@ -72,28 +91,18 @@ impl Driver {
     pub(crate) fn mem_alloc_managed(&self, size: usize) -> CudaResult<u64> {
         const GLOBAL: u32 = 1;
         let mut address = 0;
-        ask!(self.cuMemAllocManaged(&mut address, size, GLOBAL)).inspect_err(|_| self.undo_alloc(address))?;
-        Ok(address)
+        let asked = ask!(self.cuMemAllocManaged(&mut address, size, GLOBAL));
+        // SAFETY: just allocated, and given to nothing else.
+        placed("cuMemAllocManaged", asked, (address, size), || unsafe { self.mem_free(address) })
     }
 
-    /// A driver that fails after it has allocated has written the address.
-    fn undo_alloc(&self, address: u64) {
-        if address != 0 {
-            // SAFETY: just allocated, and given to nothing else.
-            let _ = unsafe { self.mem_free(address) };
-        }
-    }
-
+    /// The address on the host.
     #[inline]
-    pub(crate) fn mem_alloc_host(&self, size: usize) -> CudaResult<*mut c_void> {
+    pub(crate) fn mem_alloc_host(&self, size: usize) -> CudaResult<u64> {
         let mut memory = ptr::null_mut();
-        ask!(self.cuMemAllocHost_v2(&mut memory, size)).inspect_err(|_| {
-            if !memory.is_null() {
-                // SAFETY: just allocated, and given to nothing else.
-                let _ = unsafe { self.mem_free_host(memory) };
-            }
-        })?;
-        Ok(memory)
+        let asked = ask!(self.cuMemAllocHost_v2(&mut memory, size));
+        // SAFETY: just allocated, and given to nothing else.
+        placed("cuMemAllocHost_v2", asked, (memory as u64, size), || unsafe { self.mem_free_host(memory) })
     }
 
     /// # Safety
@@ -252,21 +261,21 @@ impl Driver {
         element: u32,
     ) -> CudaResult<(u64, usize)> {
         let (mut address, mut pitch) = (0, 0);
-        ask!(self.cuMemAllocPitch_v2(&mut address, &mut pitch, width, height, element))
-            .inspect_err(|_| self.undo_alloc(address))?;
-        Ok((address, pitch))
+        let asked = ask!(self.cuMemAllocPitch_v2(&mut address, &mut pitch, width, height, element));
+        // Rows do not overlap, whatever the driver says.
+        let size = if pitch < width { usize::MAX } else { pitch.saturating_mul(height) };
+        // SAFETY: just allocated, and given to nothing else.
+        let free = || unsafe { self.mem_free(address) };
+        placed("cuMemAllocPitch_v2", asked, (address, size), free).map(|address| (address, pitch))
     }
 
+    /// The address on the host.
     #[inline]
-    pub(crate) fn mem_host_alloc(&self, size: usize, flags: u32) -> CudaResult<*mut c_void> {
+    pub(crate) fn mem_host_alloc(&self, size: usize, flags: u32) -> CudaResult<u64> {
         let mut memory = ptr::null_mut();
-        ask!(self.cuMemHostAlloc(&mut memory, size, flags)).inspect_err(|_| {
-            if !memory.is_null() {
-                // SAFETY: just allocated, and given to nothing else.
-                let _ = unsafe { self.mem_free_host(memory) };
-            }
-        })?;
-        Ok(memory)
+        let asked = ask!(self.cuMemHostAlloc(&mut memory, size, flags));
+        // SAFETY: just allocated, and given to nothing else.
+        placed("cuMemHostAlloc", asked, (memory as u64, size), || unsafe { self.mem_free_host(memory) })
     }
 
     /// # Safety
@@ -290,8 +299,8 @@ impl Driver {
     #[inline]
     pub(crate) fn mem_host_get_device_pointer(&self, memory: *mut c_void) -> CudaResult<u64> {
         let mut address = 0;
-        ask!(self.cuMemHostGetDevicePointer_v2(&mut address, memory, 0))?;
-        Ok(address)
+        let asked = ask!(self.cuMemHostGetDevicePointer_v2(&mut address, memory, 0));
+        placed("cuMemHostGetDevicePointer_v2", asked, (address, 1), || Ok(()))
     }
 
     #[inline]
@@ -314,13 +323,8 @@ impl Driver {
             None => ask!(self.cuMemAllocAsync(&mut address, size, stream.raw())),
             Some(pool) => ask!(self.cuMemAllocFromPoolAsync(&mut address, size, pool.raw(), stream.raw())),
         };
-        asked.inspect_err(|_| {
-            if address != 0 {
-                // SAFETY: just allocated, and given to nothing else.
-                let _ = unsafe { self.mem_free_async(address, stream) };
-            }
-        })?;
-        Ok(address)
+        // SAFETY: just allocated, and given to nothing else.
+        placed("cuMemAllocAsync", asked, (address, size), || unsafe { self.mem_free_async(address, stream) })
     }
 
     /// # Safety

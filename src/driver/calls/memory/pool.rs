@@ -3,6 +3,8 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
+#[cfg(unix)]
+use super::placed;
 use crate::driver::calls::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held};
@@ -83,17 +85,12 @@ impl Driver {
         &self,
         pool: Held<'_, CUmemoryPool>,
         reserved: [c_char; 64],
+        size: usize,
     ) -> CudaResult<u64> {
         let (mut address, mut data) = (0, CUmemPoolPtrExportData { reserved });
-        let opened = ask!(self.cuMemPoolImportPointer(&mut address, pool.raw(), &mut data));
-        opened.inspect_err(|_| {
-            // A driver that fails after it has opened the memory has written the address.
-            if address != 0 {
-                // SAFETY: just opened, and given to nothing else.
-                let _ = unsafe { self.mem_free(address) };
-            }
-        })?;
-        Ok(address)
+        let asked = ask!(self.cuMemPoolImportPointer(&mut address, pool.raw(), &mut data));
+        // SAFETY: just opened, and given to nothing else.
+        placed("cuMemPoolImportPointer", asked, (address, size), || unsafe { self.mem_free(address) })
     }
 
     /// An attribute that is a C `int`.

@@ -9,6 +9,7 @@ mod link;
 
 pub(crate) use jit::{Jit, Told};
 
+use super::memory::placed;
 use super::{ask, made};
 use crate::driver::ffi::*;
 use crate::driver::{Driver, Held};
@@ -86,8 +87,8 @@ impl Driver {
         name: &CStr,
     ) -> CudaResult<(u64, usize)> {
         let (mut address, mut size) = (0, 0);
-        ask!(self.cuModuleGetGlobal_v2(&mut address, &mut size, module.raw(), name.as_ptr()))?;
-        Ok((address, size))
+        let asked = ask!(self.cuModuleGetGlobal_v2(&mut address, &mut size, module.raw(), name.as_ptr()));
+        placed("cuModuleGetGlobal_v2", asked, (address, size), || Ok(())).map(|address| (address, size))
     }
 
     #[inline]
