@@ -6,3 +6,4 @@ mod fork;
 mod fork_busy;
 pub(crate) mod process;
 pub(crate) mod strange_driver;
+pub(crate) mod wild_addresses;

@@ -13,7 +13,7 @@ use std::process::Command;
 
 /// Has little more than the functions that every driver has: no `_v2` of the UUID, no ids, no setter for flags. Returns
 /// a cache configuration and an error that no header has.
-const SOURCE: &str = r#"
+pub(crate) const SOURCE: &str = r#"
 #![allow(non_snake_case)]
 use std::cell::RefCell;
 thread_local! { static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) }; }
