@@ -205,8 +205,8 @@ impl<H: Capturable> Resource<H> {
         matches!(self.state, State::Implicit(thread) if thread != 0 && thread != this_thread())
     }
 
-    /// Refuses a handle that cannot be used on this thread.
-    fn usable(&self) -> CudaResult<()> {
+    /// Refuses a handle that cannot be used on this thread, or at all.
+    pub(crate) fn usable(&self) -> CudaResult<()> {
         match self.state {
             State::Good | State::Lent => Ok(()),
             State::Implicit(_) if self.is_of_another_thread() => Err(of_another_thread()),

@@ -168,19 +168,15 @@ impl Allocation {
         }
     }
 
-    /// Frees the memory; on failure returns the error and the value. The value is spent then, because the call may have
-    /// done its work, except where the driver refuses every call.
-    pub(super) fn free(mut self) -> Result<(), (CudaError, Allocation)> {
-        let result = self.free_now();
-        match result {
-            Err(error) if is_refusal(error) => Err((error, self)),
-            Err(error) => {
+    /// Frees the memory of `count` values; on failure returns the error, the memory, and how many values are there. That
+    /// is none, and the memory is spent, because the call may have done its work, except where the driver refuses every
+    /// call.
+    pub(super) fn free(mut self, count: usize) -> Result<(), (CudaError, Allocation, usize)> {
+        match self.free_now() {
+            Err(error) if is_refusal(error) => Err((error, self, count)),
+            result => {
                 self.spend();
-                Err((error, self))
-            }
-            Ok(()) => {
-                self.spend();
-                Ok(())
+                result.map_err(|error| (error, self, 0))
             }
         }
     }
@@ -188,6 +184,7 @@ impl Allocation {
     /// Gives up the memory and unpins its context.
     fn spend(&mut self) {
         self.spent = true;
+        self.address = 0;
         self.home = None;
         self.pin = None;
     }

@@ -239,7 +239,7 @@ impl<T> DeviceBox<T> {
     /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(dev_box: DeviceBox<T>) -> DropResult<DeviceBox<T>> {
-        dev_box.memory.free().map_err(|(error, memory)| (error, DeviceBox { memory, value: PhantomData }))
+        dev_box.memory.free(1).map_err(|(error, memory, _)| (error, DeviceBox { memory, value: PhantomData }))
     }
 
     pub(super) fn span(&self) -> DeviceSpan<T> {

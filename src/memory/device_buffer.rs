@@ -253,9 +253,7 @@ impl<T> DeviceBuffer<T> {
     /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"))]
     pub fn drop(dev_buf: DeviceBuffer<T>) -> DropResult<DeviceBuffer<T>> {
-        let capacity = dev_buf.capacity;
-        dev_buf.memory.free().map_err(|(error, memory)| {
-            let capacity = if memory.is_spent() { 0 } else { capacity };
+        dev_buf.memory.free(dev_buf.capacity).map_err(|(error, memory, capacity)| {
             (error, DeviceBuffer { memory, capacity, values: PhantomData })
         })
     }

@@ -175,11 +175,12 @@ impl<T: DeviceCopy> IpcBuffer<T> {
     ///
     /// # Errors
     ///
-    /// Any error of the driver; the value is closed then all the same, except where the driver refuses every call.
+    /// Any error of the driver. It may have closed the buffer all the same, so the returned one is empty, and dropping it
+    /// does nothing; only after [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuIpcCloseMemHandle")]
     pub fn drop(buffer: IpcBuffer<T>) -> DropResult<IpcBuffer<T>> {
         let IpcBuffer { memory, len, values } = buffer;
-        memory.free().map_err(|(error, memory)| (error, IpcBuffer { memory, len, values }))
+        memory.free(len).map_err(|(error, memory, len)| (error, IpcBuffer { memory, len, values }))
     }
 }
 

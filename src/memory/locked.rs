@@ -190,9 +190,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     /// function, is the buffer unchanged.
     #[doc(alias("cuMemFreeHost"))]
     pub fn drop(buf: LockedBuffer<T>) -> DropResult<LockedBuffer<T>> {
-        let capacity = buf.capacity;
-        buf.memory.free().map_err(|(error, memory)| {
-            let capacity = if memory.is_spent() { 0 } else { capacity };
+        buf.memory.free(buf.capacity).map_err(|(error, memory, capacity)| {
             (error, LockedBuffer { memory, capacity, values: PhantomData })
         })
     }

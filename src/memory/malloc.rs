@@ -143,13 +143,10 @@ fn allocate<T>(kind: Kind, count: usize) -> CudaResult<u64> {
 fn free(kind: Kind, address: u64) -> CudaResult<()> {
     let address = not_null(address)?;
     let Some(allocation) = given_away::take(address) else {
-        return Allocation::foreign(kind, address).free().map_err(|(error, _)| error);
+        return Allocation::foreign(kind, address).free(1).map_err(|(error, ..)| error);
     };
     let (size, allocation) = allocation;
-    allocation.free().map_err(|(error, allocation)| {
-        if allocation.is_spent() {
-            return error;
-        }
+    allocation.free(size).map_err(|(error, allocation, size)| {
         given_away::give(allocation, size);
         error
     })

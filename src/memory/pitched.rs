@@ -151,9 +151,8 @@ impl<T> PitchedBuffer<T> {
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
     pub fn drop(buffer: PitchedBuffer<T>) -> DropResult<PitchedBuffer<T>> {
-        let PitchedBuffer { width, mut height, pitch, values, .. } = buffer;
-        buffer.memory.free().map_err(|(error, memory)| {
-            height = if memory.is_spent() { 0 } else { height };
+        let PitchedBuffer { memory, width, height, pitch, values } = buffer;
+        memory.free(height).map_err(|(error, memory, height)| {
             (error, PitchedBuffer { memory, width, height, pitch, values })
         })
     }

@@ -111,7 +111,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
         Ok(result)
     }
 
-    /// The address of the slice, for kernels.
+    /// The address of the slice, for kernels; null if nothing is page-locked.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     pub fn as_device_ptr(&mut self) -> CudaResult<DevicePointer<T>> {
         let at = self.slice.as_mut_ptr();
         let get = |driver: &crate::driver::Driver| driver.mem_host_get_device_pointer(at.cast());
-        let address = if self.slice.is_empty() { 0 } else { self.memory.context().inside(get)? };
+        let address = if self.memory.is_spent() { 0 } else { self.memory.context().inside(get)? };
         // SAFETY: a device address.
         Ok(unsafe { DevicePointer::wrap(address as *mut T) })
     }
@@ -137,7 +137,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     #[inline]
     pub fn drop(registered: RegisteredSlice<'a, T>) -> DropResult<RegisteredSlice<'a, T>> {
         let RegisteredSlice { memory, slice } = registered;
-        memory.free().map_err(|(error, memory)| (error, RegisteredSlice { memory, slice }))
+        memory.free(slice.len()).map_err(|(error, memory, _)| (error, RegisteredSlice { memory, slice }))
     }
 }
 

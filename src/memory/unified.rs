@@ -117,7 +117,10 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_box: UnifiedBox<T>) -> DropResult<UnifiedBox<T>> {
-        uni_box.memory.free().map_err(|(error, memory)| (error, UnifiedBox { memory, value: PhantomData }))
+        uni_box
+            .memory
+            .free(1)
+            .map_err(|(error, memory, _)| (error, UnifiedBox { memory, value: PhantomData }))
     }
 
     /// The address of the value; dangling but not null if it is zero-sized.

@@ -120,9 +120,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_buf: UnifiedBuffer<T>) -> DropResult<UnifiedBuffer<T>> {
-        let capacity = uni_buf.capacity;
-        uni_buf.memory.free().map_err(|(error, memory)| {
-            let capacity = if memory.is_spent() { 0 } else { capacity };
+        uni_buf.memory.free(uni_buf.capacity).map_err(|(error, memory, capacity)| {
             (error, UnifiedBuffer { memory, capacity, values: PhantomData })
         })
     }

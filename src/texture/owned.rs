@@ -85,6 +85,7 @@ impl Owned {
 
     /// Gives up the object and unpins its context.
     fn spend(&mut self) {
+        self.raw = 0;
         self.pin = None;
     }
 

@@ -60,12 +60,10 @@ impl TextureResource {
     }
 }
 
-pub(super) fn of_array(array: &ArrayObject) -> CUDA_RESOURCE_DESC {
-    CUDA_RESOURCE_DESC {
-        resType: ARRAY,
-        devPtr: array.handle().raw().addr() as u64,
-        ..CUDA_RESOURCE_DESC::default()
-    }
+pub(super) fn of_array(array: &ArrayObject) -> CudaResult<CUDA_RESOURCE_DESC> {
+    array.handle().usable()?;
+    let address = array.handle().raw().addr() as u64;
+    Ok(CUDA_RESOURCE_DESC { resType: ARRAY, devPtr: address, ..CUDA_RESOURCE_DESC::default() })
 }
 
 pub(super) fn linear<T: Texel>(address: u64, count: usize) -> CUDA_RESOURCE_DESC {

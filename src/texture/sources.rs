@@ -48,7 +48,7 @@ impl<A: Borrow<ArrayObject>> Texture<A> {
             wrong => wrong,
         };
         refuse(wrong, descriptor)?;
-        let object = make(of.context(), &of_array(of), descriptor)?;
+        let object = make(of.context(), &of_array(of)?, descriptor)?;
         Ok(Texture::made(object, array, descriptor))
     }
 }

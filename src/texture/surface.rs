@@ -62,7 +62,7 @@ impl<A: Borrow<ArrayObject>> Surface<A> {
             return Err(CudaError::InvalidValue
                 .note(format_args!("to make a surface of an array without SURFACE_LDST: {:?}", of.made())));
         }
-        let resource = of_array(of);
+        let resource = of_array(of)?;
         // SAFETY: the array is kept as long as the surface.
         let make = |driver: &Driver| unsafe { driver.surface_create(&resource) };
         let object = Owned::make(of.context(), make, Driver::surface_destroy)?;

@@ -16,5 +16,6 @@ mod programs;
 mod programs_work;
 mod rustacuda;
 mod rustacuda_names;
+pub(crate) mod spent;
 mod threads;
 mod traits;

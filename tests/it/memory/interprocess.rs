@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
+use crate::claims::spent::spent;
 use crate::driver::process::{child, child_succeeds};
 use crate::harness::{current, device, is_simulated, parked, pushed, run, skip, table};
 use crate::stream::stream;
@@ -150,6 +151,13 @@ pub(crate) fn open() {
         assert_eq!(get(&mut other_handle), 1);
         assert!(IpcBuffer::drop(again).is_ok());
         assert_eq!(unsafe { (table().cuIpcCloseMemHandle)(at) }, 1);
+        let make = || unsafe { ctx.open_buffer(handle) }.unwrap();
+        spent("cuIpcCloseMemHandle", make, IpcBuffer::drop, |buffer| {
+            assert!(buffer.is_empty() && buffer[..].is_empty() && buffer.context().is_null());
+            assert!(buffer.as_device_ptr().as_raw().addr() <= 4);
+            buffer.copy_from(&[]).unwrap();
+            buffer.copy_to(&mut []).unwrap();
+        });
         // A buffer keeps its context.
         let last = unsafe { ctx.open_buffer(handle) }.unwrap();
         let handle_of_ctx = last.context().clone();
