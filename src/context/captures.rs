@@ -14,6 +14,7 @@
 mod ending;
 mod lost;
 mod refuse;
+mod turn;
 
 pub(crate) use ending::{Ending, end, ending, remove};
 pub(super) use ending::{are_ending, ending_elsewhere};
@@ -21,6 +22,7 @@ pub(crate) use ending::{end_in, end_lost_in};
 pub(crate) use lost::{ByHand, give_away, lose_in, lose_of_context, lose_of_value};
 pub(super) use refuse::{forbid, refuse_forbidden, refuse_implicit, refuse_waiting};
 pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
+pub(crate) use turn::Turn;
 
 use super::destroy::Pin;
 use super::key::{is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, this_thread};
@@ -102,16 +104,6 @@ struct InProgress {
     left: bool,
     /// Whether all of its beginning is listed, so that another thread may end it by hand.
     begun: bool,
-}
-
-/// Held while captures are in progress and an event is recorded or waited for, so that the list says what the driver
-/// knows.
-static EVENTS: Mutex<()> = Mutex::new(());
-
-/// While the result exists, no other thread that knows of a capture records an event or waits for one.
-#[cold]
-pub(crate) fn one_at_a_time() -> Locked<'static, ()> {
-    lock(&EVENTS)
 }
 
 /// The list; in the child of a fork none of the parent's captures is in progress.
@@ -218,6 +210,12 @@ pub(crate) fn by_which_value(stream: usize) -> Option<usize> {
 #[cold]
 pub(crate) fn of_event(event: usize) -> Option<Which> {
     list().iter().find(|capture| capture.events.contains(&event)).map(|capture| capture.which)
+}
+
+/// Whether the stream or the event is part of a capture.
+#[cold]
+pub(crate) fn concern(stream: usize, event: usize) -> bool {
+    list().iter().any(|capture| capture.has(stream) || capture.events.contains(&event))
 }
 
 /// The event is about to be recorded in the stream: from then on it is part of the stream's capture, if that captures.

@@ -62,8 +62,41 @@ impl Drop for Starting {
 /// What a lock guards; or, in the child of a fork, where a thread of the parent may hold that lock for ever, something as
 /// empty as at the beginning, which only its user has.
 pub(crate) enum OrOwn<G, T> {
-    Locked(G),
+    Locked(G, Counted),
     Own(T),
+}
+
+/// Counts the locks of this thread, with which it makes no driver call: the driver may block, for as long as it likes. The
+/// instruments look at the count at each call.
+pub(crate) struct Counted(());
+
+#[cfg(feature = "sim")]
+thread_local! {
+    // Has no destructor, so that it is there on a thread that is ending.
+    static LOCKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+impl Counted {
+    #[inline]
+    pub(crate) fn new() -> Counted {
+        #[cfg(feature = "sim")]
+        LOCKS.set(LOCKS.get() + 1);
+        Counted(())
+    }
+}
+
+#[cfg(feature = "sim")]
+impl Drop for Counted {
+    #[inline]
+    fn drop(&mut self) {
+        LOCKS.set(LOCKS.get() - 1);
+    }
+}
+
+/// How many locks this thread has.
+#[cfg(feature = "sim")]
+pub(super) fn locks() -> usize {
+    LOCKS.get()
 }
 
 impl<T, G: Deref<Target = T>> Deref for OrOwn<G, T> {
@@ -71,7 +104,7 @@ impl<T, G: Deref<Target = T>> Deref for OrOwn<G, T> {
 
     fn deref(&self) -> &T {
         match self {
-            OrOwn::Locked(guard) => guard,
+            OrOwn::Locked(guard, _) => guard,
             OrOwn::Own(own) => own,
         }
     }
@@ -80,7 +113,7 @@ impl<T, G: Deref<Target = T>> Deref for OrOwn<G, T> {
 impl<T, G: DerefMut<Target = T>> DerefMut for OrOwn<G, T> {
     fn deref_mut(&mut self) -> &mut T {
         match self {
-            OrOwn::Locked(guard) => guard,
+            OrOwn::Locked(guard, _) => guard,
             OrOwn::Own(own) => own,
         }
     }
@@ -94,7 +127,7 @@ pub(crate) fn lock<T: Default>(mutex: &Mutex<T>) -> Locked<'_, T> {
     if is_child() {
         return OrOwn::Own(T::default());
     }
-    OrOwn::Locked(mutex.lock().unwrap_or_else(PoisonError::into_inner))
+    OrOwn::Locked(mutex.lock().unwrap_or_else(PoisonError::into_inner), Counted::new())
 }
 
 /// Like [`lock`], to read.
@@ -102,7 +135,7 @@ pub(crate) fn read<T: Default>(lock: &RwLock<T>) -> OrOwn<RwLockReadGuard<'_, T>
     if is_child() {
         return OrOwn::Own(T::default());
     }
-    OrOwn::Locked(lock.read().unwrap_or_else(PoisonError::into_inner))
+    OrOwn::Locked(lock.read().unwrap_or_else(PoisonError::into_inner), Counted::new())
 }
 
 /// Like [`lock`], to write.
@@ -110,7 +143,7 @@ pub(crate) fn write<T: Default>(lock: &RwLock<T>) -> OrOwn<RwLockWriteGuard<'_, 
     if is_child() {
         return OrOwn::Own(T::default());
     }
-    OrOwn::Locked(lock.write().unwrap_or_else(PoisonError::into_inner))
+    OrOwn::Locked(lock.write().unwrap_or_else(PoisonError::into_inner), Counted::new())
 }
 
 /// Has forks noticed from now on.

@@ -44,7 +44,7 @@ mod version;
 #[cfg(feature = "graph")]
 pub(crate) use calls::{Added, After, Edge, NotAdded};
 pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
-pub(crate) use fork::{Locked, OrOwn, is_child, lock, read, refuse_in_child, write};
+pub(crate) use fork::{Counted, Locked, OrOwn, is_child, lock, read, refuse_in_child, write};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;

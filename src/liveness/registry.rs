@@ -10,7 +10,7 @@ use super::life::Phase;
 use super::record::{Handle, NUMBERS, Origin, Record, make_record};
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::{CUcontext, CUdevice};
-use crate::driver::{OrOwn, is_child};
+use crate::driver::{Counted, OrOwn, is_child};
 use crate::fence;
 use lazy_static::lazy_static;
 use std::collections::HashMap;
@@ -56,14 +56,14 @@ fn read() -> OrOwn<RwLockReadGuard<'static, Registry>, Registry> {
     if is_child() {
         return OrOwn::Own(Registry::of_child());
     }
-    OrOwn::Locked(REGISTRY.read().unwrap_or_else(PoisonError::into_inner))
+    OrOwn::Locked(REGISTRY.read().unwrap_or_else(PoisonError::into_inner), Counted::new())
 }
 
 fn write() -> OrOwn<RwLockWriteGuard<'static, Registry>, Registry> {
     if is_child() {
         return OrOwn::Own(Registry::of_child());
     }
-    OrOwn::Locked(REGISTRY.write().unwrap_or_else(PoisonError::into_inner))
+    OrOwn::Locked(REGISTRY.write().unwrap_or_else(PoisonError::into_inner), Counted::new())
 }
 
 impl Registry {

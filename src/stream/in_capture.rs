@@ -1,7 +1,7 @@
 //! What a stream does while captures are in progress: events that it records and waits for, and its destruction.
 
 use super::{EventCall, Stream, StreamFlags};
-use crate::context::captures::{self, Member};
+use crate::context::captures::{self, Member, Turn};
 use crate::context::{Pin, Resource, refuse_in_legacy};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
@@ -65,14 +65,15 @@ impl Stream {
         if !is_known {
             return waited;
         }
-        let _alone = captures::one_at_a_time();
+        let _turn = Turn::at(event.raw().addr())?;
         captures::refuse_of(event.raw().addr(), what)?;
         event.with_both(&self.inner, wait)
     }
 
-    /// Makes the call, unless captures are in progress, which `is_known` tells. That is looked up when the call is
-    /// published: who adds the stream or the event to a capture later waits for the call. (It is no `Option` of the result:
-    /// moving the result once more took as long as all of custack's part of the call.)
+    /// Makes the call, unless a capture has the stream or the event, or may be broken by a call in this legacy stream, which
+    /// `is_known` tells. That is looked up when the call is published: who adds the stream or the event to a capture later
+    /// waits for the call. It may block in the driver, as a stream has room for only so much work. (It is no `Option` of the
+    /// result: moving the result once more took as long as all of custack's part of the call.)
     #[inline]
     fn unless_captures(
         &self,
@@ -80,8 +81,9 @@ impl Stream {
         call: impl Fn(&Driver, Held<'_, CUevent>, Held<'_, CUstream>) -> CudaResult<()>,
         is_known: &mut bool,
     ) -> CudaResult<()> {
+        let at = event.raw().addr();
         event.with_both(&self.inner, |driver, event, stream| {
-            *is_known = captures::any();
+            *is_known = captures::any() && (self.is_legacy() || captures::concern(self.key(), at));
             if *is_known { Ok(()) } else { call(driver, event, stream) }
         })
     }
@@ -89,7 +91,7 @@ impl Stream {
     #[cold]
     fn recording_in_captures(&self, event: &Resource<CUevent>, record: &EventCall<'_>) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
-        let _alone = captures::one_at_a_time();
+        let _turn = Turn::at(at)?;
         captures::will_be_recorded(at, stream);
         // Other threads, which knew of no capture, record it, wait for it, or query it.
         wait_for_calls(|[event, with]| event == at && with != WAITS);
@@ -110,10 +112,13 @@ impl Stream {
         wait: &EventCall<'_>,
     ) -> CudaResult<()> {
         let (stream, at) = (self.key(), event.raw().addr());
-        // Before the locks, for which others wait for published calls; and again when the call is.
-        let refuse = || match self.is_legacy() {
-            true => refuse_in_legacy(self.context(), "wait for an event in a legacy stream"),
-            false => Ok(()),
+        // Before the turns, in which others wait for published calls; and again when the call is.
+        let refuse = || {
+            if self.is_legacy() {
+                refuse_in_legacy(self.context(), "wait for an event in a legacy stream")?;
+            }
+            captures::refuse_merge(stream, at)?;
+            if recorded { captures::refuse_outside(stream, at) } else { Ok(()) }
         };
         refuse()?;
         let wait = || {
@@ -122,13 +127,9 @@ impl Stream {
                 wait(driver, event, stream)
             })
         };
-        // Dropped after the locks, because that may destroy the context.
+        // Dropped after the turns, because that may destroy the context.
         let _unused: Pin;
-        let _alone = captures::one_at_a_time();
-        captures::refuse_merge(stream, at)?;
-        if recorded {
-            captures::refuse_outside(stream, at)?;
-        }
+        let _turn = Turn::at(at)?;
         if captures::of_event(at).is_none() || captures::of_stream(stream).is_some() {
             return wait();
         }
@@ -138,7 +139,7 @@ impl Stream {
             member => member?,
         };
         let blocking = member.blocking;
-        let beginning = self.inner.beginning();
+        let beginning = self.inner.beginning()?;
         if captures::of_stream(stream).is_some() {
             _unused = pin;
             return wait();

@@ -34,9 +34,6 @@ pub(crate) struct Shared {
     /// An event that is recorded before the stream begins or joins a capture, if memory is in its order.
     #[cfg(feature = "graph")]
     before_capture: OnceLock<Box<Resource<CUevent>>>,
-    /// Locked while the stream begins or joins a capture, and while that event is recorded.
-    #[cfg(feature = "graph")]
-    beginning: Mutex<()>,
     /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
     /// What marks the end of its awaited work; made when work is awaited for the first time.
@@ -66,8 +63,6 @@ impl Shared {
             mark: OnceLock::new(),
             #[cfg(feature = "graph")]
             before_capture: OnceLock::new(),
-            #[cfg(feature = "graph")]
-            beginning: Mutex::new(()),
             number: OnceLock::new(),
             #[cfg(feature = "future")]
             spare: OnceLock::new(),

@@ -109,6 +109,7 @@ fn on_fresh_thread(test: impl FnOnce() + Send) {
         std::panic::resume_unwind(panic);
     }
     assert_eq!(sim::misuses(), misuses, "a call would have crashed the NVIDIA driver");
+    assert_eq!(instrument::calls_with_a_lock(), [""; 0], "calls were made with a lock of custack's");
 }
 
 /// The driver, initialised; the simulated one with two devices.

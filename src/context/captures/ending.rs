@@ -40,27 +40,24 @@ pub(crate) struct Ending {
 
 /// The capture of this number, to be ended by this thread alone.
 pub(crate) fn end(number: u64) -> Option<Ending> {
-    take(|| (), |capture| capture.number == number).ok()
+    take(|capture| capture.number == number)
 }
 
-/// Like [`end`], for the capture that began in this stream by hand. The lock is the one under which it begins, so that it
-/// has begun; if there is no such capture, the lock is returned, and none begins until it is dropped.
-pub(crate) fn end_in<L>(stream: usize, beginning: impl FnOnce() -> L) -> Result<Ending, L> {
-    take(beginning, |capture| capture.which.stream == stream && capture.is_by_hand())
+/// Like [`end`], for the capture that began in this stream by hand. The caller has the turn at the stream, in which it began.
+pub(crate) fn end_in(stream: usize) -> Option<Ending> {
+    take(|capture| capture.which.stream == stream && capture.is_by_hand())
 }
 
 /// Like [`end_in`], and for one that a closure has left, as the stream is being destroyed.
 pub(crate) fn end_lost_in(stream: usize) -> Option<Ending> {
-    take(|| (), |capture| capture.which.stream == stream && capture.by_hand.is_some()).ok()
+    take(|capture| capture.which.stream == stream && capture.by_hand.is_some())
 }
 
-fn take<L>(lock: impl FnOnce() -> L, is_it: impl Fn(&InProgress) -> bool) -> Result<Ending, L> {
+fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
     let_waiting_calls_pass();
     let ending = {
-        let lock = lock();
         let mut captures = list();
-        let found = captures.iter_mut().find(|capture| is_it(capture) && capture.ended_by.is_none());
-        let Some(capture) = found else { return Err(lock) };
+        let capture = captures.iter_mut().find(|capture| is_it(capture) && capture.ended_by.is_none())?;
         capture.ended_by = Some(this_thread());
         NUMBERS.ending.fetch_add(1, Ordering::SeqCst);
         Ending { number: capture.number, which: capture.which, pins: mem::take(&mut capture.pins) }
@@ -70,7 +67,7 @@ fn take<L>(lock: impl FnOnce() -> L, is_it: impl Fn(&InProgress) -> bool) -> Res
         let mut this = captures.iter().filter(|capture| capture.number == ending.number);
         this.any(|capture| parts.iter().any(|part| capture.has_part(*part)))
     });
-    Ok(ending)
+    Some(ending)
 }
 
 impl Ending {

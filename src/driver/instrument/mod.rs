@@ -26,6 +26,7 @@
 mod made;
 mod report;
 mod trace;
+mod wait;
 pub(super) mod watch;
 
 use super::ffi::*;
@@ -35,8 +36,9 @@ use crate::error::CudaError;
 use std::cell::Cell;
 use std::fmt;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+pub use wait::wait_in;
 
 const COUNT: usize = FUNCTIONS.len();
 
@@ -291,6 +293,23 @@ fn count(index: usize) -> Option<(CUresult, When)> {
     Some((fault.status, fault.when))
 }
 
+/// The calls that threads have made while they had a lock of custack's: none, or custack has a bug.
+#[doc(hidden)]
+pub fn calls_with_a_lock() -> Vec<&'static str> {
+    WITH_A_LOCK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+static WITH_A_LOCK: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+
+fn look_at_locks(index: usize) {
+    if fork::locks() > 0 {
+        let mut calls = WITH_A_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        if !calls.contains(&FUNCTIONS[index]) {
+            calls.push(FUNCTIONS[index]);
+        }
+    }
+}
+
 /// An argument as a number, if it is one, a handle or a pointer: 0 for a structure.
 fn word<T: Copy>(value: T) -> u64 {
     let mut word = [0; 8];
@@ -313,6 +332,8 @@ fn observe(index: usize, arguments: &[u64], call: impl FnOnce() -> CUresult) -> 
     if fork::is_child() {
         return CudaError::NotInitialized.code() as CUresult;
     }
+    look_at_locks(index);
+    wait::here(index);
     let fault = count(index);
     if let Some((status, When::Before)) = fault {
         return status;

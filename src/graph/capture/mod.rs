@@ -326,9 +326,13 @@ impl Stream {
         // A call that the driver would not take leaves the capture in the list.
         driver()?;
         let at = self.key();
-        let mut ended = match captures::end_in(at, || self.inner().beginning()) {
-            Ok(ending) => end(self, ending, false, None)?,
-            Err(beginning) => {
+        let beginning = self.inner().beginning()?;
+        let mut ended = match captures::end_in(at) {
+            Some(ending) => {
+                drop(beginning);
+                end(self, ending, false, None)?
+            }
+            None => {
                 if let Some(which) = captures::of_closure(at) {
                     return Err(CudaError::IllegalState
                         .note(format_args!("to end by hand a capture that ends with its closure: {which}")));

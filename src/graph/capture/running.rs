@@ -2,9 +2,9 @@
 
 use super::by_hand::{self, Known};
 use crate::context::Pin;
-use crate::context::captures::{self, ByHand, Forbids};
+use crate::context::captures::{self, ByHand, Forbids, Turn};
 use crate::driver::ffi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
-use crate::driver::{Driver, Held, Locked, driver, refuse_in_child, take_what_broke};
+use crate::driver::{Driver, Held, driver, refuse_in_child, take_what_broke};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::graph::Graph;
 use crate::graph::node::Nodes;
@@ -34,8 +34,8 @@ pub(super) struct Ended {
     pub(super) known: Option<Known>,
 }
 
-/// The lock under which a capture begins, and a pin, which is dropped after it, because that may destroy the context.
-pub(super) type Beginning<'a> = (Locked<'a, ()>, Option<Pin>);
+/// The turn in which a capture begins, and a pin, which is dropped after it, because that may destroy the context.
+pub(super) type Beginning = (Turn, Option<Pin>);
 
 /// How a capture is begun.
 #[derive(Clone, Copy)]
@@ -50,13 +50,13 @@ pub(super) enum Begun<'a> {
 pub(super) type Into<'a> = (&'a Graph, &'a [(CUgraphNode, CUgraphEdgeData)]);
 
 impl<'a> Running<'a> {
-    /// The lock, too, is returned: until it is dropped, no other thread ends the capture by hand.
+    /// The turn, too, is returned: until it is dropped, no other thread ends the capture by hand.
     pub(super) fn begin(
         stream: &'a Stream,
         mode: CaptureMode,
         since: &'static Location<'static>,
         how: Begun<'_>,
-    ) -> CudaResult<(Running<'a>, Beginning<'a>)> {
+    ) -> CudaResult<(Running<'a>, Beginning)> {
         let (into, lost) = match how {
             Begun::InClosure(into) => (into, None),
             Begun::ByHand(into, lost) => (into, Some(lost)),
@@ -72,7 +72,7 @@ impl<'a> Running<'a> {
                 graph.with(|_, graph| driver.stream_begin_capture_to_graph(stream, graph, after, mode as u32))
             }
         };
-        let beginning = stream.inner().beginning();
+        let beginning = stream.inner().beginning()?;
         // Another thread may have been here first.
         refuse_captured(stream)?;
         // The owner of the context may be dropped meanwhile.
@@ -81,7 +81,7 @@ impl<'a> Running<'a> {
         let begun =
             stream.inner().will_capture(&beginning, blocking).and_then(|()| stream.inner().with(begin));
         if let Err(error) = begun {
-            // What the pin keeps goes without the lock.
+            // What the pin keeps goes after the turn.
             drop(beginning);
             drop(captures::remove(number));
             return Err(error);

@@ -1,9 +1,10 @@
 //! What a stream that memory shares does as a capture begins in it, and what must not become part of one.
 
 use super::Shared;
+use crate::context::captures::Turn;
 use crate::context::in_call::{wait_for_legacy_stream, wait_for_whole_context};
 use crate::context::{Pin, captures};
-use crate::driver::{Driver, Locked, lock};
+use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::wait_for_uncaptured;
 use std::ptr;
@@ -20,8 +21,8 @@ impl Shared {
     /// While the result exists, no other thread begins or joins a capture in this stream, or waits for its work to free
     /// memory.
     #[inline]
-    pub(crate) fn beginning(&self) -> Locked<'_, ()> {
-        lock(&self.beginning)
+    pub(crate) fn beginning(&self) -> CudaResult<Turn> {
+        Turn::at(self.stream.key())
     }
 
     /// Called when the stream is listed as capturing, before it begins or joins the capture: waits until nothing is
@@ -29,7 +30,7 @@ impl Shared {
     /// in the legacy stream, which would break the capture; nor in it or for its whole context, if that would. Records what memory in its order that is dropped meanwhile has
     /// to wait for.
     #[inline]
-    pub(crate) fn will_capture(&self, _beginning: &Locked<'_, ()>, blocking: bool) -> CudaResult<()> {
+    pub(crate) fn will_capture(&self, _beginning: &Turn, blocking: bool) -> CudaResult<()> {
         if blocking {
             wait_for_legacy_stream(self.stream.context());
         }
@@ -48,7 +49,7 @@ impl Shared {
     }
 
     pub(super) fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
-        let beginning = self.beginning();
+        let beginning = self.beginning()?;
         match captures::by_which_value(self.stream.key()) {
             None => {
                 match self.stream.with_pinned(pin, Driver::stream_is_capturing) {

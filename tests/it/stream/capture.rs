@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
+mod blocked;
 mod drops;
 mod elsewhere;
 mod ends;
