@@ -6,18 +6,29 @@
 use super::allocation::{Allocation, Kind};
 use super::given_away;
 use super::{DeviceCopy, UnifiedPointer};
-use crate::error::{CudaResult, DropResult};
+use crate::device::{Device, DeviceAttribute};
+use crate::error::{CudaError, CudaResult, DropResult};
 use std::borrow::{Borrow, BorrowMut};
-use std::cmp::Ordering;
+use std::cmp;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One value in unified memory, which the host and the device use in turn: a kernel that uses it must have ended before
 /// the host accesses it. It keeps its context at the driver. A zero-sized value has no memory, and a null pointer.
+///
+/// # Where the host may not access it while any kernel runs
+///
+/// On Windows, in WSL, and on Jetsons before Orin the host gets a fault if it accesses unified memory while any kernel
+/// runs, whatever that uses: the devices lack
+/// [`ConcurrentManagedAccess`](crate::device::DeviceAttribute::ConcurrentManagedAccess). No borrow can tell when a kernel
+/// runs, so where a device lacks it the safe constructors return [`NotSupported`](CudaError::NotSupported). What works
+/// there is [`LockedBuffer`](super::LockedBuffer), which kernels reach at its
+/// [`as_device_ptr`](super::LockedBuffer::as_device_ptr), or the unsafe [`uninitialized`](Self::uninitialized).
 #[repr(C)]
 #[derive(Debug)]
 pub struct UnifiedBox<T: DeviceCopy> {
@@ -31,11 +42,15 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
-    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
+    /// [`OutOfMemory`](CudaError::OutOfMemory); [`InvalidContext`](CudaError::InvalidContext) if no context is current;
+    /// [`NotSupported`](CudaError::NotSupported) [where a kernel keeps the host from the
+    /// memory](Self#where-the-host-may-not-access-it-while-any-kernel-runs).
     #[doc(alias = "cuMemAllocManaged")]
     pub fn new(val: T) -> CudaResult<UnifiedBox<T>> {
-        // SAFETY: written in the next lines.
+        if mem::size_of::<T>() > 0 {
+            refuse_unless_concurrent()?;
+        }
+        // SAFETY: written in the next lines; all devices let the host access it at any time.
         let new = unsafe { UnifiedBox::<T>::uninitialized() }?;
         // SAFETY: the memory allocated above, whose old contents are not a value; or a dangling address, for a
         // zero-sized value.
@@ -51,7 +66,9 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// # Safety
     ///
-    /// The value is written before it is read.
+    /// The value is written before it is read. If a device lacks
+    /// [`ConcurrentManagedAccess`](crate::device::DeviceAttribute::ConcurrentManagedAccess), the host does neither while
+    /// any kernel runs.
     #[doc(alias = "cuMemAllocManaged")]
     pub unsafe fn uninitialized() -> CudaResult<UnifiedBox<T>> {
         if mem::size_of::<T>() == 0 {
@@ -65,7 +82,8 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// # Safety
     ///
-    /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it.
+    /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it. The host
+    /// accesses it only when it may, as after [`uninitialized`](Self::uninitialized).
     pub unsafe fn from_raw(ptr: *mut T) -> UnifiedBox<T> {
         // SAFETY: as the caller guarantees.
         unsafe { UnifiedBox::from_unified(UnifiedPointer::wrap(ptr)) }
@@ -114,7 +132,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// Any error of the driver. It may have freed the memory all the same, so the returned box has no value:
     /// dereferencing it panics, and dropping it does nothing. Only after
-    /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is the box unchanged.
+    /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     pub fn drop(uni_box: UnifiedBox<T>) -> DropResult<UnifiedBox<T>> {
         uni_box
@@ -136,11 +154,32 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     }
 }
 
+/// Refuses memory that the host may access at any time, where a device does not allow that.
+pub(super) fn refuse_unless_concurrent() -> CudaResult<()> {
+    /// Whether all devices allow it, which does not change.
+    static ALL_DO: AtomicBool = AtomicBool::new(false);
+    if ALL_DO.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    for device in Device::devices()? {
+        let device = device?;
+        if device.get_attribute(DeviceAttribute::ConcurrentManagedAccess)? == 0 {
+            let number = device.as_raw();
+            return Err(CudaError::NotSupported.note(format_args!(
+                "to allocate unified memory for safe use: while a kernel runs on device {number}, the host must not access it"
+            )));
+        }
+    }
+    ALL_DO.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
 impl<T: DeviceCopy> Deref for UnifiedBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the box owns the value, and pins its context, so the memory stays.
+        // SAFETY: the box owns the value, and pins its context, so the memory stays; the host may access it now, as all
+        // devices allow it at any time, or as the caller of an unsafe function guarantees.
         unsafe { &*self.address() }
     }
 }
@@ -197,13 +236,13 @@ impl<T: DeviceCopy + PartialEq> PartialEq for UnifiedBox<T> {
 impl<T: DeviceCopy + Eq> Eq for UnifiedBox<T> {}
 
 impl<T: DeviceCopy + PartialOrd> PartialOrd for UnifiedBox<T> {
-    fn partial_cmp(&self, other: &UnifiedBox<T>) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &UnifiedBox<T>) -> Option<cmp::Ordering> {
         (**self).partial_cmp(&**other)
     }
 }
 
 impl<T: DeviceCopy + Ord> Ord for UnifiedBox<T> {
-    fn cmp(&self, other: &UnifiedBox<T>) -> Ordering {
+    fn cmp(&self, other: &UnifiedBox<T>) -> cmp::Ordering {
         (**self).cmp(&**other)
     }
 }

@@ -6,6 +6,7 @@
 use super::allocation::{Allocation, Kind};
 use super::given_away;
 use super::malloc::size_of;
+use super::unified::refuse_unless_concurrent;
 use super::{DeviceCopy, UnifiedPointer};
 use crate::error::{CudaResult, DropResult};
 use std::marker::PhantomData;
@@ -15,7 +16,9 @@ use std::ptr;
 use std::slice;
 
 /// Values in unified memory, which the host and the device use in turn: a kernel that uses them must have ended before
-/// the host accesses them. It derefs to a slice, and keeps its context at the driver.
+/// the host accesses them. It derefs to a slice, and keeps its context at the driver. On some systems the host may not
+/// access it while any kernel runs, and there the safe constructors return an error: see
+/// [`UnifiedBox`](super::UnifiedBox#where-the-host-may-not-access-it-while-any-kernel-runs).
 #[repr(C)]
 #[derive(Debug)]
 pub struct UnifiedBuffer<T: DeviceCopy> {
@@ -32,7 +35,9 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     ///
     /// [`InvalidMemoryAllocation`](crate::error::CudaError::InvalidMemoryAllocation) if the size overflows;
     /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
-    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current;
+    /// [`NotSupported`](crate::error::CudaError::NotSupported) where a device does not let the host access the memory
+    /// while a kernel runs.
     #[doc(alias("cuMemAllocManaged"))]
     pub fn new(value: &T, size: usize) -> CudaResult<UnifiedBuffer<T>> {
         UnifiedBuffer::filled(size, |_| value.clone())
@@ -49,7 +54,11 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     }
 
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<UnifiedBuffer<T>> {
-        // SAFETY: all values are written in the next lines; `DeviceCopy` values need no drop.
+        if size > 0 && mem::size_of::<T>() > 0 {
+            refuse_unless_concurrent()?;
+        }
+        // SAFETY: all values are written in the next lines; `DeviceCopy` values need no drop; all devices let the host
+        // access the memory at any time.
         let buffer = unsafe { UnifiedBuffer::<T>::uninitialized(size) }?;
         // Zero-sized values need no write, and there may be any number of them.
         let written = if mem::size_of::<T>() == 0 { 0 } else { size };
@@ -70,7 +79,9 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The values are written before they are read.
+    /// The values are written before they are read. If a device lacks
+    /// [`ConcurrentManagedAccess`](crate::device::DeviceAttribute::ConcurrentManagedAccess), the host does neither while
+    /// any kernel runs.
     #[doc(alias("cuMemAllocManaged"))]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<UnifiedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
@@ -102,7 +113,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     /// # Safety
     ///
     /// The memory has space for `capacity` values, they are initialised and valid for `T` before they are read, and
-    /// nothing else frees it.
+    /// nothing else frees it. The host accesses it only when it may, as after [`uninitialized`](Self::uninitialized).
     pub unsafe fn from_raw_parts(ptr: UnifiedPointer<T>, capacity: usize) -> UnifiedBuffer<T> {
         let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
@@ -148,7 +159,8 @@ impl<T: DeviceCopy> Deref for UnifiedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the buffer owns the values, and pins its context, so the memory stays.
+        // SAFETY: the buffer owns the values, and pins its context, so the memory stays; the host may access it now, as
+        // all devices allow it at any time, or as the caller of an unsafe function guarantees.
         unsafe { slice::from_raw_parts(self.first(), self.capacity) }
     }
 }

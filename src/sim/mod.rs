@@ -221,6 +221,28 @@ pub fn set_link(from: usize, to: usize, rank: Option<u8>) -> bool {
     is_pair
 }
 
+/// Whether the host may access managed memory while a kernel runs, from now on: so it is at first. Without it the machine
+/// is like one with Windows, with WSL or with an older Jetson: the devices' attribute says so, and on Linux the host's
+/// access to memory of `cuMemAllocManaged` while a kernel runs is a fault, as it is there.
+///
+/// ```
+/// use custack::device::{Device, DeviceAttribute};
+/// use custack::driver::{self, Choice};
+/// use custack::error::CudaError;
+/// use custack::memory::UnifiedBox;
+/// use custack::sim;
+///
+/// driver::choose(Choice::Sim).unwrap();
+/// sim::set_concurrent_managed_access(false);
+/// let _context = custack::quick_init()?;
+/// let attribute = Device::get_device(0)?.get_attribute(DeviceAttribute::ConcurrentManagedAccess)?;
+/// assert_eq!((attribute, UnifiedBox::new(1).err()), (0, Some(CudaError::NotSupported)));
+/// # Ok::<(), CudaError>(())
+/// ```
+pub fn set_concurrent_managed_access(allowed: bool) {
+    memory::lock().apart.wanted = !allowed;
+}
+
 /// Whether the driver reuses a freed handle at once, as the NVIDIA driver does and as code that keeps stale handles
 /// must survive. Off by default: then no handle value is ever reused.
 pub fn reuse_handles(at_once: bool) {

@@ -243,6 +243,11 @@ mod linux {
             self.file.try_clone().map(IntoRawFd::into_raw_fd)
         }
 
+        /// The same memory at another address.
+        pub(in crate::sim) fn again(&self) -> Result<Shared> {
+            Shared::map(self.file.try_clone()?, self.size)
+        }
+
         pub(in crate::sim) fn size(&self) -> usize {
             self.size
         }
@@ -292,6 +297,10 @@ mod elsewhere {
         }
 
         pub(in crate::sim) fn descriptor(&self) -> Result<i32> {
+            match self.0 {}
+        }
+
+        pub(in crate::sim) fn again(&self) -> Result<Shared> {
             match self.0 {}
         }
 

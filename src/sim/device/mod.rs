@@ -32,6 +32,7 @@ pub(super) const SM_PARTITION: [u32; 2] = [8, 8];
 
 const MAX_THREADS_PER_BLOCK: u32 = 1;
 const PCI_DEVICE_ID: u32 = 34;
+const CONCURRENT_MANAGED_ACCESS: u32 = 89;
 const MULTI_GPU_BOARD_GROUP_ID: u32 = 85;
 const ATOMIC_OPERATIONS: u32 = 13;
 const FIRST_PCI_DEVICE: usize = 6;
@@ -86,6 +87,7 @@ impl Machine {
         match ATTRIBUTES.get(index) {
             Some(_) if attribute == PCI_DEVICE_ID => Ok((FIRST_PCI_DEVICE + number) as i32),
             Some(_) if attribute == MULTI_GPU_BOARD_GROUP_ID => Ok(number as i32),
+            Some(_) if attribute == CONCURRENT_MANAGED_ACCESS => Ok((!memory::lock().apart.wanted).into()),
             Some(value) => Ok(*value),
             None => self.refuse(INVALID_VALUE, format_args!("{attribute} is not a device attribute")),
         }

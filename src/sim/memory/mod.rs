@@ -7,6 +7,7 @@
 pub(super) mod abi;
 mod addresses;
 mod allocation;
+mod apart;
 mod array;
 mod batch;
 mod block;
@@ -31,6 +32,7 @@ mod view;
 mod words;
 
 pub(super) use allocation::Kind;
+pub(super) use apart::KernelRuns;
 pub(super) use array::{Array, channel_size};
 pub(super) use batch::{Batch, Step};
 pub(super) use copies::{End, NO_ROOM, fill_bytes, transfer};
@@ -46,6 +48,7 @@ use super::shared::Shared;
 use super::texture::Bound;
 use addresses::Addresses;
 use allocation::Allocation;
+use apart::Apart;
 use held::Held;
 use interprocess::Opened;
 use lazy_static::lazy_static;
@@ -78,6 +81,7 @@ pub(super) struct Memory {
     mapped: Mapped,
     opened: Opened,
     pub(in crate::sim) reach: Reach,
+    pub(in crate::sim) apart: Apart,
 }
 
 lazy_static! {
@@ -93,6 +97,7 @@ lazy_static! {
         mapped: Mapped::default(),
         opened: Opened::default(),
         reach: Reach::default(),
+        apart: Apart::default(),
     });
 }
 
@@ -111,6 +116,11 @@ impl Memory {
     pub(super) fn allocate(&mut self, kind: Kind, context: Handle, size: usize) -> Option<u64> {
         if kind.is_counted() && !self.has_room(size as u64) {
             return None;
+        }
+        if kind == Kind::Managed && self.apart.wanted {
+            if let Some(address) = self.allocate_apart(context, size) {
+                return Some(address);
+            }
         }
         let allocation = Allocation::new(kind, context, size)?;
         let address = match allocation.host_address() {
@@ -170,6 +180,7 @@ impl Memory {
         if let Some(gone) = self.held.remove(address) {
             self.synchronizing.remove(&gone.number);
             self.managed.forget(gone.number);
+            self.apart.forget(address);
             self.used -= if gone.kind.is_counted() { gone.size } else { 0 };
             // The other kinds have host addresses, which are returned to the host.
             if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array | Kind::Opened) {

@@ -95,6 +95,8 @@ fn in_a_process_of_its_own() {
         Ok("fork while threads are busy") => crate::driver::fork_busy::scenario(),
         Ok("fork within") => crate::driver::fork_busy::within(),
         Ok("fork before the first use") => crate::driver::fork::before_the_first_use(),
+        Ok("no concurrent access") => crate::memory::unified::without_concurrent_access(),
+        Ok("access beside a kernel") => crate::memory::unified::access_beside_a_kernel(),
         Ok("spent") => crate::claims::spent::scenario(),
         Ok("wild addresses") => crate::driver::wild_addresses::scenario(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),

@@ -4,10 +4,7 @@
 //! The driver is compiled here; without a compiler the test is skipped.
 
 #![allow(unsafe_code)]
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "no call reaches memory, as the driver only notes its arguments"
-)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "the driver only notes its arguments")]
 
 use crate::driver::process::child;
 use crate::driver::strange_driver::{SOURCE, library};

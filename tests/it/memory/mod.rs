@@ -21,7 +21,7 @@ mod pool;
 mod registered;
 pub(crate) mod shared_pools;
 mod stream_ordered;
-mod unified;
+pub(crate) mod unified;
 
 use crate::harness::{pushed, run};
 use custack::context::UnownedContext;

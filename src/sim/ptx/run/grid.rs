@@ -13,7 +13,7 @@ use super::{FUNCTION_STEP, FUNCTIONS, count, unfold};
 use crate::sim::context::Multiprocessors;
 use crate::sim::device::SM_COUNT;
 use crate::sim::machine::Handle;
-use crate::sim::memory::{self, Kind};
+use crate::sim::memory::{self, KernelRuns, Kind};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,6 +70,7 @@ impl Launch {
     }
 
     pub(in crate::sim) fn run(&self) -> Result<(), Fault> {
+        let _kernel = KernelRuns::begin();
         let Entry { body, name, .. } = self.entry();
         if body.has_heap {
             heap::prepare(self.context);
