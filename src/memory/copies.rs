@@ -6,7 +6,7 @@
 use super::allocation::Allocation;
 use super::given_away;
 use crate::context::in_call::enter_legacy_stream;
-use crate::context::{UnownedContext, refuse_by_default, refuse_in_context, refuse_unsafe, relax};
+use crate::context::{UnownedContext, refuse_by_default, refuse_unsafe, relax};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -16,14 +16,12 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
-/// Copies between the host and the device that are done when the call returns, for every stream.
+/// Copies that are done when the call returns, for every stream: between the host and the device,
+/// and on the device.
 ///
-/// A copy from device memory to device memory of the same context may continue after the call has returned. Later work
-/// of the context without a stream, or in a stream that is not
-/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING), waits for it, and so does freeing either side.
-///
-/// Memory in the order of a stream is copied in that order, after the present work of the stream. The call waits for
-/// the copy, even between two pieces of device memory.
+/// A copy comes after the present work of the default stream, and so of the streams that are not
+/// [`NON_BLOCKING`](crate::stream::StreamFlags::NON_BLOCKING). Memory in the order of a stream is
+/// copied in that order instead, after the present work of the stream.
 pub trait CopyDestination<O: ?Sized>: Sealed {
     /// Copies from `source`, which has the same number of values.
     ///
@@ -92,15 +90,20 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
 
-/// Waits for a copy from the host's memory without a stream. From memory that is not page-locked the driver returns
-/// before the device has the values, and streams that do not wait for the default stream would still find the old ones.
-pub(crate) fn wait_for_copy(driver: &Driver) -> CudaResult<()> {
-    // Without looking at an error, because the copy has begun.
+/// Waits for what was issued without a stream; also if the call failed, because it may have begun.
+/// The driver returns before the device has filled memory, copied on the device, or copied from
+/// memory that is not page-locked. Streams that do not wait for the default stream would find the
+/// old values. Work in a stream is not waited for.
+pub(crate) fn finish(issued: CudaResult<()>, driver: &Driver, order: Order<'_>) -> CudaResult<()> {
+    if order.is_some() {
+        return issued;
+    }
+    // Without looking at an error, because the work has begun.
     let _call = enter_legacy_stream(&UnownedContext::none());
-    // The copy breaks no capture, so neither may this.
+    // The work breaks no capture, so neither may this.
     let _relaxed = relax(driver);
     // SAFETY: null is the default stream of the context, which is current.
-    driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
+    issued.and(driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) }))
 }
 
 /// A part of device memory: its address, the number of values, and its context.
@@ -149,7 +152,7 @@ impl<T> DeviceSpan<T> {
         if self.context.is_null() { Ok(()) } else { self.context.usable() }
     }
 
-    /// Runs `f` in the context of the memory, or in the stream's, unless there is nothing to copy.
+    /// Runs `f` as [`in_stream`](Self::in_stream) does, unless there is nothing to copy.
     fn copy(
         &self,
         other: usize,
@@ -167,7 +170,8 @@ impl<T> DeviceSpan<T> {
         self.in_stream(stream, f)
     }
 
-    /// Calls `f` with this stream; without one with the home of the memory, and then waits; else with no stream.
+    /// Calls `f` with this stream; without one with the home of the memory, and then waits; else
+    /// with no stream. Then `f` [waits](finish), unless the driver does.
     pub(super) fn in_stream(
         &self,
         stream: Option<&Stream>,
@@ -207,8 +211,9 @@ impl<T> DeviceSpan<T> {
     pub(super) unsafe fn write(self, from: &[T], stream: Option<&Stream>) -> CudaResult<()> {
         self.copy(from.len(), stream, |driver, order| {
             // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
-            unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) }?;
-            if order.is_none() { wait_for_copy(driver) } else { Ok(()) }
+            let issued =
+                unsafe { driver.copy_to_device(self.address, from.as_ptr().cast(), self.bytes(), order) };
+            finish(issued, driver, order)
         })
     }
 
@@ -233,32 +238,30 @@ impl<T> DeviceSpan<T> {
         if from.bytes() > 0 {
             from.usable()?;
         }
-        let is_mixed = stream.is_none() && (self.home.is_some() || from.home.is_some());
+        let is_mixed = stream.is_none() && from.home.is_some();
         if is_mixed && self.count == from.count && self.bytes() > 0 {
             self.usable()?;
             from.wait_unless_in_order_of(&self)?;
         }
-        let is_foreign = from.context != self.context;
+        let is_foreign = self.is_foreign_to(&from) && self.bytes() > 0;
+        let what = "copy between two contexts";
         let _breaks = match stream {
             // The driver captures no copy between contexts.
-            Some(stream)
-                if is_foreign && self.bytes() > 0 && !from.context.is_null() && !self.context.is_null() =>
-            {
-                Some(stream.inner().enter_breaking("copy between two contexts")?)
-            }
+            Some(stream) if is_foreign => Some(stream.inner().enter_breaking(what)?),
+            // It comes after the work of both.
+            None if is_foreign && self.home.is_none() => Some(refuse_by_default(&from.context, what)?),
             _ => None,
         };
         self.copy(from.count, stream, |driver, order| {
-            // A free in the order of a stream does not wait for work outside of streams.
-            let waits = order.is_none() && (is_foreign || from.home.is_some());
-            let what = "copy between two contexts";
-            let _call = if waits { Some(refuse_in_context(&self.context, what)?) } else { None };
             // SAFETY: both sides have the same number of bytes; the caller guarantees how long they live.
-            unsafe { self.copy_here(driver, &from, order) }?;
-            // Freeing memory waits for the work of its own context only: the source might be freed, and its pages
-            // unmapped, while this context still reads it.
-            if waits { driver.ctx_synchronize() } else { Ok(()) }
+            finish(unsafe { self.copy_here(driver, &from, order) }, driver, order)
         })
+    }
+
+    /// Whether the two are of contexts that are known, and differ.
+    fn is_foreign_to(&self, other: &DeviceSpan<T>) -> bool {
+        let (own, other) = (&self.context, &other.context);
+        own != other && !own.is_null() && !other.is_null()
     }
 
     /// Makes the stream wait for the home of the memory, if that is another stream.
@@ -275,20 +278,14 @@ impl<T> DeviceSpan<T> {
 
     /// Waits for the home of this memory, unless the other memory has the same home.
     fn wait_unless_in_order_of(&self, other: &DeviceSpan<T>) -> CudaResult<()> {
-        match (&self.home, &other.home) {
-            (Some(home), Some(other)) if Arc::ptr_eq(home, other) => Ok(()),
-            (Some(home), _) => {
-                refuse_unsafe("copy and wait for it")?;
-                drop(home.enter_breaking("copy and wait for it")?);
-                home.wait_for_own_work()
-            }
-            // An earlier copy to it without a stream may not be done yet.
-            (None, _) => {
-                refuse_unsafe("copy and wait for it")?;
-                let _call = refuse_by_default(&self.context, "wait for the default stream")?;
-                self.context.inside(wait_for_copy)
-            }
+        let Some(home) = &self.home else { return Ok(()) };
+        if other.home.as_ref().is_some_and(|other| Arc::ptr_eq(home, other)) {
+            return Ok(());
         }
+        let what = "copy and wait for it";
+        refuse_unsafe(what)?;
+        drop(home.enter_breaking(what)?);
+        home.wait_for_own_work()
     }
 
     /// # Safety
@@ -296,7 +293,7 @@ impl<T> DeviceSpan<T> {
     /// Like [`Driver::copy_on_device`].
     unsafe fn copy_here(&self, driver: &Driver, from: &DeviceSpan<T>, order: Order<'_>) -> CudaResult<()> {
         let (to, at, size) = (self.address, from.address, self.bytes());
-        if from.context == self.context || from.context.is_null() || self.context.is_null() {
+        if !self.is_foreign_to(from) {
             // SAFETY: as the caller guarantees.
             return unsafe { driver.copy_on_device(to, at, size, order) };
         }
@@ -314,7 +311,7 @@ impl<T> DeviceSpan<T> {
         }
         self.in_stream(stream, |driver, order| {
             // SAFETY: the memory has this many elements; the caller guarantees how long it lives.
-            unsafe { driver.fill(self.address, value, self.count, order) }
+            finish(unsafe { driver.fill(self.address, value, self.count, order) }, driver, order)
         })
     }
 }

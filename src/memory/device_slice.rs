@@ -284,7 +284,7 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> CopyDestination<I> for 
 
 impl<T: DeviceCopy> CopyDestination<DeviceSlice<T>> for DeviceSlice<T> {
     fn copy_from(&mut self, source: &DeviceSlice<T>) -> CudaResult<()> {
-        // SAFETY: later uses of the memory are ordered after the copy; there are references to both sides.
+        // SAFETY: the copy is done when the call returns; there are references to both sides.
         unsafe { self.span().write_from_device(source.span(), None) }
     }
 

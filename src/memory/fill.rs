@@ -52,8 +52,8 @@ fn pair([first, second]: [u16; 2]) -> u32 {
 }
 
 impl<T: FillValue> DeviceSlice<T> {
-    /// Sets all values to this one. For memory in the order of a stream it is done when the call returns; for other
-    /// memory it is asynchronous or not like a [copy](super::CopyDestination) on the device.
+    /// Sets all values to this one; done when the call returns, for every stream, like a
+    /// [copy](super::CopyDestination).
     ///
     /// # Errors
     ///

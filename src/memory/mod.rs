@@ -70,7 +70,7 @@ mod shared_pool;
 mod unified;
 mod unified_buffer;
 
-pub(crate) use copies::wait_for_copy;
+pub(crate) use copies::finish;
 pub use copies::{AsyncCopyDestination, CopyDestination};
 pub use device_box::DeviceBox;
 pub use device_buffer::DeviceBuffer;

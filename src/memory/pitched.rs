@@ -7,7 +7,7 @@ mod copies;
 
 use super::allocation::{Allocation, Kind};
 use super::malloc::size_of;
-use super::{DevicePointer, DeviceSlice};
+use super::{DevicePointer, DeviceSlice, finish};
 use crate::context::UnownedContext;
 use crate::driver::{Driver, Fill, Order};
 use crate::error::{CudaResult, DropResult};
@@ -179,7 +179,7 @@ impl<T> PitchedBuffer<T> {
         self.ordered(stream, |driver, order| {
             let (rows, size) = ((self.memory.address(), self.pitch), (self.width * each, self.height));
             // SAFETY: the rows are memory that this owns.
-            unsafe { driver.fill_rows(rows, value, size, order) }
+            finish(unsafe { driver.fill_rows(rows, value, size, order) }, driver, order)
         })
     }
 }

@@ -36,7 +36,7 @@ use crate::context::{Resource, UnownedContext, refuse_by_default};
 use crate::driver::Driver;
 use crate::driver::ffi::CUmodule;
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::memory::{CopyDestination, DeviceCopy, DevicePointer, wait_for_copy};
+use crate::memory::{CopyDestination, DeviceCopy, DevicePointer, finish};
 use crate::sealed::Sealed;
 use kernels::Kernels;
 use std::ffi::CStr;
@@ -316,8 +316,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         let _call = refuse_by_default(&self.context, "copy without a stream")?;
         self.context.inside(|driver| {
             // SAFETY: the variable has the size of the value, as `of` checked.
-            unsafe { driver.copy_to_device(to, from, size, None) }?;
-            wait_for_copy(driver)
+            finish(unsafe { driver.copy_to_device(to, from, size, None) }, driver, None)
         })
     }
 

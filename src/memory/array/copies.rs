@@ -8,7 +8,7 @@ use crate::context::refuse_by_default;
 use crate::driver::ffi::{CUDA_MEMCPY3D, CUarray};
 use crate::driver::{Driver, Held, Order};
 use crate::error::{CudaError, CudaResult};
-use crate::memory::wait_for_copy;
+use crate::memory::finish;
 use crate::stream::Stream;
 use std::mem;
 use std::os::raw::c_void;
@@ -174,8 +174,8 @@ impl ArrayObject {
         let Some(stream) = stream else {
             let _call = refuse_by_default(self.context(), "copy without a stream")?;
             return self.handle().with_current(|driver, array| {
-                copy(driver, array, None)?;
-                if is_to_array { wait_for_copy(driver) } else { Ok(()) }
+                let issued = copy(driver, array, None);
+                if is_to_array { finish(issued, driver, None) } else { issued }
             });
         };
         if !self.context().shares_with(stream.context()) {

@@ -4,11 +4,10 @@
 #![allow(unsafe_code)]
 
 use super::PitchedBuffer;
-use crate::context::refuse_in_context;
+use crate::context::refuse_by_default;
 use crate::error::CudaResult;
-use crate::memory::DeviceCopy;
-use crate::memory::copies::wait_for_copy;
 use crate::memory::rows::{self, Rows};
+use crate::memory::{DeviceCopy, finish};
 use crate::stream::Stream;
 use std::mem;
 
@@ -108,7 +107,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
         self.check(values.len());
         let (from, size) = (values.as_ptr().cast_mut().cast(), (self.row_bytes(), self.height));
         // SAFETY: both sides have the same number of values.
-        unsafe { self.copy(self.whole(), Rows::Host(from, size.0), size, stream, false) }
+        unsafe { self.copy(self.whole(), Rows::Host(from, size.0), size, stream) }
     }
 
     /// # Safety
@@ -118,11 +117,11 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
         self.check(values.len());
         let (to, size) = (values.as_mut_ptr().cast(), (self.row_bytes(), self.height));
         // SAFETY: both sides have the same number of values.
-        unsafe { self.copy(Rows::Host(to, size.0), self.whole(), size, stream, false) }
+        unsafe { self.copy(Rows::Host(to, size.0), self.whole(), size, stream) }
     }
 
     /// Copies a rectangle from another buffer: `size` is its width and height, `from` and `to` are the column and row
-    /// at which it begins. It is asynchronous or not like any [copy](crate::memory::CopyDestination) on the device.
+    /// at which it begins; done when the call returns.
     ///
     /// # Errors
     ///
@@ -158,9 +157,10 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
             return Ok(());
         }
         source.row(0).span().usable()?;
-        let is_foreign = self.context() != source.context();
+        // It comes after the work of both contexts.
+        let _call = refuse_by_default(source.context(), "copy between two buffers")?;
         // SAFETY: both rectangles are within their buffers.
-        unsafe { self.copy(to, from, (bytes, size.1), None, is_foreign) }
+        unsafe { self.copy(to, from, (bytes, size.1), None) }
     }
 }
 
@@ -178,19 +178,13 @@ impl<T> PitchedBuffer<T> {
         from: Rows,
         size: (usize, usize),
         stream: Option<&Stream>,
-        waits: bool,
     ) -> CudaResult<()> {
         let copy = rows::copy(to, from, size);
-        let context = self.memory.context();
-        let _call = if waits { Some(refuse_in_context(context, "copy between two contexts")?) } else { None };
         self.ordered(stream, |driver, order| {
             // SAFETY: as the caller guarantees.
-            unsafe { driver.copy_rows(&copy, order) }?;
-            match from {
-                _ if waits => driver.ctx_synchronize(),
-                Rows::Host(..) if order.is_none() => wait_for_copy(driver),
-                _ => Ok(()),
-            }
+            let issued = unsafe { driver.copy_rows(&copy, order) };
+            // The driver waits for a copy to the host.
+            if matches!(to, Rows::Host(..)) { issued } else { finish(issued, driver, order) }
         })
     }
 

@@ -25,7 +25,7 @@ pub(super) fn part() -> SmResource {
     all().split(1, all().count() / 8).unwrap().groups[0]
 }
 
-pub(super) fn green() -> GreenContext {
+pub(crate) fn green() -> GreenContext {
     GreenContext::new(&part()).unwrap()
 }
 

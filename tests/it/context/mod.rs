@@ -4,7 +4,7 @@ mod cache;
 mod deep;
 mod flags;
 mod functions;
-mod green;
+pub(crate) mod green;
 mod green_kernels;
 mod guard;
 mod limits;

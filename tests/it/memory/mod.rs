@@ -22,6 +22,8 @@ mod registered;
 pub(crate) mod shared_pools;
 mod stream_ordered;
 pub(crate) mod unified;
+mod unified;
+mod without_stream;
 
 use crate::harness::{pushed, run};
 use custack::context::UnownedContext;

@@ -122,7 +122,7 @@ fn a_copy_between_two_contexts_is_done_before_its_source_can_be_freed() {
             let mut to = two.scoped(|_| DeviceBuffer::from_slice(&vec![0u8; 1 << 20])).unwrap();
             let (result, calls) = instrument::during(|| to.copy_from(&from));
             drop(from);
-            assert_eq!((result, calls.of("cuCtxSynchronize")), (Ok(()), 1));
+            assert_eq!((result, calls.of("cuStreamSynchronize")), (Ok(()), 1));
             let mut back = vec![0; 1 << 20];
             to.copy_to(&mut back).unwrap();
             assert!(back.iter().all(|byte| *byte == 7));

@@ -29,7 +29,11 @@ pub(super) enum Act {
     /// A kernel that writes one value.
     Put(usize, usize, On, u32),
     Copy(usize, usize, On),
+    /// Without a stream, and read at once in this one.
+    FillNow(usize, usize, u32),
     Read(usize),
+    /// In a scope of a stream that nothing orders after the work before it.
+    ReadIn(usize, usize),
     Write(usize, u32),
     MoveTo(usize, usize),
     FreeIn(usize, usize),
@@ -173,7 +177,9 @@ fn work() -> BoxedStrategy<Act> {
         5 => (n(), on(), any::<u32>()).prop_map(|(a, b, c)| Act::Fill(a, b, c)),
         7 => (n(), n(), on(), any::<u32>()).prop_map(|(a, b, c, d)| Act::Put(a, b, c, d)),
         3 => (n(), n(), on()).prop_map(|(a, b, c)| Act::Copy(a, b, c)),
+        3 => (n(), n(), any::<u32>()).prop_map(|(a, b, c)| Act::FillNow(a, b, c)),
         4 => n().prop_map(Act::Read),
+        4 => (n(), n()).prop_map(|(a, b)| Act::ReadIn(a, b)),
         2 => (n(), any::<u32>()).prop_map(|(a, b)| Act::Write(a, b)),
         2 => (n(), n()).prop_map(|(a, b)| Act::MoveTo(a, b)),
         1 => (n(), n()).prop_map(|(a, b)| Act::FreeIn(a, b)),

@@ -9,7 +9,7 @@ use custack::event::EventFlags;
 use custack::function::Function;
 use custack::launch;
 use custack::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer};
-use custack::stream::{CaptureStatus, Stream, StreamWaitEventFlags};
+use custack::stream::{CaptureStatus, LegacyStream, Stream, StreamWaitEventFlags};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -92,17 +92,13 @@ impl Actor {
             }
             Act::Copy(from, to, on) => self.copy(from, to, on, within),
             Act::Read(n) => self.with_cell(n, |this, cell| this.read(cell)),
+            Act::ReadIn(n, stream) => self.with_cell(n, |this, cell| this.read_in(cell, stream)),
             Act::Write(n, value) => self.with_cell(n, |this, cell| {
-                if !this.settled(cell) {
-                    return;
-                }
-                let Some(slice) = Arc::get_mut(&mut cell.memory) else { return };
-                let result = slice.copy_from(&[value; LEN]);
-                this.judge("write a buffer", &result, [cell.context], &[]);
-                // A call that fails because of what another thread does may have written.
-                let loose = this.world(|world| world.loose);
-                cell.values =
-                    if result.is_ok() { Some([value; LEN]) } else { cell.values.filter(|_| !loose) };
+                this.set("write a buffer", cell, value, |slice| slice.copy_from(&[value; LEN]));
+            }),
+            Act::FillNow(n, stream, value) => self.with_cell(n, |this, cell| {
+                this.set("fill a buffer", cell, value, |slice| slice.fill(value));
+                this.read_in(cell, stream);
             }),
             Act::MoveTo(n, stream) => {
                 let Some((stream, context)) = self.stream(On::Own(stream), None) else { return true };
@@ -253,6 +249,7 @@ impl Actor {
             return;
         }
         let Some(slice) = Arc::get_mut(&mut cell.memory) else { return };
+        self.delay(source.context);
         let result = slice.copy_from(&**source.memory);
         self.judge("copy a buffer", &result, needs, &[]);
         if result.is_err() && self.world(|world| world.loose) {
@@ -260,10 +257,36 @@ impl Actor {
         }
         if result.is_ok() {
             cell.values = source.values;
-            // Between two pieces of memory that are in no order, the copy may continue.
-            let done = self.handle(cell.context).synchronize();
-            cell.values = cell.values.filter(|_| done.is_ok());
         }
+        if let On::Own(stream) = on {
+            self.read_in(cell, stream);
+        }
+    }
+
+    /// Has work without a stream wait for a moment, unless a capture forbids it.
+    fn delay(&self, context: usize) {
+        let moment = || std::thread::sleep(std::time::Duration::from_micros(300));
+        let _ = LegacyStream::of(&self.handle(context)).launch_host_func(moment);
+    }
+
+    /// Sets all values by a call that is done when it returns.
+    fn set(
+        &self,
+        what: &str,
+        cell: &mut Cell,
+        value: u32,
+        f: impl FnOnce(&mut DeviceBuffer<u32>) -> CudaResult<()>,
+    ) {
+        if !self.settled(cell) {
+            return;
+        }
+        let Some(buffer) = Arc::get_mut(&mut cell.memory) else { return };
+        self.delay(cell.context);
+        let result = f(buffer);
+        self.judge(what, &result, [cell.context], &[]);
+        // A call that fails because of what another thread does may have written.
+        let loose = self.world(|world| world.loose);
+        cell.values = if result.is_ok() { Some([value; LEN]) } else { cell.values.filter(|_| !loose) };
     }
 
     /// Waits for the last use of the cell; whether that is possible.
@@ -281,9 +304,29 @@ impl Actor {
         let mut back = [0; LEN];
         let result = cell.memory.copy_to(&mut back);
         self.judge("read a buffer", &result, [cell.context], &[]);
+        self.compare(cell, result, back);
+    }
+
+    /// Reads the cell in a scope of a stream that does not wait for the work before it.
+    fn read_in(&self, cell: &Cell, n: usize) {
+        if !self.settled(cell) {
+            return;
+        }
+        let Some((at, (mut stream, context))) = self.world(|world| world.streams.take(n)) else { return };
+        let free = stream.capture_status() == Ok(CaptureStatus::None);
+        if let (true, true, Some(own)) = (cell.context == context, free, Arc::get_mut(&mut stream)) {
+            let mut back = [0; LEN];
+            let result = own.sync_scope(|scope| scope.copy_to(&cell.memory[..], &mut back[..]));
+            self.judge("read a buffer in a scope", &result, [context], &[]);
+            self.compare(cell, result, back);
+        }
+        self.world(|world| world.streams.put(at, (stream, context)));
+    }
+
+    fn compare(&self, cell: &Cell, result: CudaResult<()>, found: [u32; LEN]) {
         if let (Ok(()), Some(expected)) = (result, cell.values) {
-            if back != expected {
-                self.problem(format!("cell {} has {back:x?}, expected {expected:x?}", cell.id));
+            if found != expected {
+                self.problem(format!("cell {} has {found:x?}, expected {expected:x?}", cell.id));
             }
         }
     }

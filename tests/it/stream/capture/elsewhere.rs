@@ -187,12 +187,10 @@ fn no_call_of_custack_breaks_a_capture_on_any_thread() {
                         };
                         scope.spawn(calls).join().unwrap()
                     });
-                    // A copy between memory of two orders waits for the whole context, of which a stream captures.
-                    let waits = ["copy between"];
                     match mode {
                         CaptureMode::Global => assert_eq!(here, there),
-                        CaptureMode::ThreadLocal => assert!(here.len() > 1 && there == waits, "{there:?}"),
-                        _ => assert!(here == waits && there == waits, "{here:?} {there:?}"),
+                        CaptureMode::ThreadLocal => assert!(here.len() > 1 && there.is_empty(), "{there:?}"),
+                        _ => assert!(here.is_empty() && there.is_empty(), "{here:?} {there:?}"),
                     }
                     Ok(())
                 })
