@@ -27,6 +27,8 @@
 //!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
 //!   on an H200. Pools of managed memory and of the host's have their own rules of access; fills and copies reach the
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
+//! * Fills and copies without a stream are work of the default stream. They return before it is
+//!   done, unless the host can use some of the memory.
 //! * What the driver knows of an address; copies that find out where their ends are; advice about managed memory, which is
 //!   kept page by page and told, and changes nothing, as the host's memory and the device's are one here.
 //! * Memory that the program maps by itself, in granules of 2 MiB: what is mapped twice is the same memory, what lies side by

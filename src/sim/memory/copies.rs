@@ -2,12 +2,12 @@
 
 use super::block::{LITTLE, NoRoom, check_room};
 use super::storage::Storage;
+use super::turn::waiting;
 use super::{HostMemory, lock};
-use crate::driver::ffi::{CUDA_SUCCESS, CUresult};
-use crate::sim::abi::call;
+use crate::driver::ffi::CUresult;
 use crate::sim::graph::{Copy, Fill, Operation};
-use crate::sim::machine::{Answer, Handle, INVALID_CONTEXT, INVALID_VALUE, Machine, OUT_OF_MEMORY};
-use crate::sim::stream::{Moment, Stream};
+use crate::sim::machine::{Answer, Handle, INVALID_VALUE, Machine, OUT_OF_MEMORY};
+use crate::sim::stream::Moment;
 use std::sync::Arc;
 
 /// One end of a copy.
@@ -17,7 +17,7 @@ pub(in crate::sim) enum End {
     Host(HostMemory),
 }
 
-type Done = Result<(), (CUresult, String)>;
+pub(super) type Done = Result<(), (CUresult, String)>;
 
 /// What is said where the host has no room for what is written.
 pub(in crate::sim) const NO_ROOM: &str = "the host has no room for the contents of what is allocated";
@@ -32,9 +32,6 @@ impl From<NoRoom> for (CUresult, String) {
 fn lost(why: String) -> (CUresult, String) {
     (700, why)
 }
-
-/// What is copied at once by the thread that asks, which has the machine's lock; more is done by that of the stream.
-const MOST_AT_ONCE: usize = 1 << 22;
 
 fn storage_of(address: u64, size: usize) -> Result<(Arc<Storage>, usize), (CUresult, String)> {
     lock().storage_of(address, size).map_err(lost)
@@ -154,49 +151,21 @@ impl Machine {
     pub(super) fn with_room<T>(&mut self, got: Result<T, NoRoom>) -> Answer<T> {
         got.or_else(|_| self.refuse(OUT_OF_MEMORY, NO_ROOM))
     }
+}
 
-    /// Does the work when the stream reaches it; returns what to wait for, if `at_once` says of how many bytes the work is
-    /// that the caller waits for. It is done here if these are few, and nothing comes before it.
-    fn do_or_enqueue(
-        &mut self,
-        stream: usize,
-        found: &Stream,
-        at_once: Option<usize>,
-        work: impl FnOnce() -> Done + Send + 'static,
-    ) -> Answer<Option<Arc<Moment>>> {
-        let nothing_before = found.queue.is_idle() && self.comes_after(stream, found).is_empty();
-        if at_once.is_some_and(|size| size <= MOST_AT_ONCE) && nothing_before {
-            return match work() {
-                Ok(()) => Ok(None),
-                Err((status, why)) => self.refuse(status, why),
-            };
+impl End {
+    /// Whether a call without a stream waits for its work on this.
+    fn is_awaited(self) -> bool {
+        match self {
+            End::Host(_) => true,
+            End::Device(address) => lock().is_awaited(address),
         }
-        self.enqueue(stream, found, work)?;
-        let moment = Arc::new(Moment::default());
-        let comes = Arc::clone(&moment);
-        found.queue.push(Box::new(move || comes.comes()));
-        Ok(at_once.map(|_| moment))
     }
 }
 
-/// Runs `start` and waits, without a lock, if it says so; afterwards the context may be in error.
-pub(super) fn waiting(start: impl FnOnce(&mut Machine) -> Answer<Option<Arc<Moment>>>) -> CUresult {
-    let mut wait = None;
-    let status = call(|m| start(m).map(|found| wait = found));
-    match wait {
-        Some(moment) if status == CUDA_SUCCESS => {
-            moment.wait();
-            call(|m| match m.healthy_current() {
-                Ok(_) | Err(INVALID_CONTEXT) => Ok(()),
-                Err(status) => Err(status),
-            })
-        }
-        _ => status,
-    }
-}
-
-/// Copies; without a stream, before it returns. After an asynchronous call the program may reuse its memory unless it
-/// is page-locked: as on the device, such a copy is staged.
+/// Copies. Without a stream it is work of the legacy stream, and done when the call returns if the
+/// host can use one side. After an asynchronous call the program may reuse its memory unless it is
+/// page-locked: as on the device, such a copy is staged.
 pub(super) fn copy(to: End, from: End, size: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         m.place_of(stream)?;
@@ -238,7 +207,8 @@ pub(super) fn copy_peer(
     })
 }
 
-/// Fills `count` elements with the pattern, in the order of the stream; without a stream, before it returns.
+/// Fills `count` elements with the pattern, in the order of the stream. Without one it is work of
+/// the legacy stream, and done when the call returns if the host can use the memory.
 pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>) -> CUresult {
     let size = count.saturating_mul(pattern.len());
     waiting(|m| {
@@ -296,8 +266,11 @@ impl Machine {
             End::Host(memory) => !lock().is_locked(memory.address()),
             End::Device(_) => false,
         };
-        let at_once = stream.is_none() || parts.iter().any(|(to, _)| pageable(to));
-        let is_staged = !at_once && parts.iter().any(|(_, from)| pageable(from));
+        let waits = match stream {
+            None => parts.iter().any(|(to, from)| to.is_awaited() || from.is_awaited()),
+            Some(_) => parts.iter().any(|(to, _)| pageable(to)),
+        };
+        let is_staged = !waits && parts.iter().any(|(_, from)| pageable(from));
         let all = move |parts: &[(End, End)]| {
             parts.iter().map(|(_, from)| read(*from, size)).collect::<Result<Vec<_>, _>>()
         };
@@ -305,8 +278,9 @@ impl Machine {
             Ok(staged) => staged,
             Err((status, why)) => return self.refuse(status, why),
         };
-        let at_once = at_once.then_some(asked);
-        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || match staged {
+        let others = stream.is_none().then(|| self.before_in_others(found.context, parts[0]));
+        let before = others.unwrap_or_default();
+        self.do_or_enqueue((stream, &found), before, (asked, waits), move || match staged {
             Some(bytes) => parts.iter().zip(bytes).try_for_each(|((to, _), bytes)| write(*to, &bytes)),
             None => parts.iter().try_for_each(|(to, from)| transfer(*to, *from, size)),
         })
@@ -340,8 +314,8 @@ impl Machine {
             self.check_room(parts.iter().map(|to| (*to, None)), size)?;
         }
         let pattern = pattern.to_vec();
-        let at_once = stream.is_none().then_some(asked);
-        self.do_or_enqueue(stream.unwrap_or(0), &found, at_once, move || {
+        let waits = stream.is_none() && parts.iter().any(|to| End::Device(*to).is_awaited());
+        self.do_or_enqueue((stream, &found), Vec::new(), (asked, waits), move || {
             parts.iter().try_for_each(|to| fill_bytes(*to, &pattern, size))
         })
     }

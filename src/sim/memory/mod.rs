@@ -28,6 +28,7 @@ mod reach;
 mod rows;
 mod shared_pools;
 mod storage;
+mod turn;
 mod view;
 mod words;
 

@@ -61,6 +61,13 @@ pub(super) enum Value {
 }
 
 impl Memory {
+    /// Whether a call without a stream waits for its work on what has this address: on what the
+    /// host can use, and where the program has asked for that.
+    pub(super) fn is_awaited(&self, address: u64) -> bool {
+        let found = self.pointed(address);
+        found.is_some_and(|it| it.is_managed() || it.is_hosts() || it.synchronizes)
+    }
+
     /// What has this address, if it is in use, and the program can know the address.
     pub(in crate::sim) fn pointed(&self, address: u64) -> Option<Pointed> {
         if let Some(place) = self.mapped.place(address) {
@@ -229,7 +236,7 @@ impl Machine {
         }
     }
 
-    /// Only whether synchronous work on memory always synchronizes is set, and here it always does.
+    /// Only whether synchronous work on memory always synchronizes is set.
     pub(super) fn set_pointer_attribute(&mut self, address: u64, attribute: u32, value: u32) -> Answer<()> {
         self.ready()?;
         if attribute != SYNC_MEMOPS {

@@ -1,7 +1,8 @@
 //! Copies and fills of rows.
 
 use super::block::collected;
-use super::copies::{End, waiting};
+use super::copies::End;
+use super::turn::waiting;
 use crate::driver::ffi::CUresult;
 use crate::sim::graph::Copy;
 use crate::sim::machine::{Answer, INVALID_VALUE, Machine};
@@ -35,7 +36,7 @@ impl Machine {
     }
 }
 
-/// Copies rows of this width; with no stream, before it returns.
+/// Copies rows of this width, in a stream or not, as [`copy`](super::copies::copy) does.
 pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         if width == 0 || to.rows.is_empty() {
@@ -49,8 +50,8 @@ pub(super) fn copy_rows(to: Side, from: Side, width: usize, stream: Option<usize
     })
 }
 
-/// Copies rows of slices, of arrays or not; with no stream, before it returns. They need not begin or end with an element of
-/// an array.
+/// Copies rows of slices, of arrays or not, as [`copy_rows`] does. They need not begin or end with
+/// an element of an array.
 pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
     waiting(|m| {
         let found = m.stream_of(stream.unwrap_or(0))?;
@@ -70,7 +71,7 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
     })
 }
 
-/// Fills the first elements of rows; with no stream, before it returns.
+/// Fills the first elements of rows, in a stream or not, as [`fill`](super::copies::fill) does.
 pub(super) fn fill_rows(
     (to, pitch): (u64, usize),
     pattern: &[u8],

@@ -22,7 +22,6 @@ mod registered;
 pub(crate) mod shared_pools;
 mod stream_ordered;
 pub(crate) mod unified;
-mod unified;
 mod without_stream;
 
 use crate::harness::{pushed, run};

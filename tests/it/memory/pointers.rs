@@ -6,9 +6,10 @@
 use crate::harness::{is_simulated, other, pushed, run, table};
 use crate::stream::stream;
 use custack::memory::*;
-use custack::stream::CaptureMode;
+use custack::stream::{CaptureMode, Stream, StreamFlags};
 use std::os::raw::c_void;
 use std::ptr::{from_ref, null_mut};
+use std::time::Duration;
 
 const CONTEXT: u32 = 1;
 const TYPE: u32 = 2;
@@ -207,6 +208,23 @@ fn synchronous_work_is_asked_to_synchronize_on_an_allocation() {
         let mine = 1u32;
         assert_eq!(set(SYNC_MEMOPS, 1, from_ref(&mine).addr() as u64), 1);
         assert_eq!(unsafe { (table().cuPointerSetAttribute)(null_mut(), SYNC_MEMOPS, at) }, 1);
+    });
+}
+
+#[test]
+fn a_fill_of_memory_on_which_work_synchronizes_is_done_when_it_returns() {
+    run(|| {
+        let _ctx = pushed();
+        let (busy, reader) = (Stream::new(StreamFlags::DEFAULT, None).unwrap(), stream());
+        let mut buffer = DeviceBuffer::from_slice(&[1u8; 64]).unwrap();
+        let mut back = LockedBuffer::new(&0u8, 64).unwrap();
+        let (at, on) = (address(&mut buffer), 1u32);
+        let set = unsafe { (table().cuPointerSetAttribute)(from_ref(&on).cast(), SYNC_MEMOPS, at) };
+        busy.launch_host_func(|| std::thread::sleep(Duration::from_millis(10))).unwrap();
+        assert_eq!((set, unsafe { (table().cuMemsetD8_v2)(at, 7, 64) }), (0, 0));
+        unsafe { buffer.async_copy_to(&mut back, &reader) }.unwrap();
+        reader.synchronize().unwrap();
+        assert_eq!(back[..], [7; 64]);
     });
 }
 

@@ -303,6 +303,8 @@ fn fifty_gigabytes_take_as_much_of_the_host_as_is_written() {
         let at = memory.as_device_ptr().as_raw().addr() as u64;
         // Zeros are not stored where nothing was.
         assert_eq!(unsafe { (table().cuMemsetD8_v2)(at, 0, size as usize) }, 0);
+        // The stream does not wait for it.
+        assert_eq!(unsafe { (table().cuCtxSynchronize)() }, 0);
         let places: Vec<u64> = (0..8).map(|part| part * (size / 8)).chain([size - 8]).collect();
         for place in &places {
             unsafe { launch!(module.store<<<1, 1, 0, stream>>>(at + place, *place + 1)) }.unwrap();

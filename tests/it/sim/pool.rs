@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
-use crate::harness::{device, is_simulated, pushed, run, skip, table};
+use crate::harness::{device, is_simulated, pushed, run_alone, skip, table};
 use crate::stream::stream;
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
@@ -14,9 +14,10 @@ use std::sync::mpsc::{Sender, channel};
 
 const SIZE: usize = 30 << 20;
 
+/// A wait of another test shows the host what is free by then, and gives memory back to the device.
 fn on_the_simulated_driver(name: &str, test: impl FnOnce() + Send) {
     if is_simulated() {
-        run(test);
+        run_alone(test);
     } else {
         skip(name, "it is about the simulated driver");
     }

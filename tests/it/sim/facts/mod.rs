@@ -33,6 +33,7 @@ mod pool_places;
 mod primary;
 mod room;
 mod streams;
+mod without_stream;
 
 use crate::harness::{current, drain, other, run, table};
 use custack::driver::ffi::CUcontext;
