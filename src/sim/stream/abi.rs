@@ -37,10 +37,11 @@ c_abi! {
                 let found = m.stream_of(stream.addr())?;
                 m.no_node(stream.addr())?;
                 m.may_wait()?;
-                let before = m.comes_after(stream.addr(), &found);
+                // What is submitted from now on is not waited for.
+                let (before, count) = (m.comes_after(stream.addr(), &found), found.queue.added());
                 Ok(Box::new(move || {
                     before.iter().for_each(|moment| moment.wait());
-                    found.queue.wait();
+                    found.queue.wait_for(count);
                 }))
             },
             |m| m.stream_of(stream.addr()).map(|_| ()),

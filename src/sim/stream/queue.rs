@@ -18,13 +18,16 @@ type Item = (Work, Option<Arc<Moment>>);
 struct Waiting {
     items: VecDeque<Item>,
     running: bool,
+    /// How many items were added so far, and how many of them are done.
+    added: u64,
+    done: u64,
 }
 
 /// The work of a stream.
 #[derive(Default)]
 pub(in crate::sim) struct Queue {
     waiting: Mutex<Waiting>,
-    idle: Condvar,
+    one_is_done: Condvar,
 }
 
 impl Queue {
@@ -45,6 +48,7 @@ impl Queue {
     fn add(self: &Arc<Queue>, item: Item) {
         let mut waiting = self.lock();
         waiting.items.push_back(item);
+        waiting.added += 1;
         if waiting.running {
             return;
         }
@@ -66,21 +70,36 @@ impl Queue {
             drop(waiting);
             work();
             waiting = self.lock();
+            waiting.done += 1;
             moment.iter().for_each(|moment| moment.comes());
+            self.one_is_done.notify_all();
         }
         waiting.running = false;
-        self.idle.notify_all();
     }
 
     pub(in crate::sim) fn is_idle(&self) -> bool {
-        !self.lock().running
+        let waiting = self.lock();
+        waiting.done == waiting.added
     }
 
+    /// Waits until it is idle.
     pub(in crate::sim) fn wait(&self) {
-        let mut waiting = self.lock();
-        while waiting.running {
-            waiting = self.idle.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.wait_while(|waiting| waiting.done < waiting.added);
+    }
+
+    /// How many items it has had so far, for [`wait_for`](Self::wait_for).
+    pub(in crate::sim) fn added(&self) -> u64 {
+        self.lock().added
+    }
+
+    /// Waits until it has done this many items. It may have more by then.
+    pub(in crate::sim) fn wait_for(&self, count: u64) {
+        self.wait_while(|waiting| waiting.done < count);
+    }
+
+    fn wait_while(&self, goes_on: impl Fn(&mut Waiting) -> bool) {
+        let done = self.one_is_done.wait_while(self.lock(), goes_on);
+        drop(done.unwrap_or_else(PoisonError::into_inner));
     }
 }
 

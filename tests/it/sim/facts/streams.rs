@@ -4,12 +4,13 @@
 #![allow(unsafe_code)]
 
 use super::dead_current;
-use crate::harness::{current, drain, other, run, table, within};
+use crate::harness::{current, drain, other, run, run_alone, table, within};
 use custack::driver::ffi::*;
+use custack::driver::instrument::calls_of_all_threads;
 use std::os::raw::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn default_streams() -> [CUstream; 3] {
     [0, 1, 2].map(without_provenance_mut)
@@ -218,5 +219,49 @@ fn an_event_for_other_processes_is_not_opened_in_its_own() {
         assert_eq!(drain(), [a]);
         assert_eq!((get(&mut again, shared), open(handle)), (201, 201), "with nothing current");
         other::destroy(a);
+    });
+}
+
+/// A host function that returns when the flag is set, or after some seconds.
+unsafe extern "C" fn held(flag: *mut c_void) {
+    // SAFETY: the tests below wait for the function before the flag goes.
+    let (flag, begun) = (unsafe { &*flag.cast::<AtomicBool>() }, Instant::now());
+    while !flag.load(Ordering::SeqCst) && begun.elapsed().as_secs() < 10 {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn a_wait_for_a_stream_covers_what_was_submitted_before_it_and_not_what_comes_meanwhile() {
+    within(60, || {
+        run_alone(|| {
+            let a = other::create();
+            let stream = stream(1);
+            let flags = [const { AtomicBool::new(false) }; 2];
+            let hold = |flag: &AtomicBool| {
+                let flag = std::ptr::from_ref(flag).cast_mut().cast();
+                assert_eq!(call!(cuLaunchHostFunc(stream, Some(held), flag)), 0);
+            };
+            let waits = || calls_of_all_threads().of("cuStreamSynchronize");
+            let (before, address) = (waits(), stream.expose_provenance());
+            hold(&flags[0]);
+            std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| {
+                    let stream = std::ptr::with_exposed_provenance_mut(address);
+                    [call!(cuStreamSynchronize(stream)), call!(cuStreamQuery(stream))]
+                });
+                while waits() == before {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                hold(&flags[1]);
+                flags[0].store(true, Ordering::SeqCst);
+                assert_eq!(waiting.join().unwrap(), [0, 600]);
+            });
+            flags[1].store(true, Ordering::SeqCst);
+            assert_eq!([call!(cuStreamSynchronize(stream)), call!(cuStreamQuery(stream))], [0, 0]);
+            assert_eq!(drain(), [a]);
+            other::destroy(a);
+        });
     });
 }
