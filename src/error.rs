@@ -222,6 +222,11 @@ impl CudaError {
         }
     }
 
+    /// Whether a call was refused because of a capture.
+    pub(crate) fn is_of_capture(self) -> bool {
+        (CudaError::StreamCaptureUnsupported.code()..=CudaError::CapturedEvent.code()).contains(&self.code())
+    }
+
     /// What the driver's number means; empty for custack's own.
     pub(crate) fn text(self) -> &'static str {
         self.row().map_or("", |row| row.3)

@@ -11,7 +11,6 @@
 use super::captures;
 use super::handle::UnownedContext;
 use super::key::{key_of_legacy_stream, key_of_whole_context};
-use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::{Call, WAITS, wait_for_calls, wait_for_looks, wait_for_waits, wait_shortly_while};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,13 +47,6 @@ pub(crate) fn wait_for_whole_context(context: &UnownedContext) {
     let whole = [key_of_whole_context(context.as_raw().addr()), key_of_whole_context(0)];
     wait_for_calls(|[key, how]| whole.contains(&key) && how != WAITS);
     wait_for_waits(|[key, _]| whole.contains(&key));
-}
-
-/// Waits for the current context, where that must not fail because of a capture that another thread does not come to an
-/// end with.
-pub(crate) fn wait_for_current(driver: &Driver) -> CudaResult<()> {
-    let _call = enter_whole_context(&UnownedContext::none(), WAITS);
-    driver.ctx_synchronize()
 }
 
 /// A call on what has these keys, of which the second may be 0.

@@ -77,6 +77,7 @@ mod in_green;
 pub(crate) mod key;
 #[cfg(not(feature = "graph"))]
 mod no_captures;
+mod over;
 mod owned;
 mod primary;
 mod relaxed;
@@ -98,10 +99,13 @@ pub use in_green::CurrentGreenContext;
 pub use limits::{ResourceLimit, StreamPriorityRange};
 #[cfg(not(feature = "graph"))]
 pub(crate) use no_captures::{captures, in_call};
+pub(crate) use over::ask_until_over;
+#[cfg(any(feature = "future", feature = "graph"))]
+pub(crate) use over::is_lost;
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};
 pub(crate) use relaxed::{
-    Mode, refuse_by_default, refuse_in_context, refuse_in_legacy, refuse_of_context, refuse_unsafe, relax,
+    refuse_by_default, refuse_in_context, refuse_in_legacy, refuse_of_context, refuse_unsafe, relax,
     restore_mode, unbroken,
 };
 pub(crate) use resource::{Resource, is_gone, must_retire};

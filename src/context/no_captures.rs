@@ -45,7 +45,6 @@ pub(crate) mod captures {
 
 pub(crate) mod in_call {
     use crate::context::handle::UnownedContext;
-    use crate::driver::Driver;
     use crate::error::CudaResult;
 
     /// Nothing waits for a driver call to return.
@@ -86,9 +85,5 @@ pub(crate) mod in_call {
     #[inline]
     pub(in crate::context) const fn enter(_: [usize; 2]) -> CudaResult<InCall> {
         Ok(InCall(()))
-    }
-
-    pub(crate) fn wait_for_current(driver: &Driver) -> CudaResult<()> {
-        driver.ctx_synchronize()
     }
 }

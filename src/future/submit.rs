@@ -4,7 +4,7 @@ use super::Completion;
 use super::outcome::{Failed, Outcome};
 use super::reactor::{self, Work};
 use super::slot::Slot;
-use crate::context::{Pin, UnownedContext, is_gone};
+use crate::context::{Pin, UnownedContext, is_lost};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, as_host_function};
 use crate::error::{CudaError, CudaResult};
@@ -84,10 +84,11 @@ impl Unmarked {
     pub(super) fn ask(&self, stream: &Stream) -> Asked {
         let shared = stream.inner();
         let Ok(uncaptured) = shared.uncaptured(WHAT) else { return Asked::Refused };
-        match shared.with_leased(&uncaptured, &self.lease, Driver::stream_query) {
+        let query = || shared.with_leased(&uncaptured, &self.lease, Driver::stream_query);
+        match query() {
             Ok(()) => Asked::Over(Ok(())),
             Err(CudaError::NotReady) => Asked::GoesOn,
-            Err(error) if ends_all_work(error) => Asked::Over(Err(error)),
+            Err(error) if is_lost(query) => Asked::Over(Err(error)),
             Err(_) => Asked::Refused,
         }
     }
@@ -101,7 +102,7 @@ impl Unmarked {
     ) -> CudaResult<Completion<T>> {
         let pin = Pin::new(&self.context, self.lease.live());
         let marked = self.event.record_pinned(stream, &pin, program, WHAT);
-        let captured = marked.is_err_and(is_of_capture);
+        let captured = marked.is_err_and(CudaError::is_of_capture);
         // By another stream: a legacy stream is part of no capture, and can be asked when that one is over.
         let elsewhere = captured && stream.is_legacy() && !stream.context().is_null();
         match marked {
@@ -145,7 +146,7 @@ fn waited_for<T: Send + 'static>(
 ) -> CudaResult<Completion<T>> {
     match stream.synchronize() {
         Ok(()) => Ok(Completion::ready(Ok(value))),
-        Err(error) if ends_all_work(error) => Ok(Completion::ready(Err(error))),
+        Err(error) if is_lost(|| stream.synchronize()) => Ok(Completion::ready(Err(error))),
         Err(_) => Err(never_freed(value, unmarked)),
     }
 }
@@ -160,34 +161,10 @@ fn never_freed<T>(value: T, error: CudaError) -> CudaError {
     error
 }
 
-/// Whether a call was refused because of a capture.
-fn is_of_capture(error: CudaError) -> bool {
-    (CudaError::StreamCaptureUnsupported.code()..=CudaError::CapturedEvent.code()).contains(&error.code())
-}
-
 /// Whether a question was refused, and says nothing.
 fn is_refused(error: CudaError) -> bool {
-    is_of_capture(error)
+    error.is_of_capture()
         || matches!(error, CudaError::NotReady | CudaError::NotPermitted | CudaError::IllegalState)
-}
-
-/// Whether nothing runs any more in a context that returns this error: the device stopped its work for good.
-fn ends_all_work(error: CudaError) -> bool {
-    is_gone(error)
-        || matches!(
-            error,
-            CudaError::EccUncorrectable
-                | CudaError::NvlinkUncorrectable
-                | CudaError::IllegalAddress
-                | CudaError::LaunchTimeout
-                | CudaError::AssertError
-                | CudaError::HardwareStackError
-                | CudaError::IllegalInstruction
-                | CudaError::MisalignedAddress
-                | CudaError::InvalidAddressSpace
-                | CudaError::InvalidProgramCounter
-                | CudaError::LaunchFailed
-        )
 }
 
 /// What tells that work is done.
@@ -246,7 +223,7 @@ impl<T: Send + 'static> Work for Submitted<T> {
         let Some(open) = &mut self.open else { return true };
         match open.result() {
             Err(error) if is_refused(error) => false,
-            Err(error) if !ends_all_work(error) => {
+            Err(error) if !is_lost(|| open.result()) => {
                 // Only the question failed, so the work may be going on.
                 if let Some(slot) = open.slot.take() {
                     give(slot, Err(error));

@@ -6,7 +6,7 @@
 //! launch from then on. One event is enough, because the launches of an executable run one after the other.
 
 use crate::context::in_call::InCall;
-use crate::context::{Pin, must_retire, relax};
+use crate::context::{Pin, is_lost, must_retire, relax};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
@@ -149,15 +149,9 @@ impl Mark {
     }
 
     fn is_over(&self) -> bool {
-        let query = || self.event.inner().with_pinned(&self.pin, Driver::event_query);
-        match query() {
-            // `None` if other code has destroyed the context.
-            None | Some(Ok(())) => true,
-            // In a context that is in error nothing runs any more, and the driver says so each time.
-            Some(Err(error)) => {
-                matches!(error.code(), 700 | 702 | 709 | 710 | 714..=719) && query() == Some(Err(error))
-            }
-        }
+        // Without an answer other code has destroyed the context.
+        let query = || self.event.inner().with_pinned(&self.pin, Driver::event_query).unwrap_or(Ok(()));
+        query().is_ok() || is_lost(query)
     }
 
     fn ask_to_call(&self, key: u64) -> CudaResult<()> {

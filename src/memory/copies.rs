@@ -6,7 +6,7 @@
 use super::allocation::Allocation;
 use super::given_away;
 use crate::context::in_call::enter_legacy_stream;
-use crate::context::{UnownedContext, refuse_by_default, refuse_unsafe, relax};
+use crate::context::{UnownedContext, ask_until_over, refuse_by_default, refuse_unsafe, relax};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -90,12 +90,14 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     fn order_before(&self, other: &O, stream: &Stream) -> CudaResult<()>;
 }
 
-/// Waits for what was issued without a stream; also if the call failed, because it may have begun.
+/// Waits for what was issued without a stream, whatever fails and however often.
+///
 /// The driver returns before the device has filled memory, copied on the device, or copied from
 /// memory that is not page-locked. Streams that do not wait for the default stream would find the
-/// old values. Work in a stream is not waited for.
+/// old values, and memory could be freed while it is read. A call that failed may have begun its
+/// work, unless a capture forbade it. Work in a stream is not waited for.
 pub(crate) fn finish(issued: CudaResult<()>, driver: &Driver, order: Order<'_>) -> CudaResult<()> {
-    if order.is_some() {
+    if order.is_some() || issued.is_err_and(CudaError::is_of_capture) {
         return issued;
     }
     // Without looking at an error, because the work has begun.
@@ -103,7 +105,12 @@ pub(crate) fn finish(issued: CudaResult<()>, driver: &Driver, order: Order<'_>) 
     // The work breaks no capture, so neither may this.
     let _relaxed = relax(driver);
     // SAFETY: null is the default stream of the context, which is current.
-    issued.and(driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) }))
+    let wait = || driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) });
+    let waited = wait();
+    if waited.is_err() {
+        let _ = ask_until_over(&[&wait, &|| driver.ctx_synchronize()], None);
+    }
+    issued.and(waited)
 }
 
 /// A part of device memory: its address, the number of values, and its context.
@@ -185,11 +192,20 @@ impl<T> DeviceSpan<T> {
             };
             let what = "copy and wait for it";
             refuse_unsafe(what)?;
+            // The owner of the context may be dropped before the wait.
+            let pin = home.context().pin()?;
             let uncaptured = home.uncaptured(what)?;
-            let done = home.with(|driver, stream| f(driver, Some(stream)));
+            let mut asked = false;
+            let done = home.with(|driver, stream| {
+                asked = true;
+                f(driver, Some(stream))
+            });
             drop(uncaptured);
+            if !asked || done == Err(CudaError::NotPermitted) {
+                return done;
+            }
             // Also if the call failed, because it may have taken the work.
-            return done.and(home.wait_for_own_work());
+            return done.and(home.wait_until_over(&pin));
         };
         if !self.context.is_null() && !self.context.shares_with(stream.context()) {
             let (memory, stream) = (&self.context, stream.context());
@@ -285,7 +301,7 @@ impl<T> DeviceSpan<T> {
         let what = "copy and wait for it";
         refuse_unsafe(what)?;
         drop(home.enter_breaking(what)?);
-        home.wait_for_own_work()
+        home.wait_until_over(&home.context().pin()?)
     }
 
     /// # Safety

@@ -4,9 +4,8 @@
 #![allow(unsafe_code)]
 
 use super::{Stream, host_function};
-use crate::context::in_call::wait_for_current;
-use crate::context::{Mode, Pin};
-use crate::driver::{Driver, RELAXED, driver, refuse_in_child};
+use crate::context::{Pin, relax};
+use crate::driver::{driver, refuse_in_child};
 use crate::error::{CudaResult, keep_note};
 use crate::liveness::promised;
 use crate::report;
@@ -150,14 +149,8 @@ impl Work<'_> {
         refuse_in_child()?;
         // Waiting can be forbidden by a capture of another stream, and break it, so the thread is in the relaxed mode.
         // A driver too old for that mode has no captures either.
-        let _relaxed = driver().and_then(|driver| Mode::exchange(driver, RELAXED)).ok();
-        let synchronized = || self.stream.inner.with_pinned(&self.pin, Driver::stream_synchronize);
-        let waited = synchronized().unwrap_or(Ok(()));
-        if waited.is_err() {
-            // A failed call may not have waited. A context in error returns the error again, and runs nothing more.
-            let all = || self.pin.context().dispose(wait_for_current);
-            let _ = synchronized().filter(Result::is_ok).or_else(all);
-        }
+        let _relaxed = driver().ok().and_then(relax);
+        let waited = self.stream.inner.wait_until_over(&self.pin);
         // The driver finds no function that it has not called yet.
         let uncalled: Vec<_> = lock(&self.keys).drain(..).filter_map(promised::take).collect();
         for function in uncalled {

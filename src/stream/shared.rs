@@ -5,6 +5,7 @@
 
 #[cfg(feature = "graph")]
 mod in_capture;
+mod over;
 
 use super::mark::destroy_mark;
 #[cfg(feature = "future")]
@@ -12,7 +13,7 @@ use super::spare::Spare;
 #[cfg(feature = "graph")]
 use crate::context::captures;
 use crate::context::in_call::{InCall, enter_breaking, enter_uncaptured};
-use crate::context::{Pin, Resource, relax, unbroken};
+use crate::context::{Pin, Resource, relax};
 use crate::driver::ffi::{CU_STREAM_LEGACY, CUevent, CUstream};
 use crate::driver::{Driver, Held, driver, lock, refuse_in_child};
 use crate::error::{CudaError, CudaResult};
@@ -44,6 +45,9 @@ pub(crate) struct Shared {
     /// Other code owns the stream now, and what shares it here does not destroy it.
     given_away: AtomicBool,
 }
+
+/// How often the driver is asked whether memory is not used any more, in every way, before the memory is kept for ever.
+const ROUNDS: u32 = 8;
 
 /// The flag for an event without timing.
 const DISABLE_TIMING: u32 = 2;
@@ -152,32 +156,18 @@ impl Shared {
     }
 
     /// Waits for the stream's work, up to the beginning of its capture if it captures; the pin is of its context. False if
-    /// that cannot be waited for.
+    /// that cannot be waited for: the memory is then kept.
     pub(crate) fn wait_outside_capture(&self, pin: &Pin) -> bool {
         let Ok(driver) = driver() else { return true };
         let _relaxed = relax(driver);
-        let waited = self.wait_for_event_or_stream(pin);
-        if let Err(error) = waited {
-            report::debug(format_args!("waiting to free memory: {error}"));
-        }
-        !matches!(waited, Err(CudaError::StreamCaptureUnsupported | CudaError::IllegalState))
-    }
-
-    /// Waits for work of this thread that is in the stream and in no capture. It is waited for even if the driver fails, as
-    /// host memory that it uses belongs to the caller again.
-    pub(crate) fn wait_for_own_work(&self) -> CudaResult<()> {
-        let wait = |driver: &Driver, stream: Held<'_, CUstream>| {
-            unbroken(driver, || driver.stream_synchronize(stream))
-        };
-        self.wait_outside_captures("wait for a copy", wait).or_else(|_| {
-            if !self.captures() {
-                return self.stream.with(wait);
+        match self.wait_for_event_or_stream(pin) {
+            Ok(()) => true,
+            Err(error) => {
+                report::debug(format_args!("waiting to free memory: {error}"));
+                let captured = matches!(error, CudaError::StreamCaptureUnsupported | CudaError::IllegalState);
+                !captured && self.ask_until_over(pin, Some(ROUNDS)).is_ok()
             }
-            // Another thread has begun a capture since, which forbids to wait for the stream.
-            let driver = driver()?;
-            let _relaxed = relax(driver);
-            self.wait_for_event_or_stream(&self.stream.context().pin()?)
-        })
+        }
     }
 
     /// Makes the event that others wait for, and keeps the context at the driver.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
+mod borrowed;
 mod captures;
 mod code;
 mod futures;

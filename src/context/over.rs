@@ -1,0 +1,90 @@
+//! When work is known to be over, although the driver fails.
+//!
+//! Memory that is lent to the device for a time is given back when the work that uses it is over. A wait that fails may
+//! not have waited. So the driver is asked again, in other ways, until an answer proves that the work is over:
+//!
+//! * A question is answered with success.
+//! * The context is lost: from then on it does no work, and answers every question with such an error. A driver that
+//!   fails for a while answers so, too. So this is believed after many answers, if none of them is that work goes on.
+
+use super::resource::is_gone;
+use crate::driver::is_child;
+use crate::error::{CudaError, CudaResult, keep_note};
+use crate::report;
+use std::thread;
+use std::time::Duration;
+
+/// How often a lost context has to say so.
+const TIMES: usize = 16;
+
+/// After this many rounds without a proof the program is told.
+const MANY: u32 = 10;
+
+const SHORTEST_PAUSE: Duration = Duration::from_micros(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// A wait for some work, or a query. Success says that the work is over.
+pub(crate) type Question<'a> = &'a dyn Fn() -> CudaResult<()>;
+
+/// Whether a context that returns this error does no work any more, if it is the context that returns it.
+pub(crate) fn ends_all_work(error: CudaError) -> bool {
+    is_gone(error)
+        || matches!(
+            error,
+            CudaError::EccUncorrectable
+                | CudaError::NvlinkUncorrectable
+                | CudaError::IllegalAddress
+                | CudaError::LaunchTimeout
+                | CudaError::AssertError
+                | CudaError::HardwareStackError
+                | CudaError::IllegalInstruction
+                | CudaError::MisalignedAddress
+                | CudaError::InvalidAddressSpace
+                | CudaError::InvalidProgramCounter
+                | CudaError::LaunchFailed
+        )
+}
+
+/// Whether the context is lost, by its answers to one question.
+#[cfg(any(feature = "future", feature = "graph"))]
+#[cold]
+pub(crate) fn is_lost(ask: impl Fn() -> CudaResult<()>) -> bool {
+    (0..TIMES).all(|_| ask().is_err_and(ends_all_work))
+}
+
+/// Asks these questions in turn, after one that failed, until the work is known to be over; but at most this many rounds,
+/// if there is a number.
+///
+/// # Errors
+///
+/// The last answer, if the context is lost, or after the last round.
+#[cold]
+pub(crate) fn ask_until_over(questions: &[Question<'_>], rounds: Option<u32>) -> CudaResult<()> {
+    let _note = keep_note();
+    let (mut lost, mut pause, mut round) = (0, SHORTEST_PAUSE, 1);
+    loop {
+        let mut answer = Ok(());
+        for ask in questions {
+            answer = ask();
+            match answer {
+                Ok(()) => return answer,
+                Err(CudaError::NotReady) => lost = 0,
+                Err(error) => lost += usize::from(ends_all_work(error)),
+            }
+            // In the child of a fork nothing is used: the work is the parent's.
+            if lost == TIMES || is_child() {
+                return answer;
+            }
+        }
+        if rounds == Some(round) {
+            return answer;
+        }
+        if let (Err(error), MANY) = (answer, round) {
+            report::warn(format_args!(
+                "the driver is asked on until memory of the program is not used: {error}"
+            ));
+        }
+        thread::sleep(pause);
+        (pause, round) = (LONGEST_PAUSE.min(pause * 2), round.saturating_add(1));
+    }
+}
