@@ -16,7 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 impl Stream {
     /// Calls a closure that submits work on borrowed memory to the stream, and waits for all of that work before it
-    /// returns, even if the closure fails, panics or forgets values.
+    /// returns, even if the closure fails, panics or forgets values. It also waits for what functions of the scope have
+    /// submitted meanwhile, by other threads. If the driver fails to wait, it is asked again until the work is over.
     ///
     /// The stream is borrowed exclusively, so that it cannot begin to capture: a graph would keep what is only
     /// borrowed. So default streams and borrowed streams, which other code can use at the same time, have no scope. The
@@ -65,8 +66,7 @@ impl Stream {
         let work = Work {
             pin: self.context().pin()?,
             stream: self,
-            keys: Mutex::default(),
-            unfinished: Arc::default(),
+            functions: Arc::default(),
             waited: AtomicBool::new(false),
         };
         let scope = SyncScope { work: &work, scope: PhantomData, env: PhantomData };
@@ -100,14 +100,13 @@ impl<'scope> SyncScope<'scope, '_> {
         F: FnOnce() + Send + 'scope,
     {
         refuse_in_child()?;
-        let scoped = Scoped { function, unfinished: Unfinished::one_more(&self.work.unfinished) };
+        let scoped = Scoped { function, unfinished: Functions::one_more(&self.work.functions) };
         let function: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || scoped.call());
         // SAFETY: only the lifetime changes. The scope does not end before `unfinished` is dropped, which happens after
         // the function was called or dropped; and either drops what it borrows first.
         let function =
             unsafe { mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, promised::Function>(function) };
-        let key = self.work.stream.promise(function)?;
-        lock(&self.work.keys).push(key);
+        self.work.functions.accepted(self.work.stream.promise(function)?);
         Ok(())
     }
 
@@ -135,29 +134,36 @@ struct Work<'env> {
     stream: &'env Stream,
     /// Keeps the context at the driver, and so the stream and what its work uses.
     pin: Pin,
-    keys: Mutex<Vec<u64>>,
-    unfinished: Arc<Unfinished>,
+    functions: Arc<Functions>,
     waited: AtomicBool,
 }
 
 impl Work<'_> {
     /// Waits until nothing borrowed is used any more; returns the error of the work.
+    ///
+    /// A wait covers what was submitted before it. Functions that have not ended may submit more meanwhile, and nothing else
+    /// can. So the last wait is one that has begun when all of them had ended.
     #[inline]
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
-        // In the child of a fork nothing that was borrowed is used: the work is the parent's.
-        refuse_in_child()?;
-        // Waiting can be forbidden by a capture of another stream, and break it, so the thread is in the relaxed mode.
-        // A driver too old for that mode has no captures either.
+        // Waiting can be forbidden by a capture of another stream, and break it. A driver too old for the relaxed mode has no
+        // captures either.
         let _relaxed = driver().ok().and_then(relax);
-        let waited = self.stream.inner.wait_until_over(&self.pin);
-        // The driver finds no function that it has not called yet.
-        let uncalled: Vec<_> = lock(&self.keys).drain(..).filter_map(promised::take).collect();
-        for function in uncalled {
-            report::contained(|| drop(function));
+        let mut result = Ok(());
+        loop {
+            // In the child of a fork nothing that was borrowed is used: the work is the parent's.
+            refuse_in_child()?;
+            let (keys, all_ended) = self.functions.so_far();
+            result = result.and(self.stream.inner.wait_until_over(&self.pin));
+            if all_ended {
+                return result;
+            }
+            // What the driver has not called by now it never will, because the context is lost.
+            for function in keys.into_iter().filter_map(promised::take) {
+                report::contained(|| drop(function));
+            }
+            self.functions.wait_for_ends_or_more();
         }
-        self.unfinished.wait();
-        waited
     }
 }
 
@@ -187,38 +193,55 @@ impl<F: FnOnce()> Scoped<F> {
     }
 }
 
-/// The number of functions of a scope that have not ended.
+/// The functions of a scope.
 #[derive(Debug, Default)]
-struct Unfinished {
-    count: Mutex<usize>,
-    none: Condvar,
+struct Functions {
+    state: Mutex<State>,
+    changed: Condvar,
 }
 
-struct One(Arc<Unfinished>);
+#[derive(Debug, Default)]
+struct State {
+    /// Those that the driver has accepted since these were taken for the last time.
+    keys: Vec<u64>,
+    /// How many have not ended.
+    unfinished: usize,
+}
 
-impl Unfinished {
+struct One(Arc<Functions>);
+
+impl Functions {
     #[inline]
-    fn one_more(this: &Arc<Unfinished>) -> One {
-        *lock(&this.count) += 1;
+    fn one_more(this: &Arc<Functions>) -> One {
+        lock(&this.state).unfinished += 1;
         One(Arc::clone(this))
     }
 
-    #[inline]
-    fn wait(&self) {
-        let mut count = lock(&self.count);
-        while *count > 0 {
-            count = self.none.wait(count).unwrap_or_else(PoisonError::into_inner);
-        }
+    fn accepted(&self, key: u64) {
+        lock(&self.state).keys.push(key);
+        self.changed.notify_all();
+    }
+
+    /// Takes the keys of those that were accepted so far; and whether all functions have ended.
+    fn so_far(&self) -> (Vec<u64>, bool) {
+        let mut state = lock(&self.state);
+        (mem::take(&mut state.keys), state.unfinished == 0)
+    }
+
+    /// Waits until all have ended, or until more were accepted, which may have to be awaited or dropped.
+    fn wait_for_ends_or_more(&self) {
+        let goes_on = |state: &mut State| state.unfinished > 0 && state.keys.is_empty();
+        drop(self.changed.wait_while(lock(&self.state), goes_on).unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 impl Drop for One {
     #[inline]
     fn drop(&mut self) {
-        let mut count = lock(&self.0.count);
-        *count -= 1;
-        if *count == 0 {
-            self.0.none.notify_all();
+        let mut state = lock(&self.0.state);
+        state.unfinished -= 1;
+        if state.unfinished == 0 {
+            self.0.changed.notify_all();
         }
     }
 }

@@ -5,6 +5,7 @@ mod callback;
 pub(crate) mod capture;
 mod default;
 pub(crate) mod host_function;
+mod late;
 mod mark;
 pub(crate) mod scope;
 mod values;

@@ -31,6 +31,14 @@ const BORROWING: &[(&str, Borrowing)] = &[
     ("a scope with a function", |stream, _, here| {
         stream.sync_scope(|scope| scope.launch_host_func(|| here[0] = 8))
     }),
+    ("a scope with a function that submits more", |stream, there, here| {
+        stream.sync_scope(|scope| {
+            let (there, here) = (&there[..], here);
+            scope.launch_host_func(move || {
+                std::thread::scope(|threads| drop(threads.spawn(move || scope.copy_to(there, here))));
+            })
+        })
+    }),
 ];
 
 /// What the memory of the program has after the call.

@@ -9,9 +9,10 @@ use custack::event::EventFlags;
 use custack::function::Function;
 use custack::launch;
 use custack::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer};
-use custack::stream::{CaptureStatus, LegacyStream, Stream, StreamWaitEventFlags};
+use custack::stream::{CaptureStatus, LegacyStream, Stream, StreamWaitEventFlags, SyncScope};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// A cell, out of its slot while it is used.
 pub(super) type Out = (usize, Cell);
@@ -31,6 +32,22 @@ pub(super) fn used(cell: &mut Cell, stream: &Stream, context: usize) {
         Ok(event) => cell.last = Some((Arc::new(event), context)),
         Err(_) => cell.values = None,
     }
+}
+
+/// Submits a function by another thread, mostly when the scope waits already. It is over when the scope is.
+fn submit_late<'scope>(
+    scope: &'scope SyncScope<'scope, '_>,
+    seen: &'scope mut bool,
+    result: &'scope OnceLock<CudaResult<()>>,
+) {
+    let submit = move || {
+        let function = move || {
+            std::thread::sleep(Duration::from_micros(200));
+            *seen = true;
+        };
+        let _ = result.set(scope.launch_host_func(function));
+    };
+    std::thread::scope(|threads| drop(threads.spawn(submit)));
 }
 
 impl World {
@@ -342,11 +359,14 @@ impl Actor {
             if let (Some(stream), Some(buffer)) = (Arc::get_mut(&mut stream), Arc::get_mut(&mut cell.memory))
             {
                 let (host, mut back, mut seen, mut submitted) = ([value; LEN], [0u32; LEN], false, false);
+                let (mut late_seen, late) = (false, OnceLock::new());
                 let depth = (self.stack.len(), self.frames.len());
                 let result = catch_unwind(AssertUnwindSafe(|| {
                     stream.sync_scope(|scope| {
                         scope.copy_from(&mut buffer[..], &host[..])?;
                         scope.launch_host_func(|| seen = true)?;
+                        let (late_seen, late) = (&mut late_seen, &late);
+                        scope.launch_host_func(move || submit_late(scope, late_seen, late))?;
                         submitted = true;
                         acts.iter().for_each(|act| self.act(act, None));
                         if panics {
@@ -368,6 +388,16 @@ impl Actor {
                 cell.values = if submitted { Some([value; LEN]) } else { None };
                 if submitted && alive && !seen {
                     self.problem("a function of a scope was not called".to_owned());
+                }
+                let late = late.get().copied().unwrap_or(Err(CudaError::ContextIsDestroyed));
+                self.judge(
+                    "a late function",
+                    &late,
+                    if alive && submitted { None } else { Some(context) },
+                    &[],
+                );
+                if late.is_ok() && alive && !late_seen {
+                    self.problem("a late function of a scope was not called".to_owned());
                 }
                 // Once more, without acts between.
                 let again = stream.sync_scope(|scope| scope.copy_to(&buffer[..], &mut back[..]));
