@@ -4,13 +4,12 @@
 #![allow(unsafe_code)]
 
 use super::ordered::Home;
-use crate::context::{Pin, UnownedContext, is_gone, must_retire, refuse_unsafe, unbroken};
+use crate::context::{Pin, UnownedContext, ask_until_over, is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
 use std::mem;
-use std::os::raw::c_void;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -43,20 +42,22 @@ impl Kind {
             match self {
                 Kind::Device | Kind::Unified => driver.mem_free(address),
                 Kind::Locked => driver.mem_free_host(address as *mut _),
-                Kind::Registered => unregister(driver, address as *mut _),
+                Kind::Registered => driver.mem_host_unregister(address as *mut _),
                 Kind::Opened => driver.ipc_close_mem_handle(address),
             }
         }
     }
 }
 
-/// Unregisters memory of the program. The program may free it afterwards, so a failed call is repeated once: the driver
-/// looks the address up, and returns an error if nothing is registered there.
-fn unregister(driver: &Driver, memory: *mut c_void) -> CudaResult<()> {
-    driver.mem_host_unregister(memory).or_else(|error| match driver.mem_host_unregister(memory) {
-        Ok(()) | Err(CudaError::HostMemoryNotRegistered) => Ok(()),
-        Err(_) => Err(error),
-    })
+/// Unregisters memory of the program again, after that failed. The program may free it afterwards, so this is repeated until
+/// the driver, which looks the address up, finds nothing registered there.
+#[cold]
+pub(super) fn unregister_again(unregister: impl Fn() -> CudaResult<()>) -> CudaResult<()> {
+    let is_unregistered = || match unregister() {
+        Err(CudaError::HostMemoryNotRegistered) => Ok(()),
+        result => result,
+    };
+    ask_until_over(&[&is_unregistered], None)
 }
 
 /// The only owner of some memory. It pins its context, so that the addresses are not reused; dropping it frees the
@@ -160,7 +161,13 @@ impl Allocation {
         let freed = match &self.home {
             // SAFETY: as above.
             Some(home) => unsafe { home.free(self.address, pin) },
-            None => pin.context().dispose(free),
+            None => match pin.context().dispose(free) {
+                // In a host function it can only be retired.
+                Some(Err(error)) if self.kind == Kind::Registered && error != CudaError::NotPermitted => {
+                    Some(unregister_again(|| pin.context().dispose(free).unwrap_or(Ok(()))))
+                }
+                freed => freed,
+            },
         };
         match freed {
             Some(Err(error)) if !is_gone(error) => Err(error),

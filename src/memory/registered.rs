@@ -3,7 +3,7 @@
 // Registers memory that it borrows.
 #![allow(unsafe_code)]
 
-use super::allocation::{Allocation, Kind};
+use super::allocation::{Allocation, Kind, unregister_again};
 use super::{DeviceCopy, DevicePointer};
 use crate::context::must_retire;
 use crate::error::{CudaError, CudaResult, DropResult};
@@ -80,8 +80,8 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
             registered.map(|()| at as u64).inspect_err(|error| {
                 // A driver that fails may have registered it all the same; if it was registered before, it stays
                 // registered.
-                if *error != CudaError::HostMemoryAlreadyRegistered {
-                    let _ = driver.mem_host_unregister(at.cast());
+                if !matches!(error, CudaError::HostMemoryAlreadyRegistered | CudaError::NotPermitted) {
+                    let _ = unregister_again(|| driver.mem_host_unregister(at.cast()));
                 }
             })
         })?;

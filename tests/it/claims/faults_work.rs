@@ -8,6 +8,7 @@ mod captures;
 mod code;
 mod futures;
 mod graphs;
+mod in_a_row;
 mod memory;
 mod streams;
 
