@@ -49,8 +49,8 @@ impl Kind {
     }
 }
 
-/// Unregisters memory of the program again, after that failed. The program may free it afterwards, so this is repeated until
-/// the driver, which looks the address up, finds nothing registered there.
+/// Unregisters memory of the program again, after that failed. The program may free it afterwards, so
+/// this is repeated until the driver, which looks the address up, finds nothing registered there.
 #[cold]
 pub(super) fn unregister_again(unregister: impl Fn() -> CudaResult<()>) -> CudaResult<()> {
     let is_unregistered = || match unregister() {

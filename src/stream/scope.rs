@@ -16,8 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 impl Stream {
     /// Calls a closure that submits work on borrowed memory to the stream, and waits for all of that work before it
-    /// returns, even if the closure fails, panics or forgets values. It also waits for what functions of the scope have
-    /// submitted meanwhile, by other threads. If the driver fails to wait, it is asked again until the work is over.
+    /// returns, even if the closure fails, panics or forgets values. It also waits for what functions of
+    /// the scope have other threads submit meanwhile. If the driver fails to wait, it is asked again
+    /// until the work is over.
     ///
     /// The stream is borrowed exclusively, so that it cannot begin to capture: a graph would keep what is only
     /// borrowed. So default streams and borrowed streams, which other code can use at the same time, have no scope. The
@@ -141,13 +142,13 @@ struct Work<'env> {
 impl Work<'_> {
     /// Waits until nothing borrowed is used any more; returns the error of the work.
     ///
-    /// A wait covers what was submitted before it. Functions that have not ended may submit more meanwhile, and nothing else
-    /// can. So the last wait is one that has begun when all of them had ended.
+    /// A wait covers what was submitted before it. Meanwhile functions of the scope that have not ended
+    /// may submit more, and nothing else can. So the last wait begins when all of them have ended.
     #[inline]
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
-        // Waiting can be forbidden by a capture of another stream, and break it. A driver too old for the relaxed mode has no
-        // captures either.
+        // Waiting can be forbidden by a capture of another stream, and break it. A driver too old for
+        // the relaxed mode has no captures either.
         let _relaxed = driver().ok().and_then(relax);
         let mut result = Ok(());
         loop {
@@ -228,7 +229,8 @@ impl Functions {
         (mem::take(&mut state.keys), state.unfinished == 0)
     }
 
-    /// Waits until all have ended, or until more were accepted, which may have to be awaited or dropped.
+    /// Waits until all have ended, or until more were accepted: in a context that is lost they are
+    /// never called, and have to be dropped.
     fn wait_for_ends_or_more(&self) {
         let goes_on = |state: &mut State| state.unfinished > 0 && state.keys.is_empty();
         drop(self.changed.wait_while(lock(&self.state), goes_on).unwrap_or_else(PoisonError::into_inner));

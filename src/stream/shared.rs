@@ -46,7 +46,8 @@ pub(crate) struct Shared {
     given_away: AtomicBool,
 }
 
-/// How often the driver is asked whether memory is not used any more, in every way, before the memory is kept for ever.
+/// How many times the driver is asked in every way whether memory is used, before that is kept for
+/// ever.
 const ROUNDS: u32 = 8;
 
 /// The flag for an event without timing.
@@ -155,8 +156,8 @@ impl Shared {
         Ok(made.get_or_init(|| Box::new(event)))
     }
 
-    /// Waits for the stream's work, up to the beginning of its capture if it captures; the pin is of its context. False if
-    /// that cannot be waited for: the memory is then kept.
+    /// Waits for the stream's work, up to the beginning of its capture if it captures; the pin is of
+    /// its context. False if that cannot be waited for: the memory is then kept.
     pub(crate) fn wait_outside_capture(&self, pin: &Pin) -> bool {
         let Ok(driver) = driver() else { return true };
         let _relaxed = relax(driver);

@@ -10,8 +10,8 @@ use crate::liveness::WAITS;
 const WHAT: &str = "wait for work that uses memory of the program";
 
 impl Shared {
-    /// Waits until the work is over that the stream has now, outside of captures, whatever fails and however often. The pin
-    /// is of its context.
+    /// Waits until the work is over that the stream has now, outside of captures, whatever fails and
+    /// however often. The pin is of its context.
     ///
     /// # Errors
     ///
@@ -25,7 +25,8 @@ impl Shared {
         waited
     }
 
-    /// Asks in every way whether the work is over that the stream has now; see [`ask_until_over`].
+    /// Asks in every way whether the work is over that the stream has now, after a wait has failed; see
+    /// [`ask_until_over`].
     #[cold]
     pub(super) fn ask_until_over(&self, pin: &Pin, rounds: Option<u32>) -> CudaResult<()> {
         let _relaxed = driver().ok().and_then(relax);
@@ -49,7 +50,7 @@ impl Shared {
         let wait = |driver: &Driver, stream: Held<'_, CUstream>| {
             unbroken(driver, || driver.stream_synchronize(stream))
         };
-        // Without an answer other code has destroyed the context, and the driver waits for its work then.
+        // Without an answer other code has destroyed the context, for which the driver ends its work.
         self.stream.with_pinned_in(&call, pin, wait).unwrap_or(Ok(()))
     }
 }

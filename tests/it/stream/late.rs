@@ -12,7 +12,8 @@ use custack::stream::SyncScope;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What comes late. The memory of the program is page-locked: other memory makes the submitting thread wait.
+/// What comes late. The memory of the program is page-locked: other memory makes the thread wait
+/// that submits a copy.
 struct Late<'scope> {
     there: &'scope DeviceSlice<u32>,
     back: &'scope mut [u32],

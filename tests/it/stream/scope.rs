@@ -9,7 +9,7 @@ use custack::context::wait_until_retired;
 use custack::driver::instrument::{self, When, during};
 use custack::error::{CudaError, CudaResult};
 use custack::launch;
-use custack::memory::CopyDestination;
+use custack::memory::{CopyDestination, DeviceBuffer};
 use custack::stream::{Stream, StreamFlags, SyncScope};
 use static_assertions::assert_impl_all;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -203,13 +203,16 @@ pub(crate) fn in_error() {
         let mut stream = stream();
         let module = ctx.load_module(crate::module::KERNELS.as_bytes()).unwrap();
         let count = AtomicUsize::new(0);
+        let ordered = DeviceBuffer::from_slice_in(&[1u32; 3], &stream).unwrap();
         let answer = stream.sync_scope(|scope| {
             let stream: &Stream = unsafe { scope.stream() };
             unsafe { launch!(module.trapped<<<1, 1, 0, stream>>>()) }?;
             scope.launch_host_func(|| slowly(&count))
         });
         assert_eq!((answer, count.into_inner()), (Err(CudaError::LaunchFailed), 0));
-        drop((module, stream));
+        let lost = ordered.copy_to(&mut [0; 3]);
+        assert_eq!(lost, Err(CudaError::LaunchFailed), "and it does not wait for ever");
+        drop((module, ordered, stream));
         drop(ctx);
     });
 }

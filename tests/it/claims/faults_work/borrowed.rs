@@ -1,10 +1,11 @@
-//! Memory that a call borrows is not used after it, however often the driver fails in a row, and whatever call that is.
+//! Memory that a call borrows is not used after it, however often the driver fails in a row, and
+//! whatever call that is.
 
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::stream;
-use crate::harness::{pushed, run, within};
+use crate::harness::{pushed, run, table, within};
 use custack::driver::FUNCTIONS;
 use custack::driver::instrument::{self, Calls, When};
 use custack::error::{CudaError, CudaResult};
@@ -12,7 +13,7 @@ use custack::memory::{CopyDestination, DeviceBuffer, LockedBuffer};
 use custack::stream::Stream;
 use std::time::Duration;
 
-/// A stream that is busy, memory in its order, and page-locked memory of the program, which only the work uses.
+/// Gets a stream that is busy, memory in its order, and page-locked memory of the program.
 type Borrowing = fn(&mut Stream, &mut DeviceBuffer<u32>, &mut [u32]) -> CudaResult<()>;
 
 const LEN: usize = 4;
@@ -44,8 +45,8 @@ const BORROWING: &[(&str, Borrowing)] = &[
 /// What the memory of the program has after the call.
 const AFTER: u32 = 9;
 
-/// Calls it while the stream is busy, and has this fault happen; the memory is not used afterwards. Returns the result, and
-/// which calls were made.
+/// Calls it while the stream is busy, and has this fault happen. Returns the result and which calls
+/// were made; or why it is wrong, if the memory was used afterwards.
 fn check(borrows: Borrowing, fault: impl FnOnce()) -> Result<(CudaResult<()>, Calls), String> {
     let mut stream = stream().unwrap();
     let mut there = DeviceBuffer::from_slice_in(&[7u32; LEN], &stream).unwrap();
@@ -107,6 +108,25 @@ fn a_driver_that_fails_for_long_is_asked_on_until_the_work_is_over() {
                 let (result, _) = check(*borrows, fault).unwrap_or_else(|why| panic!("{name}: {why}"));
                 assert!(matches!(result, Ok(()) | Err(CudaError::UnknownError)), "{name}: {result:?}");
             }
+        });
+    });
+}
+
+#[test]
+fn a_copy_in_a_stream_that_other_code_captures_ends_with_an_error() {
+    within(60, || {
+        run(|| {
+            let _ctx = pushed();
+            let stream = stream().unwrap();
+            let there = DeviceBuffer::from_slice_in(&[7u32; LEN], &stream).unwrap();
+            let mut here = LockedBuffer::new(&1u32, LEN).unwrap();
+            assert_eq!(unsafe { (table().cuStreamBeginCapture_v2)(stream.as_raw(), 2) }, 0);
+            // This thread would never come to end the capture.
+            let refused = there.copy_to(&mut here[..]);
+            assert_eq!(refused, Err(CudaError::StreamCaptureUnsupported));
+            let mut graph = std::ptr::null_mut();
+            assert_eq!(unsafe { (table().cuStreamEndCapture)(stream.as_raw(), &mut graph) }, 901);
+            assert_eq!((there.copy_to(&mut here[..]), &here[..]), (Ok(()), &[7; LEN][..]));
         });
     });
 }

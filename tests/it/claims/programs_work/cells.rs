@@ -34,7 +34,7 @@ pub(super) fn used(cell: &mut Cell, stream: &Stream, context: usize) {
     }
 }
 
-/// Submits a function by another thread, mostly when the scope waits already. It is over when the scope is.
+/// Submits a function by another thread, mostly when the scope waits already.
 fn submit_late<'scope>(
     scope: &'scope SyncScope<'scope, '_>,
     seen: &'scope mut bool,
