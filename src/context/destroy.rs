@@ -168,9 +168,24 @@ fn finish_unpinned(context: Handle) {
 
 /// Waits until everything is destroyed that could not be destroyed when it was dropped.
 ///
-/// What is dropped in a host function, or while its thread ends, is destroyed soon after by custack's own thread; so is
-/// a context whose owner is dropped while another thread waits in a call on it. Everything else is destroyed when its
-/// drop returns.
+/// Most things are destroyed when their drop returns. This waits for the others:
+///
+/// * what was dropped in a host function, or while its thread ended;
+/// * memory that was dropped while the stream in whose order it is captured;
+/// * a context whose owner was dropped while another thread was in a call on it that has returned;
+/// * a future of [`future`](crate::future) that was dropped early, with its value and its share in the context. This
+///   waits for its work too, so the work must not wait for this thread.
+///
+/// custack itself keeps nothing else. This does not wait for:
+///
+/// * other work: what a host function or a callback owns that is yet to be called, and what an executable graph keeps
+///   for its launch. Synchronise the context first;
+/// * what a graph keeps: the driver drops it some time after the last launch, and does not tell when;
+/// * calls of other threads, and threads that are ending. Join them first. The end of `std::thread::scope` is too early:
+///   it does not wait for the destructors of thread-locals;
+/// * what the program still has, and contexts that its memory keeps; a future that was forgotten;
+/// * work of which the driver did not say whether it is done: it returned an error, or a capture did not allow to ask
+///   about the legacy stream.
 ///
 /// # Errors
 ///

@@ -135,7 +135,7 @@ impl Context {
     ///   does not wait for other threads.
     /// * On a thread that is ending, custack's own thread destroys it soon after.
     ///
-    /// [`wait_until_retired`](super::wait_until_retired) waits for the last two.
+    /// [`wait_until_retired`](super::wait_until_retired) waits for the last, and for the second after that call.
     ///
     /// # Errors
     ///

@@ -1,15 +1,15 @@
 //! The future that is ready when work is done.
 
 use super::inbox::Kept;
-use super::outcome::{Failed, Outcome, told};
+use super::outcome::{Failed, Place, told};
 use super::reactor::{self, Work};
-use super::slot::Slot;
 use super::submit::unwanted;
 use crate::context::relax;
 use crate::driver::{in_host_function, is_child, refuse_in_child, refuse_in_host_function, running};
 #[cfg(doc)]
 use crate::error::CudaError;
 use crate::error::CudaResult;
+use crate::liveness::Expected;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ const LOOKS: u32 = 4;
 /// Polling it again after it was ready panics.
 #[must_use = "it tells when the work is done"]
 pub struct Completion<T = ()> {
-    slot: Arc<Slot<Outcome<T>>>,
+    slot: Arc<Place<T>>,
     spin: Duration,
     /// The work, until the thread that looks has it: from when the first poll gives way on, or this is asked or dropped.
     work: Kept<Box<dyn Work>>,
@@ -37,7 +37,7 @@ pub struct Completion<T = ()> {
 
 impl<T> Completion<T> {
     /// No thread polls the work yet.
-    pub(super) fn new(slot: Arc<Slot<Outcome<T>>>, work: Box<dyn Work>) -> Completion<T> {
+    pub(super) fn new(slot: Arc<Place<T>>, work: Box<dyn Work>) -> Completion<T> {
         Completion { slot, spin: Duration::ZERO, work: Kept::new(Some(work)) }
     }
 
@@ -46,7 +46,7 @@ impl<T> Completion<T> {
     where
         T: Send + 'static,
     {
-        let slot = Arc::new(Slot::new(unwanted));
+        let slot = Arc::new(Place::new(unwanted));
         // No thread waits yet.
         drop(slot.complete(outcome.map_err(Failed::new)));
         Completion { slot, spin: Duration::ZERO, work: Kept::new(None) }
@@ -210,7 +210,7 @@ impl<T> Drop for Completion<T> {
             return;
         }
         // What wakes a task may keep it, and this future with it.
-        drop(self.slot.abandon());
+        drop(self.slot.abandon(Expected::new));
         self.have_looked_at();
     }
 }

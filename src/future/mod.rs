@@ -65,7 +65,8 @@
 //!   What [`enqueue_async`](Stream::enqueue_async) returns, and the context, are kept until the work is done, and until the
 //!   future was polled, asked or dropped: forgotten before that, it keeps them for ever. If the driver fails to tell whether
 //!   the work is done, the future has that error, and the value is kept on. A value that nobody awaits any more is dropped
-//!   on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits for it).
+//!   on a background thread of custack's ([`wait_until_retired`](crate::context::wait_until_retired) waits for the work and
+//!   for that).
 //! * It is never part of a capture that custack knows of, and breaks none: on a capturing stream it is refused with
 //!   [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported). Only [`Synchronize::spinning_for`] can break a capture,
 //!   one that other code began without custack, and that the stream becomes part of while the poll spins.

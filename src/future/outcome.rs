@@ -1,8 +1,13 @@
 //! The outcome of awaited work, on its way from the thread that asked the driver to the one that awaits it.
 
+use super::slot::Slot;
 use crate::error::{CudaError, CudaResult};
+use crate::liveness::Expected;
 
 pub(super) type Outcome<T> = Result<T, Failed>;
+
+/// Where it waits for its future. Once that is dropped, it is expected to be retired.
+pub(super) type Place<T> = Slot<Outcome<T>, Expected>;
 
 /// An error with what the thread that got it knows of it: what was asked, and which kernel failed. Such notes belong to threads.
 pub(super) struct Failed {

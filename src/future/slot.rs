@@ -8,27 +8,28 @@ use super::sync::{AtomicBool, Mutex, MutexGuard, Ordering, PoisonError};
 use std::mem;
 use std::task::{Poll, Waker};
 
-pub(super) struct Slot<O> {
-    state: Mutex<State<O>>,
+/// `K` is kept while the outcome is unwanted, until the slot is dropped.
+pub(super) struct Slot<O, K> {
+    state: Mutex<State<O, K>>,
     /// Set after the outcome, for those who look without the lock.
     is_done: AtomicBool,
     /// What becomes of an outcome that nobody wants.
     unwanted: fn(O),
 }
 
-enum State<O> {
+enum State<O, K> {
     Waiting(Option<Waker>),
     Done(O),
-    /// Or not wanted any more.
     Taken,
+    Unwanted(Option<K>),
 }
 
-impl<O> Slot<O> {
-    pub(super) fn new(unwanted: fn(O)) -> Slot<O> {
+impl<O, K> Slot<O, K> {
+    pub(super) fn new(unwanted: fn(O)) -> Slot<O, K> {
         Slot { state: Mutex::new(State::Waiting(None)), is_done: AtomicBool::new(false), unwanted }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<O>> {
+    fn lock(&self) -> MutexGuard<'_, State<O, K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,25 +65,35 @@ impl<O> Slot<O> {
                     mem::swap(old, &mut new);
                     return Poll::Pending;
                 }
-                State::Done(_) | State::Taken => mem::replace(&mut *state, State::Taken),
+                State::Done(_) | State::Taken | State::Unwanted(_) => mem::replace(&mut *state, State::Taken),
             }
         };
         match before {
             State::Done(outcome) => Poll::Ready(outcome),
-            State::Waiting(_) | State::Taken => panic!("a completion was polled after it was ready"),
+            _ => panic!("a completion was polled after it was ready"),
         }
     }
 
-    /// Nobody wants the outcome any more, nor is the waker called from now on, which is returned.
-    pub(super) fn abandon(&self) -> Option<Waker> {
-        let before = mem::replace(&mut *self.lock(), State::Taken);
+    /// Nobody wants the outcome any more, nor is the waker called from now on, which is returned. If there is no outcome yet,
+    /// this is kept.
+    pub(super) fn abandon(&self, keep: impl FnOnce() -> K) -> Option<Waker> {
+        let before = {
+            let mut state = self.lock();
+            let keeps = matches!(*state, State::Waiting(_)).then(keep);
+            mem::replace(&mut *state, keeps.map_or(State::Taken, |kept| State::Unwanted(Some(kept))))
+        };
         match before {
             State::Waiting(waker) => waker,
             State::Done(outcome) => {
                 (self.unwanted)(outcome);
                 None
             }
-            State::Taken => None,
+            State::Taken | State::Unwanted(_) => None,
         }
+    }
+
+    /// What is kept because the outcome is unwanted.
+    pub(super) fn take_kept(&self) -> Option<K> {
+        if let State::Unwanted(kept) = &mut *self.lock() { kept.take() } else { None }
     }
 }

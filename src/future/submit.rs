@@ -1,9 +1,8 @@
 //! Work whose end is awaited: from the call that submits it to the future's outcome.
 
 use super::Completion;
-use super::outcome::{Failed, Outcome};
+use super::outcome::{Failed, Outcome, Place};
 use super::reactor::{self, Work};
-use super::slot::Slot;
 use crate::context::{Pin, UnownedContext, is_lost};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, as_host_function};
@@ -130,7 +129,7 @@ impl Unmarked {
             Mark::Stream(Arc::clone(stream.inner()))
         };
         let spare = stream.inner().spare();
-        let slot = Arc::new(Slot::new(unwanted));
+        let slot = Arc::new(Place::new(unwanted));
         let open = Open { mark, pin, value, spare: Arc::clone(spare), slot: Some(Arc::clone(&slot)) };
         let of = Arc::downgrade(stream.inner());
         let work = Box::new(Submitted { of, at: Instant::now(), open: Some(open) });
@@ -189,7 +188,7 @@ struct Open<T> {
     /// Where the event goes when it has marked the end.
     spare: Arc<Spare>,
     /// Where the outcome goes; `None` once it is an error, while the work may be going on.
-    slot: Option<Arc<Slot<Outcome<T>>>>,
+    slot: Option<Arc<Place<T>>>,
 }
 
 impl<T> Open<T> {
@@ -222,7 +221,13 @@ impl<T: Send + 'static> Work for Submitted<T> {
     fn is_over(&mut self) -> bool {
         let Some(open) = &mut self.open else { return true };
         match open.result() {
-            Err(error) if is_refused(error) => false,
+            Err(error) if is_refused(error) => {
+                if error.is_of_capture() {
+                    // The thread that waits for what is expected may be the one that captures.
+                    drop(open.slot.as_ref().and_then(|slot| slot.take_kept()));
+                }
+                false
+            }
             Err(error) if !is_lost(|| open.result()) => {
                 // Only the question failed, so the work may be going on.
                 if let Some(slot) = open.slot.take() {
@@ -259,7 +264,7 @@ fn over<T: Send + 'static>(open: Open<T>, result: CudaResult<()>) {
 }
 
 /// Sets the outcome and wakes whoever waits for it. If no one does any more, the value is disposed of.
-fn give<T: Send + 'static>(slot: Arc<Slot<Outcome<T>>>, outcome: CudaResult<T>) {
+fn give<T: Send + 'static>(slot: Arc<Place<T>>, outcome: CudaResult<T>) {
     as_host_function(|| {
         let Some(waker) = slot.complete(outcome.map_err(Failed::new)) else { return };
         if !report::contained(|| waker.wake()) {

@@ -89,5 +89,7 @@ pub(crate) use hazard::{
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
 pub(crate) use record::{Handle, NUMBERS, deaths};
+#[cfg(feature = "future")]
+pub(crate) use retire::Expected;
 pub(crate) use retire::{retire, wait};
 pub(crate) use thread::is_ending;

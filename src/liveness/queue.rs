@@ -1,4 +1,4 @@
-//! A queue of jobs for one worker, and a wait until all of them are done.
+//! A queue of jobs for one worker, and a wait until all of them are done, and all that is expected.
 //!
 //! This file is compiled twice, like [`life`](super::life).
 
@@ -12,7 +12,7 @@ pub(super) struct Queue<J> {
 
 pub(super) struct State<J> {
     jobs: VecDeque<J>,
-    /// Jobs that are queued or running.
+    /// Jobs that are queued or running, and what is expected.
     pending: usize,
     has_worker: bool,
 }
@@ -39,6 +39,11 @@ impl<J> Queue<J> {
         self.changed.notify_all();
     }
 
+    /// What is to be waited for is going on elsewhere, until [`done`](Self::done) is called.
+    pub(super) fn expect(&self) {
+        self.lock().pending += 1;
+    }
+
     /// Whether the caller must start the worker, because there is none.
     pub(super) fn wants_worker(&self) -> bool {
         !std::mem::replace(&mut self.lock().has_worker, true)
@@ -61,7 +66,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Called by the worker: the job that it took is done.
+    /// The job that the worker took is done, or what was expected has come.
     pub(super) fn done(&self) {
         let mut state = self.lock();
         state.pending -= 1;
@@ -70,10 +75,10 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Waits until no job is left; returns false if jobs are left and there is no worker.
+    /// Waits until nothing is left; returns false if jobs are left and there is no worker.
     pub(super) fn wait(&self) -> bool {
         let mut state = self.lock();
-        while state.pending > 0 && state.has_worker {
+        while state.pending > 0 && (state.has_worker || state.jobs.is_empty()) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.pending == 0

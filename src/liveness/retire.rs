@@ -38,6 +38,27 @@ fn queue(job: Box<dyn FnOnce() + Send>) {
     }
 }
 
+/// What nobody awaits any more, and is retired when its work is done: [`wait`] waits until this is dropped.
+#[cfg(feature = "future")]
+pub(crate) struct Expected(());
+
+#[cfg(feature = "future")]
+impl Expected {
+    pub(crate) fn new() -> Expected {
+        QUEUE.expect();
+        Expected(())
+    }
+}
+
+#[cfg(feature = "future")]
+impl Drop for Expected {
+    fn drop(&mut self) {
+        if !driver::is_child() {
+            QUEUE.done();
+        }
+    }
+}
+
 /// Makes sure that the thread runs; returns false if it cannot be started.
 fn start() -> bool {
     if !QUEUE.wants_worker() {
@@ -69,7 +90,7 @@ fn run() {
     }
 }
 
-/// Waits until everything that was retired before is destroyed.
+/// Waits until everything that was retired before is destroyed, and all that is expected.
 pub(crate) fn wait() -> CudaResult<()> {
     driver::refuse_in_child()?;
     driver::refuse_in_host_function()?;

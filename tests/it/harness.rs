@@ -64,8 +64,8 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     settle();
     let before = (instrument::contexts_alive(), instrument::primary_retains());
     on_fresh_thread(test);
-    // Fewer are left if what a launch of an earlier test used has been released only now. Work that no one awaits keeps its
-    // context until custack has seen that it is done.
+    // Fewer are left if what a launch of an earlier test used has been released only now. What a graph keeps goes some time
+    // after its last launch.
     let begun = Instant::now();
     loop {
         wait_until_retired().unwrap();

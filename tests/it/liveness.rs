@@ -451,6 +451,25 @@ fn what_is_retired_is_done_before_the_waiting_ends() {
 }
 
 #[test]
+fn what_is_expected_has_come_before_the_waiting_ends_and_needs_no_worker() {
+    model(All, || {
+        let queue = Arc::new(Queue::<u64>::of(Mutex::new(State::new()), Condvar::new()));
+        let come = Arc::new(AtomicU64::new(0));
+        queue.expect();
+        let other = {
+            let (queue, come) = (queue.clone(), come.clone());
+            loom::thread::spawn(move || {
+                come.store(1, sync::Ordering::Relaxed);
+                queue.done();
+            })
+        };
+        assert!(queue.wait());
+        assert_eq!(come.load(sync::Ordering::Relaxed), 1);
+        other.join().unwrap();
+    });
+}
+
+#[test]
 fn waiting_fails_if_no_worker_can_be_started() {
     model(All, || {
         let queue = Arc::new(Queue::of(Mutex::new(State::new()), Condvar::new()));

@@ -32,12 +32,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-pub(super) fn stream() -> Stream {
+pub(crate) fn stream() -> Stream {
     Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()
 }
 
 /// Work that goes on until the sender is dropped.
-pub(super) fn held(stream: &Stream) -> Sender<()> {
+pub(crate) fn held(stream: &Stream) -> Sender<()> {
     let (go, wait) = channel::<()>();
     stream.launch_host_func(move || assert!(wait.recv().is_err())).unwrap();
     go
@@ -89,7 +89,7 @@ impl Wake for Calling {
     }
 }
 
-pub(super) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
+pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
     Pin::new(future).poll(&mut std::task::Context::from_waker(waker))
 }
 

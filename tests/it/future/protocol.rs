@@ -38,7 +38,7 @@ impl Told {
     }
 }
 
-fn complete(slot: &Slot<u32>) {
+fn complete(slot: &Slot<u32, ()>) {
     if let Some(waker) = slot.complete(7) {
         waker.wake();
     }
@@ -103,8 +103,12 @@ fn a_future_that_goes_leaves_its_waker_and_its_outcome_nowhere() {
         let (told, waker) = told();
         let polled = slot.poll(&waker);
         drop(waker);
-        let forgotten = slot.abandon().is_some();
+        let kept = std::sync::Arc::new(());
+        let forgotten = slot.abandon(|| std::sync::Arc::clone(&kept)).is_some();
         driver.join().unwrap();
+        // Whoever has the slot last lets go of it, after the outcome.
+        drop(slot.take_kept());
+        assert_eq!(std::sync::Arc::strong_count(&kept), 1);
         let was_pending = polled.is_pending();
         assert_eq!(usize::from(forgotten) + woken.load(Ordering::SeqCst), usize::from(was_pending));
         assert_eq!(std::sync::Arc::strong_count(&told), 1);
@@ -162,7 +166,7 @@ fn work_that_two_threads_hand_over_is_looked_at_once_and_its_future_is_woken() {
     loom::model(|| {
         let shared = Arc::new((Kept::new(Some(())), Slot::new(|_| {}), Inbox::new()));
         let hand_over =
-            |shared: &(Kept<()>, Slot<u32>, Inbox<()>)| shared.0.hand_over(|work| shared.2.add(work));
+            |shared: &(Kept<()>, Slot<u32, ()>, Inbox<()>)| shared.0.hand_over(|work| shared.2.add(work));
         let looking = {
             let shared = Arc::clone(&shared);
             loom::thread::spawn(move || {

@@ -6,6 +6,7 @@
 mod callbacks;
 mod found;
 mod memory;
+mod retired;
 mod scopes;
 
 use crate::harness::{current, is_simulated, pushed, run_alone};
