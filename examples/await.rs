@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use custack::context::ContextStack;
-use custack::error::CudaResult;
+use custack::error::{CudaResult, Failure};
 use custack::future::InContextExt;
 use custack::launch;
 use custack::prelude::*;
@@ -66,11 +66,11 @@ async fn slow(freed: Arc<AtomicBool>) -> CudaResult<()> {
 }
 
 /// A kernel that reads what is not there.
-async fn failing(kernels: Arc<Module>) -> CudaResult<()> {
+async fn failing(kernels: Arc<Module>) -> Result<(), Failure> {
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
     // SAFETY: it is not: the addresses are wrong, so the kernel fails, and its context with it.
     unsafe { launch!(kernels.saxpy<<<1, 32, 0, stream>>>(1.0f32, 64u64, 64u64, 32u32)) }?;
-    stream.synchronize_async().await
+    Ok(stream.synchronize_async().await?)
 }
 
 #[tokio::main]

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Every worker sets the context once; later calls find it current, which costs next to nothing.
         .start_handler(move |worker| match CurrentContext::set_current(&handle) {
             Ok(()) => println!("worker {worker} is ready"),
-            Err(error) => println!("worker {worker}: {error}"),
+            Err(error) => println!("worker {worker}: {}", error.failure()),
         })
         .build()?;
 

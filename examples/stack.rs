@@ -3,6 +3,7 @@
 //! `cargo run --example stack`
 
 use custack::context::{ContextStack, CurrentContext};
+use custack::error::Failure;
 use custack::prelude::*;
 use std::error::Error;
 
@@ -39,17 +40,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // An entry that a guard holds cannot be popped.
     let guard = a.enter()?;
-    println!("Popping an entry that a guard holds: {}.\n", ContextStack::pop().unwrap_err());
+    println!("Popping an entry that a guard holds: {}.\n", ContextStack::pop().unwrap_err().failure());
     drop(guard);
 
     // A handle may outlive its owner. It returns an error without a call to the driver, which would crash.
     let handle = a.get_unowned();
     drop(a);
-    println!("The owner is gone. Pushing its handle: {}.", ContextStack::push(&handle).unwrap_err());
     println!(
-        "Synchronising it on another thread: {}.\n",
-        std::thread::spawn(move || handle.synchronize()).join().unwrap().unwrap_err()
+        "The owner is gone. Pushing its handle: {}.",
+        ContextStack::push(&handle).unwrap_err().failure()
     );
+    // A failure takes its text along to the thread that joins.
+    let worker = std::thread::spawn(move || handle.synchronize().map_err(Failure::from));
+    println!("Synchronising it on another thread: {}.\n", worker.join().unwrap().unwrap_err());
 
     drop(b);
     println!("At the end {}.", ContextStack::snapshot()?);

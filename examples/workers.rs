@@ -3,7 +3,7 @@
 //! `cargo run --example workers`
 
 use custack::context::{CurrentContext, ResourceLimit, UnownedContext};
-use custack::error::CudaResult;
+use custack::error::Failure;
 use custack::prelude::*;
 use std::error::Error;
 use std::sync::mpsc;
@@ -13,16 +13,18 @@ const WORKERS: usize = 4;
 const ROUNDS: usize = 1000;
 
 /// A worker's job: here it queries the context; in your program it would launch kernels.
-fn work(worker: usize, context: &UnownedContext) -> CudaResult<String> {
+fn work(worker: usize, context: &UnownedContext) -> Result<String, Failure> {
     // Once for all rounds; each round's own scope then finds its context current, and writes nothing that the workers
     // share.
-    context.scoped(|_| {
+    let done = context.scoped(|_| {
         for _ in 0..ROUNDS {
             context.scoped(|current| current.synchronize())?;
         }
         let stack = CurrentContext::get_resource_limit(ResourceLimit::StackSize)?;
         Ok(format!("worker {worker} did {ROUNDS} rounds in {context}, with {stack} bytes of stack a thread"))
-    })
+    });
+    // With what was asked, for the thread that joins this one.
+    done.map_err(Failure::from)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect();
     drop(results);
 
-    let mut lines = gathered.iter().collect::<CudaResult<Vec<String>>>()?;
+    let mut lines = gathered.iter().collect::<Result<Vec<String>, Failure>>()?;
     lines.sort();
     lines.iter().for_each(|line| println!("{line}"));
     for worker in workers {

@@ -3,16 +3,20 @@
 //! * [`CudaError`] is what every call may return: one of the driver's error codes by name, or one of custack's own
 //!   refusals ([`HeldByGuard`](CudaError::HeldByGuard), [`NoDriver`](CudaError::NoDriver), ...). A code without a name
 //!   is kept as a number.
+//! * [`Failure`] is one failure: an error with the text of what was asked for, which travels.
 //! * [`DriverError`] says why no driver could be loaded: what was tried, and what to do.
 //! * [`DropResult`] is the result of destroying a value by hand: the error and the value. A value that may be destroyed
 //!   all the same comes back empty.
 //!
 //! # What was asked
 //!
-//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that failed.
-//! They stand beside it, in a note that each thread keeps of its last failure (as `errno` does for C):
-//! [`CudaError::detail`] reads it, and `Display` begins with it when it is about the same error. `Debug` gives the same
-//! sentence: it is what a `main` that returns an error prints.
+//! `CudaError` is `Copy` and carries a number, as in RustaCUDA, so it cannot hold the operands of the call that failed,
+//! nor say which failure it is of. `Display` says what the number means. The operands stand beside it, in notes that each
+//! thread keeps of its last failures (as `errno` does for C). A [`Failure`] takes them from there, so make it on the
+//! thread that got the error, before the same error comes again: where `?` returns it from a function.
+//!
+//! `Debug` of a `CudaError` adds what the thread asked for when it last got this error, and says so: it is what `unwrap`
+//! prints, and a `main` that returns it.
 //!
 //! ```
 //! use custack::context::{Context, ContextFlags, ContextStack};
@@ -26,8 +30,10 @@
 //!
 //! let error = ContextStack::push(&handle).unwrap_err();
 //! assert_eq!((error, error.code()), (CudaError::ContextIsDestroyed, 709));
-//! assert!(error.to_string().starts_with("this thread failed to use context "));
-//! assert!(error.to_string().ends_with(" (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709: the context is destroyed)"));
+//! assert_eq!(error.to_string(), "the context is destroyed (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)");
+//! let failure = error.failure();
+//! assert!(failure.to_string().starts_with("failed to use context "));
+//! assert!(failure.to_string().ends_with(" (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709: the context is destroyed)"));
 //! # Ok::<(), CudaError>(())
 //! ```
 //!
@@ -40,11 +46,13 @@
 //!
 //! A destructor returns nothing. Its errors are reported through `tracing` (target `custack`), if that feature is on.
 
+mod failure;
 mod no_driver;
 mod note;
 
+pub use failure::Failure;
 pub use no_driver::{Attempt, DriverError};
-pub(crate) use note::keep_note;
+pub(crate) use note::{keep_note, twice};
 
 /// The result of a call that may fail.
 pub type CudaResult<T> = Result<T, CudaError>;

@@ -5,7 +5,7 @@ use super::destroy::Pin;
 use super::handle::UnownedContext;
 use super::stack_ops;
 use crate::driver::{Driver, Live, driver};
-use crate::error::CudaResult;
+use crate::error::{CudaResult, twice};
 use crate::liveness::{Lease, LeaseOn, promised, registry};
 
 /// While it exists, the handles of what was made in a context may be given to the driver.
@@ -101,8 +101,7 @@ impl UnownedContext {
             Err(error) => return Some(Err(error)),
         };
         let (lease, context) = self.lease_to_dispose(LeaseOn::Pinned)?;
-        let enter = || context.enter_leased(lease.live());
-        Some(enter().or_else(|_| enter()).map(|_current| f(driver)))
+        Some(twice(|| context.enter_leased(lease.live())).map(|_current| f(driver)))
     }
 
     /// A lease on this context, or on the same context under a later id, which is returned too.

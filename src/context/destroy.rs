@@ -6,7 +6,7 @@ use super::relaxed::relax;
 use super::resource::must_retire;
 use super::stack_ops;
 use crate::driver::{Driver, Live, driver};
-use crate::error::{CudaError, CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{self, Claimed, Handle, Hold, LeaseOn, is_ending, retire};
 use crate::report;
 use crate::shadow_stack;
@@ -51,12 +51,12 @@ pub(super) fn destroy_quietly(context: Handle) {
             if error == CudaError::NotPermitted {
                 return;
             }
-            report::warn(format_args!("{context} could not be destroyed at once: {error}"));
+            report::warn(format_args!("{context} could not be destroyed at once: {error:?}"));
             if let Ok(driver) = driver() {
                 stack_ops::clear_destroyed(driver, context);
             }
         }
-        Err(error) => report::warn(format_args!("destroying {context}: {error}")),
+        Err(error) => report::warn(format_args!("destroying {context}: {error:?}")),
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn destroy_green_quietly(context: Handle) {
         Ok(()) => {}
         // Refused in a host function, before anything was done.
         Err(_) if context.is_alive() => retire_context(context),
-        Err(error) => report::warn(format_args!("destroying {context}: {error}")),
+        Err(error) => report::warn(format_args!("destroying {context}: {error:?}")),
     }
 }
 
@@ -114,7 +114,7 @@ fn if_captured<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
 /// custack's entries are covered or gone.
 fn own(driver: &Driver, context: Handle) -> usize {
     let (own, raw) = (shadow_stack::run(context.raw()), context.raw());
-    if own == 0 || driver.is_current(raw).or_else(|_| driver.is_current(raw)) == Ok(true) { own } else { 0 }
+    if own == 0 || twice(|| driver.is_current(raw)) == Ok(true) { own } else { 0 }
 }
 
 /// Keeps a context at the driver while it exists; memory holds one.
@@ -136,8 +136,9 @@ impl Pin {
     }
 
     /// Another for the same context.
-    pub(crate) fn another(&self) -> Option<Pin> {
-        Some(Pin::new(&self.0, self.0.handle().lease(LeaseOn::Pinned)?.live()))
+    pub(crate) fn another(&self) -> CudaResult<Pin> {
+        let lease = self.0.handle().lease(LeaseOn::Pinned);
+        lease.map_or_else(|| self.0.gone(), |lease| Ok(Pin::new(&self.0, lease.live())))
     }
 
     /// The context, alive or not.

@@ -105,7 +105,7 @@ impl UnownedContext {
         // This call crashes on a destroyed context, so the context must not be destroyed between entering and the call.
         current
             .hazard(|live| driver.ctx_set_flags(live, flags.bits()))?
-            .map_err(|error| error.note(format_args!("to set {flags:?}")))
+            .map_err(|error| error.note_instead(format_args!("to set {flags:?}")))
     }
 }
 

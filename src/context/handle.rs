@@ -244,6 +244,14 @@ impl UnownedContext {
     }
 }
 
+impl UnownedContext {
+    /// For a call that was not made because other code has destroyed the context.
+    #[cold]
+    pub(crate) fn gone<R>(&self) -> CudaResult<R> {
+        Err(stack_ops::refusal(self.0))
+    }
+}
+
 /// Why nothing can be made in the current context.
 #[cold]
 fn unusable(current: Handle) -> CudaError {

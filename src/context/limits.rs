@@ -39,12 +39,12 @@ numbered! {
 impl ResourceLimit {
     #[inline]
     fn set_failed(self, limit: usize) -> impl FnOnce(CudaError) -> CudaError {
-        move |error| error.note(format_args!("to set {self:?} to {limit}"))
+        move |error| error.note_instead(format_args!("to set {self:?} to {limit}"))
     }
 
     #[inline]
     fn get_failed(self) -> impl FnOnce(CudaError) -> CudaError {
-        move |error| error.note(format_args!("to get the limit {self:?}"))
+        move |error| error.note_instead(format_args!("to get the limit {self:?}"))
     }
 }
 

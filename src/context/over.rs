@@ -93,7 +93,7 @@ pub(crate) fn ask_until_over(questions: &[Question<'_>], rounds: Option<u32>) ->
         }
         if let (Err(error), MANY) = (answer, round) {
             let what = "the driver is asked on whether it uses memory of the program";
-            report::warn(format_args!("{what}: {error}"));
+            report::warn(format_args!("{what}: {error:?}"));
         }
         thread::sleep(pause);
         (pause, round) = (LONGEST_PAUSE.min(pause * 2), round.saturating_add(1));

@@ -276,7 +276,7 @@ fn create(
         return result.map(|()| context);
     }
     result.map_err(|error| {
-        error.note(format_args!("to create a context on device {} with {flags:?}", device.as_raw()))
+        error.note_instead(format_args!("to create a context on device {} with {flags:?}", device.as_raw()))
     })?;
     Err(CudaError::InvalidContext.note(format_args!("to create a context; the driver gave no handle")))
 }

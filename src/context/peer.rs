@@ -116,7 +116,7 @@ impl UnownedContext {
 
     #[inline]
     fn peer_failed(&self, error: CudaError, peer: &UnownedContext) -> CudaError {
-        error.note(format_args!("to change access from {self} to {peer}"))
+        error.note_instead(format_args!("to change access from {self} to {peer}"))
     }
 }
 

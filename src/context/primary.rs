@@ -143,7 +143,7 @@ impl PrimaryContext {
         flags.refuse_two_schedules()?;
         driver()?
             .primary_ctx_set_flags(device.as_raw(), flags.bits())
-            .map_err(|error| error.note(format_args!("to set {flags:?} for the primary context")))
+            .map_err(|error| error.note_instead(format_args!("to set {flags:?} for the primary context")))
     }
 
     /// Destroys the device's primary context and everything in it, whoever made it; the shares stay counted.
@@ -302,7 +302,7 @@ impl Share {
                 false => driver().and_then(|driver| driver.primary_ctx_release(device)),
             };
             if let Err(error) = released {
-                report::warn(format_args!("{handle} could not be released: {error}"));
+                report::warn(format_args!("{handle} could not be released: {error:?}"));
             }
         });
     }
@@ -325,7 +325,7 @@ impl Drop for Share {
             Err(_) if !self.spent.swap(true, Ordering::Relaxed) => {
                 self.retire(registry::released(*self.handle.handle()));
             }
-            Err(error) => report::warn(format_args!("{} could not be released: {error}", self.handle)),
+            Err(error) => report::warn(format_args!("{} could not be released: {error:?}", self.handle)),
         }
     }
 }
@@ -335,7 +335,7 @@ impl Clone for PrimaryContext {
     /// hold one share in common.
     fn clone(&self) -> PrimaryContext {
         self.try_clone().unwrap_or_else(|error| {
-            report::warn(format_args!("{} could not be retained again: {error}", self.share.handle));
+            report::warn(format_args!("{} could not be retained again: {error:?}", self.share.handle));
             PrimaryContext { share: Arc::clone(&self.share) }
         })
     }

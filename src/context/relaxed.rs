@@ -9,13 +9,14 @@ use super::captures;
 use super::handle::UnownedContext;
 use super::in_call::{InCall, enter_legacy_stream, enter_whole_context};
 use crate::driver::{Driver, RELAXED};
-use crate::error::{CudaError, CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{BREAKS, WAITS};
 use crate::report;
 
 /// Until the result is dropped this thread is in the relaxed mode, in which it breaks no capture and is refused nothing
 /// because of one.
 pub(crate) fn relax(driver: &Driver) -> Option<Mode<'_>> {
+    let _note = keep_note();
     Mode::exchange(driver, RELAXED).ok()
 }
 
@@ -42,8 +43,8 @@ impl Drop for Mode<'_> {
 pub(crate) fn restore_mode(driver: &Driver, mode: u32) {
     let _note = keep_note();
     let restore = || driver.thread_restore_stream_capture_mode(mode);
-    if let Err(error) = restore().or_else(|_| restore()) {
-        report::warn(format_args!("this thread's capture mode could not be restored: {error}"));
+    if let Err(error) = twice(restore) {
+        report::warn(format_args!("this thread's capture mode could not be restored: {error:?}"));
     }
 }
 

@@ -276,7 +276,7 @@ impl<H: Capturable> Resource<H> {
     }
 
     fn report(&self, error: CudaError) {
-        report::warn(format_args!("a resource of {} could not be destroyed: {error}", self.context));
+        report::warn(format_args!("a resource of {} could not be destroyed: {error:?}", self.context));
     }
 
     /// Destroys the resource; on failure returns the error and the value. The value is spent then, because the call may

@@ -2,7 +2,7 @@
 
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Live};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{Handle, LeaseOn};
 use crate::report;
 use crate::shadow_stack::{self, Entry};
@@ -11,6 +11,7 @@ use std::ptr;
 /// After a push that failed: pops what it may have pushed.
 #[cold]
 pub(super) fn after_push(driver: &Driver, live: Live<'_>) -> CudaResult<()> {
+    let _note = keep_note();
     let own = shadow_stack::run(live.raw());
     if driver.is_current(live.raw())? { driver.set_run(live, own) } else { Ok(()) }
 }
@@ -18,6 +19,7 @@ pub(super) fn after_push(driver: &Driver, live: Live<'_>) -> CudaResult<()> {
 /// After a pop that failed, whose entry is still in the shadow stack: pushes again what it may have popped.
 #[cold]
 pub(super) fn after_pop(driver: &Driver, top: &Entry) {
+    let _note = keep_note();
     let raw = top.context.raw();
     let run = shadow_stack::run(raw);
     if run < 2 && driver.is_current(raw) != Ok(false) {
@@ -33,6 +35,7 @@ pub(super) fn after_pop(driver: &Driver, top: &Entry) {
 /// After a set that failed: makes the previous context current again.
 #[cold]
 pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>) {
+    let _note = keep_note();
     if driver.is_current(context.raw()) != Ok(true) {
         return;
     }
@@ -63,7 +66,7 @@ pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<C
         Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => Ok(()),
         // Either the error of earlier work, or a pop without effect: the top tells which, or the length of the run.
         Err(error) => {
-            report::warn(format_args!("leaving {gone}: {error}"));
+            report::warn(format_args!("leaving {gone}: {error:?}"));
             if driver.is_current(gone.raw()) != Ok(true) {
                 return Ok(());
             }
@@ -100,7 +103,7 @@ fn after_foreign_code(driver: &Driver, gone: Handle, popped: CUcontext) {
     let Some(below) = below.filter(|below| !ptr::eq(below.raw(), now)) else { return };
     match below.hazard(|live| driver.ctx_set_current(live)) {
         Some(Ok(())) => {}
-        Some(Err(error)) => report::warn(format_args!("{below} could not be made current again: {error}")),
+        Some(Err(error)) => report::warn(format_args!("{below} could not be made current again: {error:?}")),
         None => report::warn(format_args!("{below} could not be made current again: it is destroyed")),
     }
 }

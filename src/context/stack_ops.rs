@@ -45,7 +45,7 @@ pub(super) fn push_entry(
 #[cold]
 fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
     if let Err(error) = undone {
-        report::warn(format_args!("a push failed, and it is unknown whether it took effect: {error}"));
+        report::warn(format_args!("a push failed, and it is unknown whether it took effect: {error:?}"));
     }
     failed.of("cuCtxPushCurrent_v2")
 }
@@ -198,7 +198,7 @@ fn put_back_held(driver: &Driver, held: &Entry) {
         shadow_stack::pop();
     }
     if let Some(Err(error)) = held.context.hazard(|live| driver.ctx_push_current(live)) {
-        report::warn(format_args!("{} could not be made current again: {error}", held.context));
+        report::warn(format_args!("{} could not be made current again: {error:?}", held.context));
     }
 }
 

@@ -108,7 +108,9 @@ impl Device {
             Ok(device) => Ok(Device { device }),
             Err(error @ CudaError::InvalidDevice) => {
                 let count = driver.device_get_count().unwrap_or(0);
-                Err(error.note(format_args!("to get device {ordinal}; there are {count}, numbered from 0")))
+                Err(error.note_instead(format_args!(
+                    "to get device {ordinal}; there are {count}, numbered from 0"
+                )))
             }
             Err(error) => Err(error),
         }
@@ -223,9 +225,9 @@ impl Device {
     #[inline]
     pub fn get_attribute(self, attr: DeviceAttribute) -> CudaResult<i32> {
         let number = attr.number()?;
-        driver()?
-            .device_get_attribute(number, self.device)
-            .map_err(|error| error.note(format_args!("to get attribute {attr:?} of device {}", self.device)))
+        driver()?.device_get_attribute(number, self.device).map_err(|error| {
+            error.note_instead(format_args!("to get attribute {attr:?} of device {}", self.device))
+        })
     }
 
     /// The compute capability, as major and minor number.
@@ -266,10 +268,9 @@ impl Device {
     #[doc(alias = "cuDeviceGetByPCIBusId")]
     #[inline]
     pub fn by_pci_bus_id(address: &str) -> CudaResult<Device> {
-        let refused =
-            |error: CudaError| error.note(format_args!("to find a device at PCI address {address:?}"));
-        let text = CString::new(address).map_err(|_| refused(CudaError::InvalidValue))?;
-        let device = driver()?.device_get_by_pci_bus_id(&text).map_err(refused)?;
+        let asked = format_args!("to find a device at PCI address {address:?}");
+        let text = CString::new(address).map_err(|_| CudaError::InvalidValue.note(asked))?;
+        let device = driver()?.device_get_by_pci_bus_id(&text).map_err(|error| error.note_instead(asked))?;
         Ok(Device { device })
     }
 

@@ -62,7 +62,7 @@ impl Device {
     pub fn peer_attribute(self, attribute: PeerAttribute, peer: Device) -> CudaResult<i32> {
         let (here, there) = (self.as_raw(), peer.as_raw());
         driver()?.device_get_p2p_attribute(attribute.number()?, here, there).map_err(|error| {
-            error.note(format_args!("to get {attribute:?} between devices {here} and {there}"))
+            error.note_instead(format_args!("to get {attribute:?} between devices {here} and {there}"))
         })
     }
 }

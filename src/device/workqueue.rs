@@ -32,7 +32,7 @@ impl WorkqueueConfig {
         match raw {
             Ok(raw) => Ok(WorkqueueConfig { raw, device }),
             Err(error @ CudaError::InvalidResourceType) => {
-                Err(error.note(format_args!("to ask for work queues, which came with CUDA 13.1")))
+                Err(error.note_instead(format_args!("to ask for work queues, which came with CUDA 13.1")))
             }
             Err(error) => Err(error),
         }

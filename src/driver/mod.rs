@@ -158,6 +158,10 @@ fn remember(function: &'static str, status: CUresult) {
 fn failed(function: &'static str, status: CUresult) -> CudaError {
     let error = CudaError::from_code(status).unwrap_or(CudaError::UnknownError);
     remember(function, status);
+    if error == CudaError::NotReady {
+        // An answer, which most callers expect.
+        return error;
+    }
     if fork::is_child() {
         return error.note(format_args!("to call {function}: {}", fork::WHY));
     }

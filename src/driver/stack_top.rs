@@ -2,7 +2,7 @@
 
 use super::{Driver, Live};
 use crate::driver::ffi::CUcontext;
-use crate::error::CudaResult;
+use crate::error::{CudaResult, twice};
 use std::ptr;
 
 impl Driver {
@@ -31,10 +31,9 @@ impl Driver {
     /// Leaves `count` entries of this context on top, after a push or a pop that returned an error and may have taken
     /// effect: with an equal entry below, the driver's answers do not show whether it did. A failure is retried once.
     pub(crate) fn set_run(&self, live: Live<'_>, count: usize) -> CudaResult<()> {
-        let try_once = || {
+        twice(|| {
             self.pop_while_current(live.raw())?;
             (0..count).try_for_each(|_| self.ctx_push_current(live))
-        };
-        try_once().or_else(|_| try_once())
+        })
     }
 }

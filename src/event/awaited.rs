@@ -4,7 +4,7 @@ use super::{Event, EventFlags};
 use crate::context::{Pin, UnownedContext};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held};
-use crate::error::{CudaError, CudaResult};
+use crate::error::CudaResult;
 use crate::stream::{Spare, Stream, refuse_while_capturing};
 
 impl Event {
@@ -42,9 +42,9 @@ impl Event {
                 }
                 driver.event_record(event, inner)
             };
-            stream.inner().with_pinned(pin, record).unwrap_or(Err(CudaError::ContextIsDestroyed))
+            stream.inner().with_pinned(pin, record).unwrap_or_else(|| pin.context().gone())
         });
-        recorded.unwrap_or(Err(CudaError::ContextIsDestroyed))
+        recorded.unwrap_or_else(|| pin.context().gone())
     }
 
     /// Makes a stream that nothing else uses wait for the event's present marker.

@@ -279,7 +279,12 @@ impl Event {
     pub fn elapsed_time_f32(&self, start: &Event) -> CudaResult<f32> {
         captures::refuse_of(start.0.raw().addr(), "measure from an event")?;
         captures::refuse_of(self.0.raw().addr(), "measure to an event")?;
-        self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end))
+        let asked = self.0.with_both(&start.0, |driver, end, start| driver.event_elapsed_time(start, end));
+        asked.inspect_err(|error| {
+            if *error == CudaError::NotReady {
+                error.note(format_args!("to measure the time between two events"));
+            }
+        })
     }
 
     /// The time from `start` to this event, with a resolution of about half a microsecond.

@@ -53,8 +53,8 @@ impl Function<'_> {
     /// The error of a launch that cannot begin, with the kernel, unless it names the launch already.
     #[cold]
     pub(super) fn not_launched(&self, error: CudaError) -> CudaError {
-        match error.detail() {
-            Some(detail) if detail.starts_with("to launch ") => error,
+        match error.last_asked() {
+            Some(asked) if asked.starts_with("to launch ") => error,
             _ => error.note_before(format_args!("to launch {}", self.label())),
         }
     }
@@ -81,7 +81,7 @@ impl Function<'_> {
         };
         drop(kept);
         match wrong {
-            Some(wrong) => error.note(format_args!("{asked} {kernel}: {wrong}")),
+            Some(wrong) => error.note_instead(format_args!("{asked} {kernel}: {wrong}")),
             None => error.note_before(format_args!("{asked} {kernel} with {}", Sizes(shape))),
         }
     }

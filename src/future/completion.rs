@@ -8,7 +8,7 @@ use crate::context::relax;
 use crate::driver::{in_host_function, is_child, refuse_in_child, refuse_in_host_function, running};
 #[cfg(doc)]
 use crate::error::CudaError;
-use crate::error::CudaResult;
+use crate::error::{CudaResult, keep_note};
 use crate::liveness::Expected;
 use std::fmt;
 use std::future::Future;
@@ -79,6 +79,8 @@ impl<T> Completion<T> {
     /// over by the time that this has had it a few times: then no other thread asks about it, which would be in the way of
     /// those that submit more, and none is woken.
     fn look(&mut self) {
+        // What the outcome has is noted when it is taken.
+        let _note = keep_note();
         // So its questions break no capture.
         let _relaxed = running().and_then(relax);
         for _ in 0..LOOKS {
@@ -90,7 +92,7 @@ impl<T> Completion<T> {
 
     /// Looks at the work for this long at the most.
     fn spin(&mut self, time: Duration) {
-        let begun = Instant::now();
+        let (begun, _note) = (Instant::now(), keep_note());
         // So its questions break no capture.
         let _relaxed = running().and_then(relax);
         while !self.slot.is_done() && begun.elapsed() < time {

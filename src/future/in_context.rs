@@ -93,7 +93,7 @@ impl<F> Drop for InContext<F> {
         let Some(future) = self.future.take() else { return };
         let current = self.context.enter();
         if let (Err(error), true) = (&current, self.context.is_alive()) {
-            report::warn(format_args!("a future of {} is dropped outside it: {error}", self.context));
+            report::warn(format_args!("a future of {} is dropped outside it: {error:?}", self.context));
         }
         drop(future);
     }

@@ -12,23 +12,20 @@ pub(super) type Place<T> = Slot<Outcome<T>, Expected>;
 /// An error with what the thread that got it knows of it: what was asked, and which kernel failed. Such notes belong to threads.
 pub(super) struct Failed {
     error: CudaError,
-    detail: Option<String>,
+    asked: String,
 }
 
 impl Failed {
     /// With the note of this thread, which has just got the error.
     pub(super) fn new(error: CudaError) -> Failed {
-        Failed { error, detail: error.detail() }
+        Failed { error, asked: error.last_asked().unwrap_or_default() }
     }
 
     /// The error, whose note is this thread's from now on.
     #[cold]
     fn told(self) -> CudaError {
-        if let Some(detail) = self.detail {
-            self.error.note(format_args!("{detail}"));
-            self.error.note_before(format_args!("to await work"));
-        }
-        self.error
+        self.error.note(format_args!("{}", self.asked));
+        self.error.note_before(format_args!("to await work"))
     }
 }
 

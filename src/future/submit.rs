@@ -154,7 +154,7 @@ fn waited_for<T: Send + 'static>(
 /// again and again.
 fn never_freed<T>(value: T, error: CudaError) -> CudaError {
     if mem::needs_drop::<T>() {
-        report::warn(format_args!("what the work of a stream uses is never freed: {error}"));
+        report::warn(format_args!("what the work of a stream uses is never freed: {error:?}"));
     }
     mem::forget(value);
     error
@@ -205,7 +205,7 @@ impl<T> Open<T> {
                 stream.with_pinned_in(&call, &self.pin, query)
             }
         };
-        asked.unwrap_or(Err(CudaError::ContextIsDestroyed))
+        asked.unwrap_or_else(|| self.pin.context().gone())
     }
 }
 

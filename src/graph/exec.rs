@@ -147,8 +147,7 @@ impl UpdateResult {
 }
 
 /// The error of an update; the executable is unchanged.
-// There is no `From` to `CudaError`: with a second one the compiler could not infer the error type of closures that end
-// with `Ok`.
+// There is no `From` to `CudaError`, as there is none of `Failure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateRefused {

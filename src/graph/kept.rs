@@ -9,7 +9,7 @@
 
 use crate::driver::ffi::{CUDA_HOST_NODE_PARAMS, CUgraph, CUuserObject};
 use crate::driver::{Driver, Held, as_host_function, lock};
-use crate::error::CudaResult;
+use crate::error::{CudaResult, keep_note};
 use crate::report;
 use std::mem;
 use std::os::raw::c_void;
@@ -62,10 +62,12 @@ impl<T: Send + 'static> Kept<T> {
         // SAFETY: the object was made above, with one reference. The graph gets one of its own and this one is given
         // back, so that no foreign reference is released, whether or not a failed call did its work.
         let retained = unsafe { driver.graph_retain_user_object(graph, object) };
+        let note = keep_note();
         // SAFETY: as above.
         if let Err(error) = unsafe { driver.user_object_release(object) } {
-            report::warn(format_args!("what a graph keeps may be kept for ever: {error}"));
+            report::warn(format_args!("what a graph keeps may be kept for ever: {error:?}"));
         }
+        drop(note);
         match retained {
             Ok(()) => Ok(Kept { shell, object: Some(object) }),
             Err(error) => {
@@ -113,9 +115,10 @@ fn as_node<F: FnMut() + Send + 'static>(shell: &Arc<Shell<F>>) -> CUDA_HOST_NODE
 
 /// The graph no longer keeps the object; what was made from it may.
 pub(super) fn release(driver: &Driver, graph: Held<'_, CUgraph>, object: CUuserObject) {
+    let _note = keep_note();
     // SAFETY: the graph was given its reference, which is taken back only here, once.
     if let Err(error) = unsafe { driver.graph_release_user_object(graph, object) } {
-        report::warn(format_args!("a graph keeps what it no longer needs, until it is destroyed: {error}"));
+        report::warn(format_args!("a graph keeps what it no longer needs, until it is destroyed: {error:?}"));
     }
 }
 

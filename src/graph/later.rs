@@ -9,7 +9,7 @@ use crate::context::in_call::InCall;
 use crate::context::{Pin, is_lost, must_retire, relax};
 use crate::driver::ffi::CUstream;
 use crate::driver::{Driver, Held, driver};
-use crate::error::{CudaError, CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::event::{Event, EventFlags};
 use crate::liveness::{promised, retire};
 use crate::report;
@@ -51,7 +51,7 @@ impl Later {
     pub(super) fn keep_contexts(later: &mut Option<Box<Later>>, pins: &[Pin]) -> CudaResult<()> {
         let contexts = &mut later.get_or_insert_default().contexts;
         for pin in &pins[contexts.len()..] {
-            contexts.push(pin.another().ok_or(CudaError::ContextIsDestroyed)?);
+            contexts.push(pin.another()?);
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Later {
                 stream.inner().with_in(call, |_, stream| driver.event_record(event, stream))
             })
         };
-        mark.recorded = record().or_else(|_| record()).is_ok();
+        mark.recorded = twice(record).is_ok();
         self.marks.push(mark);
         launched
     }
@@ -128,8 +128,7 @@ impl Mark {
         }
         // If the driver never calls it, it is dropped, and what it owns with it, when the context is destroyed.
         let key = self.pin.context().promise(Box::new(f));
-        let ask = || self.ask_to_call(key);
-        if ask().or_else(|_| ask()).is_err() {
+        if twice(|| self.ask_to_call(key)).is_err() {
             retire(move || self.call_when_all_is_over(key));
         }
     }
@@ -143,7 +142,7 @@ impl Mark {
             // It is about to be destroyed, and the function is dropped with it.
             Err(CudaError::ContextIsDestroyed) => {}
             Err(error) => report::warn(format_args!(
-                "what an executable graph kept is kept until {context} is destroyed: {error}"
+                "what an executable graph kept is kept until {context} is destroyed: {error:?}"
             )),
         }
     }
@@ -159,7 +158,7 @@ impl Mark {
             return Err(CudaError::NotReady
                 .note(format_args!("to learn when a launch is over: no event was recorded after it")));
         }
-        let gone = || Err(CudaError::ContextIsDestroyed);
+        let gone = || self.pin.context().gone();
         let (event, calls) = (self.event.inner(), self.calls.inner());
         let waits = event.with_pinned(&self.pin, |driver, event| {
             let wait = |_: &Driver, stream: Held<'_, CUstream>| driver.stream_wait_event(stream, event, 0);

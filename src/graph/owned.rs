@@ -111,8 +111,7 @@ impl<H: Copy + 'static> Owned<H> {
     /// Pins on the same contexts, for something made from this.
     pub(super) fn more_pins(&self) -> CudaResult<Vec<Pin>> {
         self.usable()?;
-        let more = |pin: &Pin| pin.another().ok_or(CudaError::ContextIsDestroyed);
-        self.pins.iter().map(more).collect()
+        self.pins.iter().map(Pin::another).collect()
     }
 
     /// Also keeps this context at the driver.
@@ -203,7 +202,7 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     fn report(&self, error: CudaError) {
-        report::warn(format_args!("{} could not be destroyed: {error}", self.kind.name));
+        report::warn(format_args!("{} could not be destroyed: {error:?}", self.kind.name));
     }
 }
 

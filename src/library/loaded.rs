@@ -69,7 +69,7 @@ impl Loaded {
         self.with(f).map_err(|error| match error {
             CudaError::InvalidPtx | CudaError::UnsupportedPtxVersion | CudaError::NotSupported => {
                 match &self.complaint {
-                    Some(text) => error.note(format_args!("to compile the library: {text}")),
+                    Some(text) => error.note_instead(format_args!("to compile the library: {text}")),
                     None => error,
                 }
             }
@@ -109,7 +109,7 @@ impl Loaded {
     }
 
     fn report(error: CudaError) {
-        report::warn(format_args!("a library could not be unloaded: {error}"));
+        report::warn(format_args!("a library could not be unloaded: {error:?}"));
     }
 }
 

@@ -113,7 +113,7 @@ impl Library {
                 // SAFETY: just loaded, and given to nothing else.
                 Ok((Library { loaded: Arc::new(unsafe { Loaded::new(raw, jit) }) }, log))
             }
-            Err(error) => Err(JitError { error, log: JitLog::of(jit.told()) }),
+            Err(error) => Err(JitError::new(error, JitLog::of(jit.told()))),
         }
     }
 

@@ -12,7 +12,7 @@ use super::registry;
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Live, driver, is_child};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, twice};
 use crate::fence;
 use crate::report;
 
@@ -75,8 +75,7 @@ impl Claimed {
             (Origin::Green, _) => green::destroy(driver, self.0),
             _ => {
                 // A destructor has no other chance, so a failure is retried once.
-                let hold = || Hold::new(driver, self.live(), own);
-                hold().or_else(|_| hold()).and_then(Hold::destroy)
+                twice(|| Hold::new(driver, self.live(), own)).and_then(Hold::destroy)
             }
         });
         self.over(result)
@@ -92,7 +91,7 @@ impl Claimed {
     pub(crate) fn finish_quietly(self, own: usize) {
         let context = self.0;
         if let Err(error) = self.finish(own) {
-            report::warn(format_args!("{context} could not be destroyed: {error}"));
+            report::warn(format_args!("{context} could not be destroyed: {error:?}"));
         }
     }
 
@@ -197,5 +196,5 @@ impl<'a> Hold<'a> {
 
 #[cold]
 fn report_not_popped(raw: CUcontext, error: CudaError) {
-    report::warn(format_args!("{raw:p} could not be popped from the stack: {error}"));
+    report::warn(format_args!("{raw:p} could not be popped from the stack: {error:?}"));
 }

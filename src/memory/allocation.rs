@@ -226,7 +226,7 @@ impl Allocation {
             Kind::Locked | Kind::Registered => "page-locked",
             Kind::Opened => "another process's",
         };
-        report::warn(format_args!("{kind} memory of {} could not be freed: {error}", self.context()));
+        report::warn(format_args!("{kind} memory of {} could not be freed: {error:?}", self.context()));
     }
 }
 

@@ -10,7 +10,7 @@ use super::pool::MemoryPool;
 use crate::context::in_call::InCall;
 use crate::context::{Pin, refuse_unsafe, unbroken};
 use crate::error::{CudaError, CudaResult};
-use crate::stream::{Shared, Stream};
+use crate::stream::{Shared, Stream, captured_elsewhere};
 use std::sync::Arc;
 
 /// The stream and the pool of an allocation in the order of a stream.
@@ -247,7 +247,7 @@ impl Home {
         // So this thread waits for them, which may take long: captures are not held off meanwhile.
         drop((uncaptured, others_uncaptured));
         if !self.wait_for_others() {
-            return Some(Err(CudaError::StreamCaptureUnsupported));
+            return Some(captured_elsewhere());
         }
         match self.uncaptured() {
             // SAFETY: as the caller guarantees; the others have no work.

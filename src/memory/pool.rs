@@ -152,8 +152,7 @@ impl MemoryPool {
     #[inline]
     pub(super) fn held(&self) -> CudaResult<Held<'_, CUmemoryPool>> {
         if self.raw.is_null() {
-            let error = CudaError::InvalidHandle;
-            return Err(error.note(format_args!(
+            return Err(CudaError::InvalidHandle.note(format_args!(
                 "to use a pool that could not be destroyed, and may be destroyed all the same"
             )));
         }
@@ -327,7 +326,7 @@ impl MemoryPool {
         self.with(|driver, pool| driver.mem_pool_set_access(pool, device.as_raw(), access as u32)).map_err(
             |error| {
                 let (of, to) = (self.device.as_raw(), device.as_raw());
-                error.note(format_args!("to grant device {to} {access:?} on a pool of device {of}"))
+                error.note_instead(format_args!("to grant device {to} {access:?} on a pool of device {of}"))
             },
         )
     }
@@ -363,7 +362,7 @@ impl MemoryPool {
 
 #[inline]
 fn report(error: CudaError) {
-    report::warn(format_args!("a memory pool could not be destroyed: {error}"));
+    report::warn(format_args!("a memory pool could not be destroyed: {error:?}"));
 }
 
 impl Drop for MemoryPool {

@@ -1,7 +1,7 @@
 //! The options of the driver's compiler, and its logs.
 
 use crate::driver::{Jit, Told, numbered};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, Failure};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -220,28 +220,36 @@ impl JitLog {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct JitError {
-    /// The error; its text contains the compiler's message.
+    /// The error.
     pub error: CudaError,
     /// The compiler's output; empty if the driver was not called.
     pub log: JitLog,
+    /// Its text contains the compiler's message.
+    failure: Box<Failure>,
+}
+
+impl JitError {
+    pub(crate) fn new(error: CudaError, log: JitLog) -> JitError {
+        JitError { error, log, failure: Box::new(error.failure()) }
+    }
 }
 
 impl From<CudaError> for JitError {
     fn from(error: CudaError) -> JitError {
-        JitError { error, log: JitLog::default() }
+        JitError::new(error, JitLog::default())
     }
 }
 
 impl fmt::Display for JitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.error, f)
+        fmt::Display::fmt(&self.failure, f)
     }
 }
 
 /// The text of `Display`, for a `main` that returns the error, and all that the compiler said.
 impl fmt::Debug for JitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.error, f)?;
+        fmt::Display::fmt(&self.failure, f)?;
         let said = self.log.error.trim_end();
         if said.is_empty() { Ok(()) } else { write!(f, "\n{said}") }
     }
@@ -249,6 +257,6 @@ impl fmt::Debug for JitError {
 
 impl Error for JitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
+        Some(&*self.failure)
     }
 }

@@ -119,7 +119,7 @@ impl Linker {
         let jit = self.jit.as_ref();
         let add = |driver: &Driver, state: Held<'_, CUlinkState>| match jit {
             Some(jit) => driver.link_add_data(state, kind as u32, &data, name, jit),
-            None => Err(CudaError::InvalidHandle),
+            None => Err(spent()),
         };
         self.inner.with_current(add).inspect_err(about)
     }
@@ -140,7 +140,7 @@ impl Linker {
         let jit = self.jit.as_ref();
         let add = |driver: &Driver, state: Held<'_, CUlinkState>| match jit {
             Some(jit) => driver.link_add_file(state, kind as u32, &name, jit),
-            None => Err(CudaError::InvalidHandle),
+            None => Err(spent()),
         };
         self.inner.with_current(add).inspect_err(|error| {
             error.note_before(format_args!("to link {}", path.display()));
@@ -157,12 +157,12 @@ impl Linker {
     #[doc(alias = "cuLinkComplete")]
     #[inline]
     pub fn complete(self) -> Result<(Vec<u8>, JitLog), JitError> {
-        let Some(jit) = self.jit.as_ref() else { return Err(CudaError::InvalidHandle.into()) };
+        let Some(jit) = self.jit.as_ref() else { return Err(spent().into()) };
         let image = self.inner.with_current(|driver, state| driver.link_complete(state, jit));
         let log = JitLog::of(jit.told());
         match image {
             Ok(image) => Ok((image, log)),
-            Err(error) => Err(JitError { error, log }),
+            Err(error) => Err(JitError::new(error, log)),
         }
     }
 }
@@ -184,6 +184,12 @@ fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
         _ => Err(CudaError::InvalidImage
             .note(format_args!("to take {} bytes for code of the kind {kind:?}", data.len()))),
     }
+}
+
+#[cold]
+fn spent() -> CudaError {
+    CudaError::InvalidHandle
+        .note(format_args!("to use a linker that could not be destroyed, and may be destroyed all the same"))
 }
 
 impl Drop for Linker {

@@ -73,7 +73,7 @@ impl Module {
         let log = JitLog::of(jit.told());
         match made {
             Ok(inner) => Ok((Module::of(inner), log)),
-            Err(error) => Err(JitError { error, log }),
+            Err(error) => Err(JitError::new(error, log)),
         }
     }
 

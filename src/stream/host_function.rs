@@ -77,7 +77,7 @@ impl Stream {
             // SAFETY: as in `promise`.
             unsafe { driver.launch_host_func(stream, Some(call), key as usize as *mut c_void) }
         };
-        self.inner.with_pinned(pin, ask).unwrap_or(Err(CudaError::ContextIsDestroyed))
+        self.inner.with_pinned(pin, ask).unwrap_or_else(|| pin.context().gone())
     }
 }
 
@@ -89,6 +89,13 @@ pub(crate) fn refuse_while_capturing(driver: &Driver, stream: Held<'_, CUstream>
     }
     Err(CudaError::StreamCaptureUnsupported
         .note(format_args!("to do once what a graph would do at every launch: the stream is capturing")))
+}
+
+/// For a stream that other code captures, or another value for it.
+#[cold]
+pub(crate) fn captured_elsewhere<R>() -> CudaResult<R> {
+    Err(CudaError::StreamCaptureUnsupported
+        .note(format_args!("to wait for the work of a stream that is captured elsewhere")))
 }
 
 /// The function that the driver calls, with a key in place of a pointer.

@@ -101,6 +101,6 @@ impl Shared {
         let end = |driver: &Driver, stream: Held<'_, CUstream>| {
             driver.end_capture(stream).and_then(|graph| driver.discard_graph(graph))
         };
-        self.with_pinned(pin, end).unwrap_or(Err(crate::error::CudaError::ContextIsDestroyed))
+        self.with_pinned(pin, end).unwrap_or_else(|| pin.context().gone())
     }
 }

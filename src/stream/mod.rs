@@ -51,6 +51,7 @@ pub use attributes::SynchronizationPolicy;
 pub use borrowed::BorrowedStream;
 pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
+pub(crate) use host_function::captured_elsewhere;
 #[cfg(feature = "future")]
 pub(crate) use host_function::refuse_while_capturing;
 #[cfg(feature = "graph")]

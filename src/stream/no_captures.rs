@@ -1,10 +1,10 @@
 //! What stands for [`in_capture`](super::in_capture) without the feature `graph`, where no capture is known.
 
-use super::{Shared, Stream};
+use super::{Shared, Stream, captured_elsewhere};
 use crate::context::{Pin, Resource};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
-use crate::error::{CudaError, CudaResult};
+use crate::error::CudaResult;
 
 impl Stream {
     #[inline]
@@ -42,7 +42,7 @@ impl Shared {
     pub(super) fn wait_for_event_or_stream(&self, pin: &Pin) -> CudaResult<()> {
         match self.with_pinned(pin, Driver::stream_is_capturing) {
             Some(Ok(0)) => {}
-            Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+            Some(capturing) => return capturing.and_then(|_| captured_elsewhere()),
             None => return Ok(()),
         }
         // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.

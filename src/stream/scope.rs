@@ -174,7 +174,7 @@ impl Drop for Work<'_> {
         if !self.waited.load(Ordering::Relaxed) {
             let _note = keep_note();
             if let Err(error) = self.wait() {
-                report::warn(format_args!("the work of a scope that panicked failed: {error}"));
+                report::warn(format_args!("the work of a scope that panicked failed: {error:?}"));
             }
         }
     }

@@ -164,7 +164,7 @@ impl Shared {
         match self.wait_for_event_or_stream(pin) {
             Ok(()) => true,
             Err(error) => {
-                report::debug(format_args!("waiting to free memory: {error}"));
+                report::debug(format_args!("waiting to free memory: {error:?}"));
                 let captured = matches!(error, CudaError::StreamCaptureUnsupported | CudaError::IllegalState);
                 !captured && self.ask_until_over(pin, Some(ROUNDS)).is_ok()
             }

@@ -91,7 +91,7 @@ impl Owned {
 
     fn report(&self, error: CudaError) {
         let context = self.context();
-        report::warn(format_args!("a texture or a surface of {context} could not be destroyed: {error}"));
+        report::warn(format_args!("a texture or a surface of {context} could not be destroyed: {error:?}"));
     }
 }
 

@@ -1,9 +1,10 @@
 //! Errors: RustaCUDA's names and numbers, and texts that help.
 
-use crate::harness::run;
+use crate::harness::{run, said};
 use custack::context::{CurrentContext, ResourceLimit};
 use custack::device::Device;
-use custack::error::{CudaError, DriverError};
+use custack::error::{CudaError, DriverError, Failure};
+use std::error::Error;
 
 #[test]
 fn rustacudas_variants_have_rustacudas_numbers() {
@@ -117,28 +118,97 @@ fn an_error_is_small_and_a_std_error() {
 }
 
 #[test]
-fn an_error_says_what_was_asked() {
+fn a_failure_says_what_was_asked_and_travels() {
+    fn travels<T: std::error::Error + Clone + Eq + Send + Sync + 'static>() {}
+    travels::<Failure>();
     run(|| {
-        let error = Device::get_device(99).unwrap_err();
-        assert_eq!(error, CudaError::InvalidDevice);
-        assert!(error.detail().unwrap().contains("device 99"));
-        assert!(error.to_string().contains("device 99"), "{error}");
-        assert!(CudaError::OutOfMemory.detail().is_none(), "a note is about one error");
+        let worker = std::thread::spawn(|| Ok::<_, Failure>(Device::get_device(99)?));
+        let failure = worker.join().unwrap().unwrap_err();
+        assert!(failure.asked().unwrap().starts_with("to get device 99; there are"), "{failure}");
+        assert!(failure.to_string().starts_with("failed to get device 99; there are"), "{failure}");
+        assert!(
+            failure.to_string().ends_with(&format!(
+                " (CUDA_ERROR_INVALID_DEVICE, 101: {})",
+                plain(CudaError::InvalidDevice)
+            )),
+            "{failure}"
+        );
+        assert_eq!(format!("{failure:?}"), failure.to_string());
+        assert_eq!(failure.error(), CudaError::InvalidDevice);
+        let boxed: Box<dyn Error + Send + Sync> = failure.into();
+        assert_eq!(boxed.source().unwrap().downcast_ref(), Some(&CudaError::InvalidDevice));
+        assert_eq!(CudaError::InvalidDevice.failure().asked(), None, "this thread has had no such error");
+        assert_eq!(CudaError::OutOfMemory.failure().to_string(), CudaError::OutOfMemory.to_string());
     });
 }
 
 #[test]
-fn a_note_stays_on_its_thread_and_yields_to_the_next() {
+fn an_error_shows_no_failures_text() {
     run(|| {
+        let meaning = CudaError::InvalidDevice.to_string();
         let error = Device::get_device(99).unwrap_err();
-        std::thread::spawn(move || {
-            assert_eq!(error.detail(), None);
-            assert!(!error.to_string().contains("99"));
-        })
-        .join()
-        .unwrap();
-        CurrentContext::synchronize().unwrap_err();
-        assert_eq!(error.detail(), None);
+        let boxed: Box<dyn Error> = error.into();
+        Device::get_device(77).unwrap_err();
+        assert_eq!((error.to_string(), boxed.to_string()), (meaning.clone(), meaning));
+        assert!(boxed.source().is_none());
+    });
+}
+
+#[test]
+fn failures_that_are_made_at_once_have_their_own_texts_and_one_that_is_made_late_claims_none() {
+    run(|| {
+        let get = |ordinal| Device::get_device(ordinal).map_err(Failure::from).unwrap_err();
+        let (one, other, limit) = (get(97), CurrentContext::synchronize().unwrap_err(), get(98));
+        assert!(one.to_string().contains("device 97") && limit.to_string().contains("device 98"));
+        // Of another error there was one failure, so it is that.
+        assert_eq!(other.failure().asked(), Some("to call cuCtxSynchronize"));
+        let kept = Device::get_device(99).unwrap_err();
+        let last = Device::get_device(100).unwrap_err();
+        for error in [kept, last, kept] {
+            let failure = error.failure();
+            assert_eq!(failure.asked(), None, "it may be that of the other");
+            let text = failure.to_string();
+            let (meaning, of_last) = text.split_once("; the last of several such failures: ").unwrap();
+            assert_eq!(meaning, error.to_string());
+            assert!(of_last.starts_with("to get device 100; there are"), "{of_last}");
+        }
+        assert!(one.to_string().contains("device 97"), "what a failure says stays");
+    });
+}
+
+#[test]
+fn a_future_hands_over_what_was_asked() {
+    if !crate::harness::is_simulated() {
+        return crate::harness::skip(
+            "a_future_hands_over_what_was_asked",
+            "the error would stay with the process",
+        );
+    }
+    use custack::driver::instrument::{When, fail};
+    run(|| {
+        let _ctx = crate::harness::pushed();
+        let stream = crate::future::stream();
+        fail(Some("cuEventQuery"), 1, 999, When::Before);
+        let error = stream.completion().unwrap().wait().unwrap_err();
+        assert_eq!(error.failure().asked(), Some("to await work"), "one failure, of which it is noted once");
+    });
+}
+
+#[test]
+fn a_scope_returns_the_error_of_its_closure_with_its_text_whatever_its_end_meets() {
+    use custack::driver::instrument::{When, fail_times};
+    run(|| {
+        let ctx = crate::harness::parked();
+        let failed = ctx.scoped(|_| {
+            let error = Device::get_device(99).unwrap_err();
+            // What the scope's end does fails, and so does what a destructor in it does.
+            fail_times(None, 1, 3, 101, When::Before);
+            Err::<(), _>(error)
+        });
+        custack::driver::instrument::disarm();
+        let failure = failed.unwrap_err().failure();
+        assert!(failure.asked().unwrap().starts_with("to get device 99"), "{failure}");
+        crate::harness::drain();
     });
 }
 
@@ -147,7 +217,7 @@ fn an_error_of_the_driver_names_the_call() {
     run(|| {
         let error = CurrentContext::synchronize().unwrap_err();
         assert_eq!(error, CudaError::InvalidContext);
-        assert!(error.to_string().contains("cuCtxSynchronize"), "{error}");
+        assert!(said(error).contains("cuCtxSynchronize"), "{error:?}");
     });
 }
 
@@ -156,7 +226,7 @@ fn a_failed_limit_names_the_limit_and_the_value() {
     run(|| {
         let ctx = crate::harness::parked();
         let error = ctx.set_limit(ResourceLimit::MaxL2FetchGranularity, 129).unwrap_err();
-        let text = error.to_string();
+        let text = said(error);
         assert!(text.contains("MaxL2FetchGranularity") && text.contains("129"), "{text}");
     });
 }
@@ -170,8 +240,8 @@ fn a_build_without_the_simulated_driver_says_which_feature_it_lacks() {
 fn what_a_failing_main_prints_is_the_sentence() {
     run(|| {
         let error = Device::get_device(99).unwrap_err();
-        assert_eq!(format!("{error:?}"), error.to_string());
-        assert!(format!("{error:?}").contains("to get device 99; there are"), "{error:?}");
+        let said = format!("{error}; this thread's last such failure: to get device 99; there are");
+        assert!(format!("{error:?}").starts_with(&said), "{error:?}");
         assert_eq!(
             CudaError::InvalidImage.to_string(),
             "the driver cannot read the module image (CUDA_ERROR_INVALID_IMAGE, 200)"
@@ -179,10 +249,9 @@ fn what_a_failing_main_prints_is_the_sentence() {
     });
 }
 
-/// What the error means, without its symbol and number, as a thread says that has no note of it.
+/// What the error means, without its symbol and number.
 fn plain(error: CudaError) -> String {
-    let text = std::thread::spawn(move || error.to_string()).join().unwrap();
-    text.split(" (CUDA_ERROR_").next().unwrap().to_owned()
+    error.to_string().split(" (CUDA_ERROR_").next().unwrap().to_owned()
 }
 
 #[test]
@@ -191,8 +260,8 @@ fn an_error_of_custack_alone_says_the_operation_first_too() {
         let _owner = crate::harness::pushed();
         let current = CurrentContext::get_current().unwrap();
         let _guard = current.enter().unwrap();
-        let text = custack::context::ContextStack::pop().unwrap_err().to_string();
-        assert!(text.starts_with("this thread failed to pop context "), "{text}");
+        let text = said(custack::context::ContextStack::pop().unwrap_err());
+        assert!(text.starts_with("failed to pop context "), "{text}");
         assert!(text.ends_with(" (a living guard holds the entry of the context stack)"), "{text}");
     });
 }
@@ -207,17 +276,9 @@ fn every_note_completes_the_sentence_and_repeats_nothing() {
             CurrentContext::synchronize().unwrap_err(),
             custack::module::Module::load_from_bytes(&[1]).unwrap_err(),
         ];
-        // Each is the last of its kind on this thread, but only the last has its note still.
-        assert_eq!(errors.iter().filter(|error| error.detail().is_some()).count(), 1);
-        for ask in [
-            &|| dead.synchronize() as custack::error::CudaResult<()>,
-            &|| CurrentContext::synchronize(),
-            &|| Device::get_device(99).map(drop),
-        ] as [&dyn Fn() -> custack::error::CudaResult<()>; 3]
-        {
-            let error = ask().unwrap_err();
-            let text = error.to_string();
-            let asked = text.strip_prefix("this thread failed to ").unwrap();
+        for error in errors {
+            let text = said(error);
+            let asked = text.strip_prefix("failed to ").expect("each is the only one of its kind");
             let (asked, meaning) = asked.split_once(" (CUDA_ERROR_").unwrap();
             assert!(!asked.contains("answered") && !asked.contains("destroyed"), "{text}");
             assert!(meaning.ends_with(&format!(", {}: {})", error.code(), plain(error))), "{text}");
@@ -236,8 +297,8 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
     run(|| {
         let error = CurrentContext::synchronize().unwrap_err();
         assert!(
-            error.to_string().starts_with("this thread failed to call cuCtxSynchronize ("),
-            "it is in the text already: {error}"
+            said(error).starts_with("failed to call cuCtxSynchronize ("),
+            "it is in the text already: {error:?}"
         );
         let ctx = crate::harness::pushed();
         let module = custack::module::Module::load_from_bytes(crate::module::KERNELS.as_bytes()).unwrap();
@@ -247,7 +308,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
         let mut kernel = kernel;
         let error = kernel.set(attribute, 1 << 30).unwrap_err();
         let text = "to set MaxDynamicSharedSizeBytes of `sum` to 1073741824: attribute 8 of a function cannot be 1073741824";
-        assert!(error.to_string().contains(&format!("failed {text} (CUDA_ERROR_")), "{error}");
+        assert!(said(error).contains(text), "{error:?}");
         // A failure that is injected has no reason, and gets none of an earlier call.
         custack::driver::instrument::fail(
             Some("cuCtxGetCacheConfig"),
@@ -256,7 +317,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
             custack::driver::instrument::When::Before,
         );
         let error = ctx.cache_config().unwrap_err();
-        assert!(error.to_string().contains("failed to call cuCtxGetCacheConfig ("), "{error}");
+        assert!(said(error).ends_with("to call cuCtxGetCacheConfig"), "{error:?}");
     });
 }
 
@@ -277,7 +338,7 @@ fn destructors_leave_the_note_as_it_is() {
         let executable = graph.instantiate(InstantiateFlags::empty()).unwrap();
         let library = Library::load(crate::module::KERNELS.as_bytes(), &JitOptions::new()).unwrap();
         let error = Device::get_device(99).unwrap_err();
-        let noted = error.to_string();
+        let noted = said(error);
         fail(Some("cuStreamDestroy_v2"), 1, 101, When::Before);
         drop(stream);
         fail(Some("cuMemFree_v2"), 1, 719, When::Before);
@@ -289,13 +350,13 @@ fn destructors_leave_the_note_as_it_is() {
         ] {
             fail(Some(function), 1, 719, When::Before);
             drop(thing);
-            assert_eq!(error.to_string(), noted, "{function}");
+            assert_eq!(said(error), noted, "{function}");
         }
         fail(Some("cuCtxPopCurrent_v2"), 1, 101, When::After);
         drop(a.enter().unwrap());
         fail(Some("cuCtxDestroy_v2"), 1, 101, When::After);
         drop(b);
-        assert_eq!(error.to_string(), noted);
+        assert_eq!(said(error), noted);
         drop((a, ctx));
         crate::harness::drain();
     });

@@ -7,6 +7,7 @@ use custack::context::{Context, ContextFlags, ContextStack, wait_until_retired};
 use custack::device::Device;
 use custack::driver::ffi::CUcontext;
 use custack::driver::{self, Driver, Table, instrument};
+use custack::error::CudaError;
 use custack::sim;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -267,6 +268,11 @@ pub(crate) mod other {
         // SAFETY: the tests destroy what they created, once.
         status(unsafe { (table().cuCtxDestroy_v2)(context) }).unwrap();
     }
+}
+
+/// The text of the failure that this thread had last with this error.
+pub(crate) fn said(error: CudaError) -> String {
+    error.failure().to_string()
 }
 
 /// Waits until the value has this number of owners: a driver may release what a launch used some time after the

@@ -8,8 +8,6 @@ use crate::context::destroy::Pin;
 use crate::context::in_call::InCall;
 use crate::context::key::Capturable;
 use crate::driver::{Driver, Held, driver};
-#[cfg(feature = "future")]
-use crate::error::CudaError;
 use crate::error::CudaResult;
 #[cfg(feature = "future")]
 use crate::liveness::Lease;
@@ -62,7 +60,7 @@ impl<H: Capturable> Resource<H> {
     ) -> CudaResult<R> {
         debug_assert_eq!(lease.live().raw(), self.context.as_raw());
         if !self.is_good() || self.context.handle().is_dead() {
-            return Err(CudaError::ContextIsDestroyed);
+            return self.context.gone();
         }
         // SAFETY: as in `with`; the caller's lease keeps the context at the driver.
         f(driver()?, unsafe { Held::new(self.raw) })

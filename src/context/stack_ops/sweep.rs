@@ -3,7 +3,7 @@
 use crate::context::restore;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, driver};
-use crate::error::{CudaError, CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{Handle, Origin};
 use crate::report;
 use crate::shadow_stack::{self, How, NEVER};
@@ -33,7 +33,7 @@ pub(super) fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResu
         let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
         if let Err(error) = restore::after_leaving(driver, &entry, popped) {
             shadow_stack::put_back(&entry);
-            report::warn(format_args!("{} could not be popped from the stack: {error}", entry.context));
+            report::warn(format_args!("{} could not be popped from the stack: {error:?}", entry.context));
             return;
         }
     }
@@ -44,7 +44,7 @@ pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && top.is_tombstone()) {
         // Entries below with the same handle stay until they are on top.
         let raw = top.context.raw();
-        match driver.is_current(raw).or_else(|_| driver.is_current(raw)) {
+        match twice(|| driver.is_current(raw)) {
             Ok(true) => {}
             _ => break,
         }
@@ -53,7 +53,7 @@ pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
         if let Err(error) = restore::after_leaving(driver, &top, popped) {
             shadow_stack::put_back(&top);
             report::warn(format_args!(
-                "{} stays current because it could not be popped: {error}",
+                "{} stays current because it could not be popped: {error:?}",
                 top.context
             ));
             return;

@@ -7,7 +7,7 @@ use super::{ask, ask_briefly};
 use crate::driver::ffi::*;
 use crate::driver::last_kernel::{self, KernelName};
 use crate::driver::{Driver, Held};
-use crate::error::{CudaError, CudaResult};
+use crate::error::{CudaError, CudaResult, keep_note};
 use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::os::raw::{c_char, c_void};
@@ -275,12 +275,16 @@ pub(super) fn parameters(
     let mut found = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);
-        match ask(found.len(), &mut offset, &mut size) {
+        let answer = {
+            let _note = keep_note();
+            ask(found.len(), &mut offset, &mut size)
+        };
+        match answer {
             Ok(()) => found.push(offset..offset + size),
             // The driver has no other way to say how many there are.
             Err(CudaError::InvalidValue) => return Ok(Some(found)),
             Err(CudaError::CallRequiresNewerDriver) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.note(format_args!("to ask for the parameters of a kernel"))),
         }
     }
 }

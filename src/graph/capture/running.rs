@@ -76,7 +76,7 @@ impl<'a> Running<'a> {
         // Another thread may have been here first.
         refuse_captured(stream)?;
         // The owner of the context may be dropped meanwhile.
-        let kept = lost.and_then(|_| pin.another());
+        let kept = lost.and_then(|_| pin.another().ok());
         let number = captures::begins(member, pin, forbids(mode), since, by_hand);
         let begun =
             stream.inner().will_capture(&beginning, blocking).and_then(|()| stream.inner().with(begin));
@@ -95,7 +95,7 @@ impl<'a> Running<'a> {
             {
                 let _ = driver().and_then(|driver| driver.discard_graph(graph));
             }
-            return Err(CudaError::ContextIsDestroyed);
+            return stream.context().gone();
         }
         stream.inner().keep_green_in_capture();
         Ok((Running { stream, number, into: is_into, ended: false }, (beginning, kept)))
@@ -107,8 +107,7 @@ impl<'a> Running<'a> {
         self.ended = true;
         refuse_in_child()?;
         let Some(ending) = captures::end(self.number) else {
-            return Err(CudaError::StreamCaptureUnmatched
-                .note(format_args!("to end a capture that other code has ended")));
+            return Err(ended_by_others());
         };
         end(self.stream, ending, self.into, graph)
     }
@@ -123,7 +122,9 @@ impl Drop for Running<'_> {
         let _note = keep_note();
         match self.end(None) {
             Ok(ended) => discard(ended),
-            Err(error) => report::debug(format_args!("the end of a capture that a panic has left: {error}")),
+            Err(error) => {
+                report::debug(format_args!("the end of a capture that a panic has left: {error:?}"))
+            }
         }
     }
 }
@@ -135,12 +136,12 @@ pub(super) fn end(
     graph: Option<&mut Owned<CUgraph>>,
 ) -> CudaResult<Ended> {
     let (which, number) = (ending.which, ending.number);
-    let Some(pin) = ending.pins.first() else { return Err(CudaError::StreamCaptureUnmatched) };
+    let Some(pin) = ending.pins.first() else { return Err(ended_by_others()) };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
         false => driver.end_capture(stream),
         true => driver.end_capture_into(stream).map(|()| ptr::null_mut()),
     };
-    let gone = || Err(CudaError::ContextIsDestroyed);
+    let gone = || pin.context().gone();
     let broke = take_what_broke();
     let result = stream.inner().with_pinned(pin, call).unwrap_or_else(gone);
     match result {
@@ -153,7 +154,7 @@ pub(super) fn end(
             if stream.inner().still_captures(pin) {
                 if let Some(graph) = graph {
                     // It is the capture's from here on, which keeps its contexts, and is destroyed with it.
-                    ending.pins.extend(graph.pins().iter().filter_map(Pin::another));
+                    ending.pins.extend(graph.pins().iter().filter_map(|pin| pin.another().ok()));
                     graph.spend();
                 }
                 ending.goes_on(what_ends(stream));
@@ -161,7 +162,7 @@ pub(super) fn end(
                     // What dropped the owner has found the capture being ended here.
                     captures::lose_of_context(stream.context().id());
                 }
-                return Err(error.note(format_args!("to end a capture, which goes on: {which}")));
+                return Err(error.note_instead(format_args!("to end a capture, which goes on: {which}")));
             }
             drop(by_hand::take(number));
             let pins = ending.into_pins();
@@ -173,17 +174,22 @@ pub(super) fn end(
                 (CudaError::StreamCaptureInvalidated, Some((function, status)))
                     if status != CudaError::StreamCaptureInvalidated.code() =>
                 {
-                    error.note(format_args!(
+                    error.note_instead(format_args!(
                         "to end a capture: {which}, and {function} has broken that, which answered {status}"
                     ))
                 }
-                (CudaError::StreamCaptureInvalidated, _) => error.note(format_args!(
+                (CudaError::StreamCaptureInvalidated, _) => error.note_instead(format_args!(
                     "to end a capture: {which}, and another thread or other code has broken that"
                 )),
-                _ => error.note(format_args!("to end a capture: {which}")),
+                _ => error.note_instead(format_args!("to end a capture: {which}")),
             })
         }
     }
+}
+
+#[cold]
+fn ended_by_others() -> CudaError {
+    CudaError::StreamCaptureUnmatched.note(format_args!("to end a capture that other code has ended"))
 }
 
 /// What ends a capture that is lost.

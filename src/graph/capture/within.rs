@@ -8,7 +8,7 @@ use super::{Capture, Dependencies, Recordable};
 use crate::context::{UnownedContext, captures};
 use crate::driver::ffi::{CUevent, CUgraph, CUstream};
 use crate::driver::{Driver, Held};
-use crate::error::{CudaError, CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::event::{Event, EventFlags, EventRecordFlags};
 use crate::graph::kept::Kept;
 use crate::graph::{EdgeData, Node};
@@ -205,7 +205,7 @@ pub(super) fn active(status: u32) -> CudaResult<()> {
     match status {
         1 => Ok(()),
         0 => Err(CudaError::IllegalState.note(format_args!("to use a capture that other code has ended"))),
-        _ => Err(CudaError::StreamCaptureInvalidated),
+        _ => Err(CudaError::StreamCaptureInvalidated.note(format_args!("to use a capture that is broken"))),
     }
 }
 
@@ -225,10 +225,8 @@ struct Joining<'a> {
 impl Joining<'_> {
     fn join(&mut self) -> CudaResult<()> {
         self.joined = true;
-        let record = || self.joins.record(self.fork);
-        record().or_else(|_| record())?;
-        let wait = || self.origin.wait_event(&self.joins, StreamWaitEventFlags::DEFAULT);
-        wait().or_else(|_| wait())
+        twice(|| self.joins.record(self.fork))?;
+        twice(|| self.origin.wait_event(&self.joins, StreamWaitEventFlags::DEFAULT))
     }
 }
 

@@ -7,13 +7,14 @@ use crate::context::{Pin, captures};
 use crate::driver::Driver;
 use crate::error::{CudaError, CudaResult};
 use crate::liveness::wait_for_uncaptured;
+use crate::stream::captured_elsewhere;
 use std::ptr;
 
 impl Shared {
     /// The stream captures: its green context, if it is of one, stays as long as what becomes of the capture.
     #[inline]
     pub(crate) fn keep_green_in_capture(&self) {
-        if let Some(pin) = self.green.as_ref().and_then(Pin::another) {
+        if let Some(pin) = self.green.as_ref().and_then(|pin| pin.another().ok()) {
             captures::also_in(self.stream.key(), pin);
         }
     }
@@ -56,7 +57,7 @@ impl Shared {
                     None => return Ok(()),
                     Some(Ok(0)) => {}
                     // Other code began the capture, and waiting for the stream would break it.
-                    Some(capturing) => return capturing.and(Err(CudaError::StreamCaptureUnsupported)),
+                    Some(capturing) => return capturing.and_then(|_| captured_elsewhere()),
                 }
                 // A wait for the stream would break a capture that begins meanwhile, or keep it from beginning.
                 let recorded = self
@@ -70,7 +71,7 @@ impl Shared {
             }
             Some(by) if by == ptr::from_ref(self).addr() => {}
             // It began in another value for this stream, which has recorded nothing here.
-            Some(_) => return Err(CudaError::StreamCaptureUnsupported),
+            Some(_) => return captured_elsewhere(),
         }
         let event = self.before_capture.get();
         drop(beginning);

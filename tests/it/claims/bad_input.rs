@@ -103,7 +103,7 @@ fn every_bad_input_is_refused_by_name_and_changes_nothing() {
         for (name, call, error, text, most_calls) in rows(&dead, &none, &ctx, device()) {
             let (result, calls) = instrument::during(call);
             assert_eq!(result, Err(error), "{name}");
-            assert!(error.to_string().contains(text), "{name}: {error}");
+            assert!(crate::harness::said(error).contains(text), "{name}: {error}");
             assert!(calls.total() <= most_calls, "{name}: {calls}");
             assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}");
         }
@@ -117,6 +117,6 @@ fn the_error_of_an_empty_stack_says_so() {
     run(|| {
         let error = ContextStack::pop().unwrap_err();
         assert_eq!(error, CudaError::InvalidContext);
-        assert!(error.to_string().contains("empty stack"), "{error}");
+        assert!(crate::harness::said(error).contains("empty stack"), "{error}");
     });
 }

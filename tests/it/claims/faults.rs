@@ -12,6 +12,7 @@ use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::DeviceBuffer;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 
@@ -25,6 +26,8 @@ pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R
     for (function, nth) in FUNCTIONS.iter().flat_map(|function| of(*function)) {
         for code in CODES {
             for when in [When::Before, When::After] {
+                // One that this thread has never had, so that its note is of this failure.
+                let code = if code == 4711 { next_code() } else { code };
                 instrument::fail(Some(function), nth, code, when);
                 let result = operation();
                 let name = format!("{function}, call {nth} of {}: {code} {when:?}", calls.of(function));
@@ -37,6 +40,45 @@ pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R
     runs
 }
 
+/// A code that no driver knows, another one each time.
+fn next_code() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(4711);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What is returned is noted once, with what was asked; what is not returned leaves no note.
+#[track_caller]
+pub(crate) fn is_noted_if_returned<T>(result: &CudaResult<T>, error: CudaError, name: &str) {
+    if matches!(error, CudaError::Unrecognized(_)) {
+        let failure = error.failure();
+        let returned = result.as_ref().err() == Some(&error);
+        assert_eq!(failure.asked().is_some(), returned, "{name}: {failure}");
+        assert!(returned || failure.to_string() == error.to_string(), "{name}: {failure}");
+    }
+}
+
+#[test]
+fn what_custack_tries_again_is_one_failure_with_the_text_of_what_was_asked() {
+    run(|| {
+        let (ctx, _base) = (parked(), pushed());
+        for (name, operation) in
+            operations().into_iter().filter(|(name, _)| !["push", "set_current"].contains(name))
+        {
+            for (nth, times) in (1..=3).flat_map(|nth| (1..=4).map(move |times| (nth, times))) {
+                for when in [When::Before, When::After] {
+                    let code = next_code();
+                    instrument::fail_times(None, nth, times, code, when);
+                    let result = operation(&ctx);
+                    instrument::disarm();
+                    let name = format!("{name}, {times} from call {nth} on, {when:?}");
+                    is_noted_if_returned(&result, CudaError::Unrecognized(code), &name);
+                }
+            }
+        }
+        drain();
+    });
+}
+
 /// An operation on a handle fails with the injected error, or succeeds if the fault hit only the restoration.
 fn sweep_operations(ctx: &UnownedContext, stack: &[&Context]) {
     // Two operations consist of two public calls; they have tests of their own.
@@ -47,6 +89,7 @@ fn sweep_operations(ctx: &UnownedContext, stack: &[&Context]) {
             || operation(ctx),
             |result: CudaResult<()>, error, fault| {
                 assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");
+                is_noted_if_returned(&result, error, &format!("{name}, {fault}"));
                 let top = stack.last().map(|ctx| ctx.as_raw());
                 assert_eq!(current(), top.unwrap_or(std::ptr::null_mut()), "{name}, {fault}");
                 assert_eq!(ContextStack::depth(), stack.len(), "{name}, {fault}");

@@ -12,7 +12,7 @@ mod in_a_row;
 mod memory;
 mod streams;
 
-use crate::claims::faults::sweep;
+use crate::claims::faults::{is_noted_if_returned, sweep};
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
@@ -109,6 +109,9 @@ fn nothing_is_lost(operations: &[(&str, Operation)], pause: Duration) {
         sweep(operation, |result, error, fault| {
             let returned = result == Err(error) || (result == Ok(()) && may_be_unseen(fault));
             assert!(returned, "{name}, {fault}: {result:?}");
+            if result.is_err() {
+                is_noted_if_returned(&result, error, &format!("{name}, {fault}"));
+            }
             assert_eq!((current(), ContextStack::depth()), (ctx.as_raw(), 1), "{name}, {fault}");
             let mode = ThreadCaptureMode::exchange(CaptureMode::Relaxed).unwrap().previous();
             assert_eq!(mode, Some(CaptureMode::Global), "{name}, {fault}");

@@ -69,7 +69,7 @@ fn any_ordinal_is_a_device_or_named() {
                 Ok(_) => prop_assert!(ordinal < count),
                 Err(error) => {
                     let name = format!("device {ordinal}");
-                    prop_assert!(error.to_string().contains(&name), "{error}");
+                    prop_assert!(crate::harness::said(error).contains(&name), "{error}");
                 }
             }
             Ok(())

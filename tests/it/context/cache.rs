@@ -60,7 +60,7 @@ fn the_hidden_last_configs_are_refused_without_a_call() {
         });
         assert_eq!(results, [Err(CudaError::InvalidValue); 4]);
         assert_eq!(calls.total(), 0);
-        let said = CudaError::InvalidValue.to_string();
+        let said = crate::harness::said(CudaError::InvalidValue);
         assert!(said.contains("SharedMemoryConfig::__Nonexhaustive, which stands for nothing"), "{said}");
     });
 }

@@ -64,7 +64,7 @@ fn two_scheduling_flags_are_refused_before_the_driver_is_called() {
         let (result, calls) = instrument::during(|| Context::create_and_push(two, device));
         let error = result.unwrap_err();
         assert_eq!((error, calls.total()), (CudaError::InvalidValue, 0));
-        assert!(error.to_string().contains("SCHED_SPIN | SCHED_BLOCKING_SYNC"), "{error}");
+        assert!(crate::harness::said(error).contains("SCHED_SPIN | SCHED_BLOCKING_SYNC"), "{error}");
 
         let ctx = parked();
         let (result, calls) = instrument::during(|| ctx.set_flags(two));

@@ -62,7 +62,7 @@ fn a_split_that_cannot_be_says_what_was_asked() {
         let all = all();
         let error = all.split(1, all.count() + 1).unwrap_err();
         assert_eq!(error, CudaError::InvalidResourceConfiguration);
-        assert!(error.to_string().contains(&format!("at least {}", all.count() + 1)), "{error}");
+        assert!(crate::harness::said(error).contains(&format!("at least {}", all.count() + 1)), "{error}");
         assert_eq!(all.split(0, 8).unwrap_err(), CudaError::InvalidValue);
         let both = SmSplitFlags::IGNORE_SM_COSCHEDULING | SmSplitFlags::MAX_POTENTIAL_CLUSTER_SIZE;
         assert_eq!(all.split_with(both, 1, 8).unwrap_err(), CudaError::InvalidValue);
@@ -476,7 +476,7 @@ fn a_driver_that_is_too_old_says_which_version_has_it() {
         instrument::fail(Some("cuDeviceGetDevResource"), 1, 36, instrument::When::Before);
         let error = device().sm_resource().unwrap_err();
         assert_eq!(error, CudaError::CallRequiresNewerDriver);
-        let text = error.to_string();
+        let text = crate::harness::said(error);
         assert!(text.contains("cuDeviceGetDevResource") && text.contains("CUDA 12.4"), "{text}");
     });
 }
@@ -488,11 +488,11 @@ fn what_came_after_the_driver_is_refused_with_the_version_that_has_it() {
         let stream = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
         match stream.device_resource() {
             Err(CudaError::CallRequiresNewerDriver) => {
-                let text = stream.device_resource().unwrap_err().to_string();
+                let text = crate::harness::said(stream.device_resource().unwrap_err());
                 assert!(text.contains("cuStreamGetDevResource") && text.contains("CUDA 13.1"), "{text}");
                 for config in [ctx.workqueue_config(), device().workqueue_config()] {
                     assert_eq!(config.map(drop), Err(CudaError::InvalidResourceType));
-                    let text = device().workqueue_config().unwrap_err().to_string();
+                    let text = crate::harness::said(device().workqueue_config().unwrap_err());
                     assert!(text.contains("work queues, which came with CUDA 13.1"), "{text}");
                 }
             }

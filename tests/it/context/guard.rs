@@ -233,7 +233,10 @@ fn pop_refuses_what_a_guard_entered() {
         let ctx = parked();
         let guard = ctx.enter().unwrap();
         assert_eq!(ContextStack::pop().unwrap_err(), CudaError::HeldByGuard);
-        assert!(CudaError::HeldByGuard.detail().unwrap().contains("guard.rs"), "says where it was entered");
+        assert!(
+            crate::harness::said(CudaError::HeldByGuard).contains("guard.rs"),
+            "says where it was entered"
+        );
         assert!(top_is(&ctx));
         drop(guard);
         assert!(current().is_null());
@@ -498,7 +501,7 @@ fn a_refused_pop_says_how_its_entry_was_made() {
     run(|| {
         let ctx = pushed();
         let guard = ctx.enter().unwrap();
-        let text = ContextStack::pop().unwrap_err().to_string();
+        let text = crate::harness::said(ContextStack::pop().unwrap_err());
         assert!(text.contains("created at"), "the guard holds the entry of the creation: {text}");
         drop(guard);
         drain();

@@ -58,7 +58,7 @@ fn a_limit_out_of_range_is_refused_and_the_old_value_stays() {
         let ctx = parked();
         let error = ctx.set_limit(ResourceLimit::StackSize, 1 << 40).unwrap_err();
         assert_eq!(error, CudaError::InvalidValue);
-        assert!(error.to_string().contains("StackSize to 1099511627776"), "{error}");
+        assert!(crate::harness::said(error).contains("StackSize to 1099511627776"), "{error}");
         assert_eq!(ctx.limit(ResourceLimit::StackSize).unwrap(), 1024);
     });
 }

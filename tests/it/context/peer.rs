@@ -38,7 +38,7 @@ fn contexts_of_one_device_are_not_peers() {
         let (a, b) = (parked(), parked());
         let error = a.enable_peer_access(&b).unwrap_err();
         assert_eq!(error, CudaError::PeerAccessUnsupported);
-        assert!(error.to_string().contains(&format!("from context {}", a.id())), "{error}");
+        assert!(crate::harness::said(error).contains(&format!("from context {}", a.id())), "{error}");
         assert_eq!(a.disable_peer_access(&b), Err(CudaError::PeerAccessNotEnabled));
     });
 }

@@ -35,7 +35,7 @@ fn pop_of_an_empty_stack_is_an_error() {
     run(|| {
         let error = ContextStack::pop().unwrap_err();
         assert_eq!(error, CudaError::InvalidContext);
-        assert!(error.to_string().contains("empty stack"), "{error}");
+        assert!(crate::harness::said(error).contains("empty stack"), "{error}");
         assert_eq!(ContextStack::depth(), 0);
     });
 }

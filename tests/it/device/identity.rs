@@ -30,18 +30,18 @@ fn a_uuid_that_no_device_has_or_several_is_refused_by_name() {
     run(|| {
         let error = Device::by_uuid("GPU-ffffffff-dead-beef").unwrap_err();
         assert_eq!(error, CudaError::InvalidDevice);
-        assert!(error.to_string().contains("\"GPU-ffffffff-dead-beef\""), "{error}");
+        assert!(crate::harness::said(error).contains("\"GPU-ffffffff-dead-beef\""), "{error}");
         let whole = Device::get_device(0).unwrap().uuid_text().unwrap();
         for text in ["", "0", "GPU", "gpu", &whole[4..], "MIG", "\u{e9}\u{e9}\u{e9}"] {
             let error = Device::by_uuid(text).unwrap_err();
             assert_eq!(error, CudaError::InvalidValue, "{text}");
-            assert!(error.to_string().contains("neither GPU- nor MIG-"), "{error}");
+            assert!(crate::harness::said(error).contains("neither GPU- nor MIG-"), "{error}");
         }
         assert_eq!(Device::by_uuid(&format!("{whole}0")), Err(CudaError::InvalidDevice));
         if Device::num_devices().unwrap() > 1 && whole.starts_with("GPU-") {
             let error = Device::by_uuid("GPU-").unwrap_err();
             assert_eq!(error, CudaError::InvalidValue);
-            assert!(error.to_string().contains("several begin so"), "{error}");
+            assert!(crate::harness::said(error).contains("several begin so"), "{error}");
         }
     });
 }

@@ -37,7 +37,10 @@ fn an_ordinal_beyond_the_devices_is_refused_by_number() {
         for ordinal in [count, 99, 65_535, i32::MAX as u32, u32::MAX] {
             let error = Device::get_device(ordinal).unwrap_err();
             assert_eq!(error, CudaError::InvalidDevice);
-            assert!(error.to_string().contains(&format!("device {ordinal}; there are {count}")), "{error}");
+            assert!(
+                crate::harness::said(error).contains(&format!("device {ordinal}; there are {count}")),
+                "{error}"
+            );
         }
     });
 }
@@ -136,7 +139,7 @@ fn wrong_pci_addresses_are_refused_by_name() {
         for text in ["nonsense", "", "0000\0:00:06.0"] {
             let error = Device::by_pci_bus_id(text).unwrap_err();
             assert_eq!(error, CudaError::InvalidValue);
-            assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+            assert!(crate::harness::said(error).contains(&format!("{text:?}")), "{error}");
         }
     });
 }

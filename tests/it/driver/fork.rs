@@ -39,7 +39,7 @@ fn in_the_child(ctx: Context, stream: Stream, mut buffer: DeviceBuffer<u32>) {
     let refused = |error: CudaError| {
         assert_eq!(error, CudaError::NotInitialized, "{error}");
         assert!(
-            error.to_string().contains("this process was forked after the driver was started"),
+            crate::harness::said(error).contains("this process was forked after the driver was started"),
             "{error}"
         );
     };

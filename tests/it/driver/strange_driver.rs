@@ -134,7 +134,8 @@ fn a_driver_without_a_device_gives_way_to_the_simulated_one_that_counts() {
         ("auto", "the simulated driver, CUDA 13.0: Ok(()) by cuInit"),
         (
             "cuda",
-            "libnodevice.so: Err(the driver finds no CUDA device (CUDA_ERROR_NO_DEVICE, 100)) by cuInit",
+            "libnodevice.so: Err(the driver finds no CUDA device (CUDA_ERROR_NO_DEVICE, 100); this thread's last such \
+             failure: to call cuInit) by cuInit",
         ),
     ] {
         let variables = [("CUSTACK_DRIVER", choice), ("CUSTACK_LIBCUDA", library.to_str().unwrap())];

@@ -126,7 +126,7 @@ fn a_kernel_that_says_how_large_its_blocks_are_is_launched_so_or_not_at_all() {
         ] {
             assert_eq!(launched(name, block), Err(CudaError::InvalidValue), "{name:?} {block:?}");
         }
-        let said = launched(c"at_most", (65, 1, 1)).unwrap_err().to_string();
+        let said = crate::harness::said(launched(c"at_most", (65, 1, 1)).unwrap_err());
         assert!(said.contains("65 threads; this kernel takes at most 64"), "{said}");
         stream.synchronize().unwrap();
     });
@@ -181,7 +181,7 @@ fn clusters_divide_the_grid_and_are_as_large_as_the_kernel_allows() {
         let refused = runs(&stream, &function, base.cluster(16)).unwrap_err();
         assert_eq!(refused, CudaError::InvalidClusterSize);
         assert!(
-            refused.to_string().contains("a cluster has 16 blocks; this kernel takes at most 8"),
+            crate::harness::said(refused).contains("a cluster has 16 blocks; this kernel takes at most 8"),
             "{refused}"
         );
         function.set(SettableAttribute::NonPortableClusterSizeAllowed, 1).unwrap();
@@ -199,7 +199,7 @@ fn clusters_divide_the_grid_and_are_as_large_as_the_kernel_allows() {
         assert_eq!(runs(&stream, &named(c"of_two"), base.cluster(4)), invalid);
         assert_eq!(runs(&stream, &named(c"of_two"), LaunchConfig::new(7, 32)), invalid);
         let silent = runs(&stream, &named(c"must_say"), base).unwrap_err();
-        assert!(silent.to_string().contains("says no size of its clusters"), "{silent}");
+        assert!(crate::harness::said(silent).contains("says no size of its clusters"), "{silent}");
         assert_eq!(runs(&stream, &named(c"must_say"), base.cluster(4)), Ok(()));
         assert_eq!(runs(&stream, &named(c"at_most_four"), base.cluster(4)), Ok(()));
         assert_eq!(runs(&stream, &named(c"at_most_four"), base.cluster(8)), invalid);
@@ -251,7 +251,7 @@ fn the_best_block_is_the_one_that_the_driver_finds() {
         let none =
             module.get_function(c"plain").unwrap().max_potential_block_size(|_| 300_000, 0).unwrap_err();
         assert!(
-            none == CudaError::InvalidValue && none.to_string().contains("of which no block fits"),
+            none == CudaError::InvalidValue && crate::harness::said(none).contains("of which no block fits"),
             "{none}"
         );
     });
@@ -276,7 +276,7 @@ fn shared_memory_for_so_many_blocks_is_an_h200s() {
         for (blocks, threads) in [(0, 32), (33, 32), (17, 128), (3, 1024), (1, 1025), (1, 0)] {
             assert_eq!(bytes(c"plain", blocks, threads), Err(CudaError::InvalidValue), "{blocks} {threads}");
         }
-        let said = bytes(c"large", 8, 32).unwrap_err().to_string();
+        let said = crate::harness::said(bytes(c"large", 8, 32).unwrap_err());
         assert!(said.contains("the shared memory for 8 blocks of 32 x 1 x 1 threads of `large`"), "{said}");
     });
 }

@@ -52,13 +52,17 @@ fn a_launch_after_its_context_is_gone_names_the_kernel_and_the_context() {
         let function = module.get_function(c"trapped").unwrap();
         drop(owner);
         let error = unsafe { launch!(module.trapped<<<1, 1, 0, stream>>>()) }.unwrap_err();
-        let end = format!(
-            ": it cannot use {context} (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709: the context is destroyed)"
+        let why = format!("it cannot use {context}");
+        let text = crate::harness::said(error);
+        assert_eq!(
+            text,
+            format!(
+                "failed to find the kernel \"trapped\": {why} (CUDA_ERROR_CONTEXT_IS_DESTROYED, 709: the context is destroyed)"
+            )
         );
-        let text = error.to_string();
-        assert_eq!(text, format!("this thread failed to find the kernel \"trapped\"{end}"));
         let error = unsafe { launch!(function<<<1, 1, 0, stream>>>()) }.unwrap_err();
-        assert_eq!(error.to_string(), format!("this thread failed to launch `trapped`{end}"));
+        let text = crate::harness::said(error);
+        assert!(text.ends_with(&format!("to launch `trapped`: {why}")), "{text}");
     });
 }
 
@@ -116,7 +120,7 @@ fn fails(kernel: &str, far: u64, status: CudaError) {
         };
         launched.unwrap();
         assert_eq!(stream.synchronize(), Err(status), "{kernel}");
-        let said = status.to_string();
+        let said = crate::harness::said(status);
         assert!(said.contains(kernel), "{said}");
         if is_simulated() {
             // The instruction with its line, and the address.
@@ -164,7 +168,7 @@ pub(crate) fn failing_kernel() {
 /// The sentence of the launch that fails.
 fn sentence(result: Result<(), CudaError>, expected: CudaError) -> String {
     assert_eq!(result, Err(expected));
-    expected.to_string()
+    crate::harness::said(expected)
 }
 
 #[test]
@@ -323,9 +327,9 @@ fn the_parameters_are_unknown_rather_than_wrong_if_the_driver_fails_to_tell_them
         {
             let module = module();
             fail(Some("cuFuncGetParamInfo"), nth, code, when);
-            let before = CudaError::InvalidValue.detail();
+            let before = CudaError::InvalidValue.failure();
             unsafe { launch!(module.collatz<<<1, 1, 0, stream>>>(pointer, 1u32)) }.unwrap();
-            assert_eq!(CudaError::InvalidValue.detail(), before, "asking leaves no note");
+            assert_eq!(CudaError::InvalidValue.failure(), before, "asking leaves no note");
             // And asked again, it is known.
             let again = module.get_function(c"collatz").unwrap();
             assert_eq!(unsafe { launch!(again<<<1, 1, 0, stream>>>(pointer)) }, Err(CudaError::InvalidValue));

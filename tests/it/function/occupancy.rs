@@ -36,7 +36,7 @@ fn blocks_of_a_multiprocessor_are_those_of_an_h200() {
         assert_eq!(kernel.max_active_blocks_per_multiprocessor(BlockSize::xyz(8, 4, 4), 0), Ok(16));
         let none = kernel.max_active_blocks_per_multiprocessor((0, 1), 0).unwrap_err();
         assert_eq!(none, CudaError::InvalidValue);
-        assert!(none.to_string().contains("0 x 1 x 1 threads of `count_up`"), "{none}");
+        assert!(crate::harness::said(none).contains("0 x 1 x 1 threads of `count_up`"), "{none}");
         assert_eq!(kernel.max_active_blocks_per_multiprocessor((u32::MAX, u32::MAX), 0), Ok(0));
     });
 }

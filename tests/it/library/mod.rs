@@ -128,7 +128,10 @@ fn a_library_tells_what_it_has() {
         assert_eq!(found, [c"put", c"count", c"padded"].map(Into::into).into());
         assert_eq!(put.library().as_raw(), library.as_raw());
         let nobody = library.kernel(c"nobody").unwrap_err();
-        assert!(nobody == CudaError::NotFound && nobody.to_string().contains("\"nobody\""), "{nobody}");
+        assert!(
+            nobody == CudaError::NotFound && crate::harness::said(nobody).contains("\"nobody\""),
+            "{nobody}"
+        );
         assert_eq!(library.managed::<u32>(c"counter").unwrap_err(), CudaError::NotFound);
         assert_eq!(library.managed::<u64>(c"shared_by_all").unwrap_err(), CudaError::InvalidValue);
         let context = pushed();
@@ -159,7 +162,7 @@ fn a_launch_with_other_arguments_than_the_kernel_has_is_refused() {
         let result = unsafe { launch!(function<<<1, 1, 0, stream>>>(1u64)) };
         assert_eq!(result, Err(CudaError::InvalidValue));
         let result = unsafe { launch!(function<<<1, 1, 0, stream>>>(1u64, 2.0f64)) };
-        assert!(result.unwrap_err().to_string().contains("8 bytes for its parameter 1"));
+        assert!(crate::harness::said(result.unwrap_err()).contains("8 bytes for its parameter 1"));
         let other = parked();
         let there = stream_in(&other);
         let result = unsafe { launch!(function<<<1, 1, 0, there>>>(1u64, 2u32)) };
@@ -236,7 +239,9 @@ fn a_library_of_no_code_is_refused_at_once_or_when_it_is_first_used() {
             .unwrap_err();
         assert_eq!(refused, CudaError::InvalidPtx);
         let nowhere = Library::load_file("/nowhere/at.all", &JitOptions::new()).unwrap_err();
-        assert!(nowhere == CudaError::FileNotFound && nowhere.to_string().contains("/nowhere/at.all"));
+        assert!(
+            nowhere == CudaError::FileNotFound && crate::harness::said(nowhere).contains("/nowhere/at.all")
+        );
     });
 }
 

@@ -108,7 +108,7 @@ fn a_pool_of_a_limit_that_hangs_the_driver_is_refused_with_nothing_current() {
             assert_eq!(calls.of("cuMemPoolCreate"), 0);
             let refused = refused.unwrap_err();
             assert_eq!(refused, CudaError::OutOfMemory);
-            assert!(refused.to_string().contains(&most.to_string()), "{refused}");
+            assert!(crate::harness::said(refused).contains(&most.to_string()), "{refused}");
         }
         let more_than_there_is = device().total_memory().unwrap() + 1;
         MemoryPool::new(device(), &PoolProperties::new().max_size(more_than_there_is)).unwrap();

@@ -25,7 +25,7 @@ fn reaches(load: impl FnOnce() -> Result<Module, CudaError>) -> bool {
         assert_eq!(error, CudaError::UnknownError);
     } else {
         assert_eq!((error, calls.total()), (CudaError::InvalidImage, 0), "{calls}");
-        assert!(error.to_string().contains("to load "), "{error}");
+        assert!(crate::harness::said(error).contains("to load "), "{error}");
     }
     reached
 }
@@ -78,7 +78,7 @@ fn a_wrapper_of_a_fatbin_is_refused_and_says_why() {
         wrapper.extend_from_slice(&[0; 8]);
         assert!(!passes(&wrapper) && !passes(&wrapper[..4]));
         let error = Module::load_from_bytes(&wrapper).unwrap_err();
-        assert!(error.to_string().contains("an image of 24 bytes: a fatbin's wrapper"), "{error}");
+        assert!(crate::harness::said(error).contains("an image of 24 bytes: a fatbin's wrapper"), "{error}");
         let text = CString::new(&wrapper[..5]).unwrap();
         assert!(!reaches(|| Module::load_from_string(&text)));
     });
@@ -97,7 +97,7 @@ fn a_text_is_no_machine_code() {
         // Without a zero byte each number is larger than any file, but that is not what is wrong with it.
         let text = CString::new([b"\x7fELF\x02\x01".to_vec(), vec![1; 5000]].concat()).unwrap();
         let error = Module::load_from_string(&text).unwrap_err();
-        assert!(error.to_string().contains("begins as machine code"), "{error}");
+        assert!(crate::harness::said(error).contains("begins as machine code"), "{error}");
         for garbage in [&[0x7f, b'T', b'i'][..], &[0xff], &[0xb1, 0x43, 0x62], &[1, 2, 3]] {
             assert!(!passes(garbage), "{garbage:?}");
         }
@@ -127,7 +127,7 @@ fn files_are_looked_at_as_bytes_are() {
         let no_file = |name: &CStr| {
             let (result, calls) = instrument::during(|| Module::load_from_file(name));
             assert_eq!((result.as_ref().unwrap_err(), calls.total()), (&CudaError::FileNotFound, 0));
-            result.unwrap_err().to_string()
+            crate::harness::said(result.unwrap_err())
         };
         let name = CString::new(folder.to_str().unwrap()).unwrap();
         let error = no_file(&name);

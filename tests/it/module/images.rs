@@ -188,7 +188,7 @@ fn machine_code_alone_is_refused_with_what_it_is_and_what_to_build() {
         ] {
             let error = Module::load_from_bytes(image).unwrap_err();
             assert_eq!(error, CudaError::NoBinaryForGpu);
-            let said = error.to_string();
+            let said = crate::harness::said(error);
             assert!(said.contains(has) && said.contains(advice), "{said}");
             // A library's error comes with its first use.
             let library = Library::load(image, &JitOptions::new()).unwrap();

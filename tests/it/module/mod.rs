@@ -156,7 +156,7 @@ fn ptx_that_does_not_compile_names_its_line_and_what_is_wrong() {
         for (text, line, what) in cases {
             let error = Module::load_from_bytes(text.as_bytes()).unwrap_err();
             assert_eq!(error, CudaError::InvalidPtx, "{text}");
-            let said = error.to_string();
+            let said = crate::harness::said(error);
             assert!(said.contains(line) && said.contains(what) && !said.contains("aborted"), "{said}");
         }
     });
@@ -176,7 +176,7 @@ fn what_the_interpreter_lacks_is_said_to_be_its_lack() {
         let module = Module::load_from_bytes(text.as_bytes()).unwrap();
         let error = module.get_function(c"k").unwrap_err();
         assert_eq!(error, CudaError::NotSupported);
-        let said = error.to_string();
+        let said = crate::harness::said(error);
         assert!(said.contains("line 6") && said.contains("wgmma.fence.sync.aligned"), "{said}");
         assert!(said.contains("the simulated driver does not know") && !said.contains("system"), "{said}");
     });
@@ -189,11 +189,14 @@ fn a_variable_that_is_not_found_or_does_not_fit_is_named() {
         let module = module();
         let error = module.get_global::<u32>(c"nowhere").unwrap_err();
         assert!(
-            error == CudaError::NotFound && error.to_string().contains("variable \"nowhere\""),
+            error == CudaError::NotFound && crate::harness::said(error).contains("variable \"nowhere\""),
             "{error}"
         );
         let error = module.get_function(c"nobody").unwrap_err();
-        assert!(error == CudaError::NotFound && error.to_string().contains("kernel \"nobody\""), "{error}");
+        assert!(
+            error == CudaError::NotFound && crate::harness::said(error).contains("kernel \"nobody\""),
+            "{error}"
+        );
     });
 }
 
@@ -205,7 +208,7 @@ fn a_file_that_does_not_compile_is_named() {
         std::fs::write(&file, with_body(".reg .b32 %r<3>;\nadd.u32 %r1, %r7, 2;")).unwrap();
         let error = Module::load_from_file(&CString::new(file.to_str().unwrap()).unwrap()).unwrap_err();
         std::fs::remove_file(&file).unwrap();
-        let said = error.to_string();
+        let said = crate::harness::said(error);
         assert!(said.contains(&format!("to load {}: line 6: ", file.display())), "{said}");
     });
 }
@@ -244,7 +247,10 @@ fn whatever_is_wrong_with_ptx_is_said_with_its_line() {
         ];
         for (text, said) in cases {
             let error = Module::load_from_bytes(text.as_bytes()).unwrap_err();
-            assert!(error != CudaError::InvalidImage && error.to_string().contains(said), "{error}");
+            assert!(
+                error != CudaError::InvalidImage && crate::harness::said(error).contains(said),
+                "{error}"
+            );
         }
         assert!(sim::log().iter().all(|line| !line.contains("parameter")), "{:?}", sim::log());
     });

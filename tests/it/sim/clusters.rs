@@ -376,7 +376,7 @@ fn what_blocks_of_a_cluster_can_never_do_is_told() {
             let _ctx = pushed();
             let config = LaunchConfig::new(2, 32).cluster(2);
             let found = launched(&program("", &lines), config, 64).unwrap_err();
-            let text = found.to_string();
+            let text = crate::harness::said(found);
             assert_eq!(found, error, "{text}");
             for part in says {
                 assert!(text.contains(part), "{part}: {text}");

@@ -362,7 +362,7 @@ fn fails(at: impl FnOnce(&Stream) -> u64, await_it: impl FnOnce(&Stream) -> Cuda
     unsafe { launch!(module.store<<<1, 1, 0, stream>>>(at, 7u64)) }.unwrap();
     let error = await_it(&stream).unwrap_err();
     assert_eq!(error, CudaError::IllegalAddress);
-    error.to_string()
+    crate::harness::said(error)
 }
 
 #[test]

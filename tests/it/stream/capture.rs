@@ -164,7 +164,7 @@ fn a_broken_capture_is_ended_and_says_what_has_broken_it() {
         });
         let error = result.unwrap_err();
         assert_eq!(error, CudaError::StreamCaptureInvalidated);
-        let said = error.detail().unwrap();
+        let said = crate::harness::said(error);
         assert!(said.contains("cuLaunchKernel") && said.contains("capture.rs"), "{said}");
         is_free(&mut stream);
 
@@ -172,7 +172,7 @@ fn a_broken_capture_is_ended_and_says_what_has_broken_it() {
             broken_by_other_code(capture);
             Ok(())
         });
-        let said = result.unwrap_err().detail().unwrap();
+        let said = crate::harness::said(result.unwrap_err());
         assert!(said.contains("other code"), "{said}");
         is_free(&mut stream);
     });

@@ -60,7 +60,7 @@ impl Driver {
             let asked = ask!(self.cuStreamEndCapture(stream.raw(), &mut graph));
             made!(self, asked, graph, graph_destroy)
         };
-        end().or_else(|error| match self.stream_is_capturing(stream) {
+        end().or_else(|error| match self.still_captures(stream) {
             Ok(0) | Err(_) => Err(error),
             Ok(_) => end(),
         })
@@ -70,10 +70,16 @@ impl Driver {
     pub(crate) fn end_capture_into(&self, stream: Held<'_, CUstream>) -> CudaResult<()> {
         let mut graph = ptr::null_mut();
         let mut end = || ask!(self.cuStreamEndCapture(stream.raw(), &mut graph));
-        end().or_else(|error| match self.stream_is_capturing(stream) {
+        end().or_else(|error| match self.still_captures(stream) {
             Ok(0) | Err(_) => Err(error),
             Ok(_) => end(),
         })
+    }
+
+    /// Asks after an error whose note stays.
+    fn still_captures(&self, stream: Held<'_, CUstream>) -> CudaResult<u32> {
+        let _note = keep_note();
+        self.stream_is_capturing(stream)
     }
 
     /// Destroys a graph that a capture has just returned.

@@ -41,7 +41,7 @@ impl Driver {
             values.as_mut_ptr()
         ));
         made!(self, loaded, module, module_unload).map_err(|error| match jit::complaint(&log) {
-            Some(text) => error.note(format_args!("to call cuModuleLoadDataEx: {text}")),
+            Some(text) => error.note_instead(format_args!("to call cuModuleLoadDataEx: {text}")),
             None => error,
         })
     }
@@ -123,7 +123,7 @@ impl Driver {
 #[cold]
 pub(super) fn complained(function: &str, error: CudaError, jit: &Jit) -> CudaError {
     match jit.complaint() {
-        Some(text) => error.note(format_args!("to call {function}: {text}")),
+        Some(text) => error.note_instead(format_args!("to call {function}: {text}")),
         None => error,
     }
 }

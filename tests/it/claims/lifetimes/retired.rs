@@ -229,6 +229,7 @@ fn the_wait_ends_where_a_capture_or_the_driver_keeps_custack_from_learning_that_
             );
             end.join().unwrap();
             // Its end cannot be marked, nor asked about, before the capture is over.
+            // SAFETY: nothing is captured, and the capture is ended below.
             let kept =
                 legacy.enqueue_async(|_| unsafe { capturing.begin_capture(CaptureMode::Relaxed) }).unwrap();
             drop(kept);

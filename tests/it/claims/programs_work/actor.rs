@@ -170,7 +170,7 @@ impl Actor {
         };
         if !right {
             let answer = result.as_ref().map(|_| ());
-            let detail = result.as_ref().err().and_then(|error| error.detail());
+            let detail = result.as_ref().err().map(|error| crate::harness::said(*error));
             let log = sim::log().pop();
             self.problem(format!(
                 "{what}: {answer:?} ({detail:?}, {log:?}), with a dead context {dead}, captures {open}"

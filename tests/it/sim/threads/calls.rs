@@ -152,7 +152,7 @@ fn failing(declarations: &str, lines: &str, threads: u32) -> (CudaError, String)
     run_alone(|| {
         let _ctx = pushed();
         let error = launched(&program(declarations, lines), 1, threads, &[0; 1024]).unwrap_err();
-        found = Some((error, error.to_string()));
+        found = Some((error, crate::harness::said(error)));
     });
     found.unwrap()
 }

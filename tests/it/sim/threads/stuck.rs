@@ -42,7 +42,7 @@ fn threads_that_wait_for_each_other_for_ever_are_named() {
             let _ctx = pushed();
             let begun = Instant::now();
             let error = launched(&program("", &lines), 40, threads, &[0]).unwrap_err();
-            let text = error.to_string();
+            let text = crate::harness::said(error);
             assert_eq!(error, CudaError::LaunchTimeout, "{lines}: {text}");
             assert!(text.contains("its threads wait for each other, and none can go on"), "{text}");
             for part in says {
@@ -72,7 +72,7 @@ fn a_fault_in_one_of_many_blocks_ends_all() {
                 );
                 let begun = Instant::now();
                 let found = launched(&program("", &lines), 2000, 33, &[0]).unwrap_err();
-                let text = found.to_string();
+                let text = crate::harness::said(found);
                 assert_eq!(found, error, "{text}");
                 assert!(
                     text.contains("line ")
@@ -110,7 +110,10 @@ fn a_kernel_that_does_not_end_fails_after_the_instructions_that_a_program_allows
         assert!(few.is_ok(), "{few:?}");
         let error = many.unwrap_err();
         assert_eq!(error, CudaError::LaunchTimeout);
-        assert!(error.to_string().contains("it does not end after 1000000 instructions"), "{error}");
+        assert!(
+            crate::harness::said(error).contains("it does not end after 1000000 instructions"),
+            "{error}"
+        );
     });
 }
 
@@ -156,7 +159,7 @@ fn a_kernel_that_does_not_end_says_where_its_threads_are() {
             let before = custack::sim::limit_kernels(2_000_000);
             let error = launched(&program("", &lines), blocks, threads, &[0, 0]).unwrap_err();
             custack::sim::limit_kernels(before);
-            let text = error.to_string();
+            let text = crate::harness::said(error);
             assert_eq!(error, CudaError::LaunchTimeout, "{lines}: {text}");
             for part in says {
                 assert!(text.contains(part), "{part}: {text}");

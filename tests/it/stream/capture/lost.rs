@@ -329,7 +329,7 @@ fn a_capture_of_a_closure_is_not_ended_by_hand() {
         let refused = |capture: &Capture<'_>| {
             let error = unsafe { capture.end_capture() }.unwrap_err();
             assert_eq!(error, CudaError::IllegalState);
-            let said = error.detail().unwrap();
+            let said = crate::harness::said(error);
             assert!(said.contains("by hand") && said.contains("lost.rs"), "{said}");
             something(capture)
         };

@@ -100,7 +100,7 @@ fn refused(name: &str, scene: &Scene, stream: &Stream, call: Call) {
     let (result, calls) = instrument::during(|| call(scene, stream));
     let error = result.expect_err(name);
     assert_eq!(error, CudaError::StreamCaptureUnsupported, "{name}");
-    let said = error.detail().unwrap();
+    let said = crate::harness::said(error);
     assert!(said.contains("captures since") && said.contains("refused.rs"), "{name}: {said}");
     let asked = calls.total() - calls.of("cuThreadExchangeStreamCaptureMode") - calls.of("cuCtxGetCurrent");
     assert_eq!(asked, 0, "{name}: {calls}");
@@ -254,7 +254,7 @@ fn events_of_a_capture_are_not_asked_while_it_is_in_progress() {
                     outside.elapsed_time_f32(&event).map(drop),
                 ];
                 assert_eq!(asked, [Err(CudaError::CapturedEvent); 4]);
-                assert!(CudaError::CapturedEvent.detail().unwrap().contains("captures since"));
+                assert!(crate::harness::said(CudaError::CapturedEvent).contains("captures since"));
                 assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
                 // Recorded elsewhere it is an event as all are.
                 event.record(&stream())?;
@@ -319,7 +319,7 @@ fn a_stream_captures_once_at_a_time() {
         unsafe { stream.begin_capture(CaptureMode::ThreadLocal) }.unwrap();
         let again = unsafe { stream.begin_capture(CaptureMode::ThreadLocal) };
         assert_eq!(again, Err(CudaError::IllegalState));
-        assert!(CudaError::IllegalState.detail().unwrap().contains("refused.rs"));
+        assert!(crate::harness::said(CudaError::IllegalState).contains("refused.rs"));
         assert_eq!(stream.capture_status(), Ok(CaptureStatus::Active));
         unsafe { stream.end_capture() }.unwrap();
     });
@@ -377,7 +377,7 @@ fn a_launch_of_nothing_breaks_no_capture() {
                         [plain, custack::launch!(count_up<<<configured, capture>>>(1u32))]
                     });
                     assert_eq!((refused, calls.total()), ([Err(CudaError::InvalidValue); 2], 0));
-                    let said = CudaError::InvalidValue.detail().unwrap();
+                    let said = crate::harness::said(CudaError::InvalidValue);
                     assert!(said.contains("count_up") && said.contains("captures since"), "{said}");
                     // In another stream the driver is asked, as ever.
                     let other = stream();

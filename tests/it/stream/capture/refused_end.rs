@@ -28,7 +28,7 @@ fn goes_on<R>(ended: CudaResult<R>) -> CudaError {
     assert!(!instrument::disarm(), "it was asked twice");
     let Err(error) = ended else { panic!("it was not ended") };
     assert_eq!(error, CudaError::OperatingSystemError);
-    assert!(error.detail().unwrap().contains("which goes on"), "{error}");
+    assert!(crate::harness::said(error).contains("which goes on"), "{error}");
     error
 }
 
