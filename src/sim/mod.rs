@@ -20,8 +20,8 @@
 //!   refused, and the log says which allocation it was and how large. Addresses of freed device memory [are
 //!   reused](reuse_addresses) on request.
 //! * Memory pools, the devices' own and the program's: in chunks of 32 MiB, with thresholds, limits, statistics and
-//!   peaks. What they keep unused is taken back where the device has too little left. An allocation in the order of a stream reuses the address of memory that was freed in the same stream
-//!   before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for,
+//!   peaks. What they keep unused is taken back where the device has too little left. An allocation in the order of a
+//!   stream reuses the address of memory that was freed in the same stream before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for,
 //!   once it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches
 //!   memory before its allocation or after its free, in the order of the streams, fails, and the log says so, where a
 //!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
@@ -124,6 +124,7 @@
 //! * Names: handles, PCI addresses and UUIDs are invented, and the device's name says that it is simulated.
 
 mod abi;
+mod circles;
 mod machine;
 mod objects;
 mod shared;

@@ -72,17 +72,15 @@ impl Graph {
         self.note_ends(edge.to);
     }
 
-    /// Whether a node is the other one, or comes before it.
-    pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
-        let (mut open, mut seen) = (vec![to], BTreeSet::from([to]));
+    /// These nodes, and all that come before one of them.
+    pub(super) fn up_to(&self, ends: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+        let mut open: Vec<usize> = ends.collect();
+        let mut seen: BTreeSet<usize> = open.iter().copied().collect();
         while let Some(node) = open.pop() {
-            if node == from {
-                return true;
-            }
             let before = self.nodes.get(&node).into_iter().flat_map(|node| &node.to);
             open.extend(before.map(|edge| edge.from).filter(|before| seen.insert(*before)));
         }
-        false
+        seen
     }
 
     /// The nodes in topological order; `None` if there is a cycle.

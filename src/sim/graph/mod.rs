@@ -192,9 +192,9 @@ impl Machine {
         }
     }
 
-    /// Whether one node of a graph is another, or comes before it.
-    pub(super) fn comes_before(&self, graph: usize, node: usize, end: usize) -> bool {
-        self.graphs.graphs.get(&graph).is_some_and(|graph| graph.reaches(node, end))
+    /// These nodes of a graph, and all that come before one of them.
+    pub(super) fn up_to(&self, graph: usize, ends: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+        self.graphs.graphs.get(&graph).map_or_else(BTreeSet::new, |graph| graph.up_to(ends))
     }
 
     /// Adds a node after others of the same graph, which are distinct.

@@ -5,6 +5,7 @@ use super::instantiate::{INVALID_STRUCTURE, NotMade};
 use super::update::Pairs;
 use super::users::Destructor;
 use super::{Graph, Operation};
+use crate::sim::circles::on_circles;
 use crate::sim::machine::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,10 +128,13 @@ impl Machine {
 }
 
 impl Graph {
-    /// A node of a cycle, or 0.
+    /// A node of a cycle, or 0: the first one.
     fn in_a_circle(&self) -> usize {
-        let in_circle =
-            |(node, it): &(&usize, &super::Node)| it.from.iter().any(|edge| self.reaches(edge.to, **node));
-        self.nodes.iter().find(in_circle).map_or(0, |(node, _)| *node)
+        let nodes: Vec<usize> = self.nodes.keys().copied().collect();
+        let places: BTreeMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
+        let next =
+            |at: usize, nth: usize| places.get(&self.nodes.get(&nodes[at])?.from.get(nth)?.to).copied();
+        let found = on_circles(nodes.len(), next);
+        nodes.into_iter().zip(found).find(|(_, is_on)| *is_on).map_or(0, |(node, _)| node)
     }
 }

@@ -174,7 +174,26 @@ impl Pool {
         if let (State::Used { asked, .. }, true) = (std::mem::replace(&mut piece.state, freed), in_order) {
             self.used -= asked as u64;
         }
-        self.join();
+        self.join_next(at);
+        if let Some((before, _)) = self.pieces.range(..at).next_back() {
+            self.join_next(*before);
+        }
+    }
+
+    /// Makes one of a piece and the next one, if both are free for all, or were freed by one stream.
+    fn join_next(&mut self, at: u64) {
+        let mut pieces = self.pieces.range_mut(at..);
+        let (Some((_, piece)), Some((next, behind))) = (pieces.next(), pieces.next()) else { return };
+        let (State::Free(earlier), State::Free(later)) = (&mut piece.state, &mut behind.state) else {
+            return;
+        };
+        if self.chunks.contains_key(next) || !of_one(earlier, later) {
+            return;
+        }
+        let next = *next;
+        earlier.append(later);
+        piece.size += behind.size;
+        self.pieces.remove(&next);
     }
 
     /// Makes one of neighbours that are free for all, or were freed by one stream.

@@ -8,7 +8,6 @@
 //! program asks for the kernel. What the NVIDIA driver's compiler would refuse makes loading fail.
 
 mod arith;
-mod circles;
 mod code;
 mod declared;
 mod directives;

@@ -225,15 +225,12 @@ impl Machine {
     }
 
     /// Whether all that other streams did comes before what the first one did last.
-    fn is_joined(&mut self, id: u64) -> bool {
+    fn is_joined(&self, id: u64) -> bool {
         let Some(capture) = self.captures.by_id.get(&id) else { return true };
-        let ends: Vec<usize> =
-            capture.tips.get(&capture.origin).into_iter().flatten().map(|tip| tip.from).collect();
+        let ends = capture.tips.get(&capture.origin).into_iter().flatten().map(|tip| tip.from);
+        let before = self.up_to(capture.graph, ends);
         let others = capture.tips.iter().filter(|(stream, _)| **stream != capture.origin);
-        let all: Vec<usize> =
-            others.flat_map(|(_, tips)| tips).chain(&capture.lost).map(|tip| tip.from).collect();
-        let graph = capture.graph;
-        all.into_iter().all(|node| ends.iter().any(|end| self.comes_before(graph, node, *end)))
+        others.flat_map(|(_, tips)| tips).chain(&capture.lost).all(|tip| before.contains(&tip.from))
     }
 
     fn forget_capture(&mut self, id: u64, in_vain: bool) {

@@ -40,7 +40,6 @@ pub(super) use body::{Body, Fixed, Function};
 pub(super) use live::most_live;
 pub(super) use special::{RESERVED, Special};
 
-use super::circles::on_circles;
 use super::inst::{Inst, Kind};
 use super::program::Program;
 use super::reader::Reader;
@@ -49,6 +48,7 @@ use super::scope::{Named, Scopes, SharedLayout, Statement};
 use super::tokens::Token;
 use super::types::Class;
 use super::{Refusal, unknown, wrong};
+use crate::sim::circles::on_circles;
 use contraction::Contracted;
 use opcode::Opcode;
 use std::collections::HashMap;

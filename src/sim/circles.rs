@@ -1,4 +1,4 @@
-//! Which functions may be called again before a call of them has returned.
+//! Circles: of functions that call each other, and of nodes that wait for each other.
 
 /// Whether each of `count` nodes is on a circle, where `next` gives the nodes behind a node, one by one.
 pub(super) fn on_circles(count: usize, next: impl Fn(usize, usize) -> Option<usize>) -> Vec<bool> {
