@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Where the host may not access it while any kernel runs
 ///
-/// On Windows, in WSL, and on Jetsons before Orin the host gets a fault if it accesses unified memory while any kernel
+/// On Windows, in WSL, and on older Jetsons the host gets a fault if it accesses unified memory while any kernel
 /// runs, whatever that uses: the devices lack
 /// [`ConcurrentManagedAccess`](crate::device::DeviceAttribute::ConcurrentManagedAccess). No borrow can tell when a kernel
 /// runs, so where a device lacks it the safe constructors return [`NotSupported`](CudaError::NotSupported). What works

@@ -74,7 +74,13 @@ pub(crate) fn spent<T>(
         let ((), calls) = instrument::during(|| using(&mut value));
         // What looks only at the stack reaches nothing.
         assert_eq!(calls.total(), calls.of("cuCtxGetCurrent"), "{function}, {when:?}: {calls}");
-        let (result, calls) = instrument::during(|| if by_hand { drop_it(value) } else { Ok(drop(value)) });
+        let (result, calls) = instrument::during(|| {
+            if by_hand {
+                return drop_it(value);
+            }
+            drop(value);
+            Ok(())
+        });
         // A call that does more than to destroy is refused.
         let error = result.err().map(|(error, _)| error);
         assert!(
