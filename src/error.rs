@@ -83,7 +83,7 @@ macro_rules! errors {
             HeldByGuard,
             /// No driver could be loaded (100201); the contained error says what was tried and what to do.
             NoDriver(&'static DriverError),
-            /// The driver wrote a value that has no name in this crate (100202).
+            /// The driver wrote a number that has no name in this crate, or an address where no memory can be (100202).
             UnexpectedValue {
                 /// The driver function that wrote it.
                 function: &'static str,

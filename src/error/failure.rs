@@ -123,7 +123,7 @@ impl fmt::Display for Meaning {
         match self.0 {
             CudaError::NoDriver(reason) => write!(f, "{reason}"),
             CudaError::UnexpectedValue { function, value } => {
-                write!(f, "{function} returned {value}, which has no name in custack")
+                write!(f, "{function} returned {value}, which custack does not take")
             }
             CudaError::InvalidMemoryAllocation => {
                 f.write_str("the size of the allocation is zero or overflows")
