@@ -300,7 +300,8 @@ fn a_copy_between_arrays_and_device_memory_returns_before_it_is_done() {
         let (to, from) = (array(), array());
         let (device, old, new) = (Device.piece(), Locked.piece(), Locked.piece());
         let host = Pageable.piece();
-        (old.set(OLD), new.set(NEW));
+        old.set(OLD);
+        new.set(NEW);
         let of_array = |array| {
             let back = Locked.piece();
             assert_eq!(call!(cuMemcpyAtoHAsync_v2(back.host(), array, 0, SIZE, reader)), 0);
