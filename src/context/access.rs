@@ -4,7 +4,7 @@ use super::current::CurrentContext;
 use super::destroy::Pin;
 use super::handle::UnownedContext;
 use super::stack_ops;
-use crate::driver::{Driver, Live, driver};
+use crate::driver::{Driver, Live, driver, driver_to_drop};
 use crate::error::{CudaResult, twice};
 use crate::liveness::{Lease, LeaseOn, promised, registry};
 
@@ -96,7 +96,7 @@ impl UnownedContext {
 
     // One function for all that is disposed of, which makes the crate build faster.
     fn dispose_in(&self, f: &mut dyn FnMut(&Driver)) -> Option<CudaResult<()>> {
-        let driver = match driver() {
+        let driver = match driver_to_drop() {
             Ok(driver) => driver,
             Err(error) => return Some(Err(error)),
         };

@@ -53,7 +53,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetCacheConfig")]
     #[inline]
     pub fn cache_config(&self) -> CudaResult<CacheConfig> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_get_cache_config().and_then(|n| CacheConfig::named("cuCtxGetCacheConfig", n))
     }
 
@@ -79,7 +79,7 @@ impl UnownedContext {
     pub fn set_cache_config(&self, cfg: CacheConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         refuse_unsafe("set a configuration of caches")?;
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_set_cache_config(number)
     }
 
@@ -102,7 +102,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetSharedMemConfig")]
     #[inline]
     pub fn shared_memory_config(&self) -> CudaResult<SharedMemoryConfig> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?
             .ctx_get_shared_mem_config()
             .and_then(|n| SharedMemoryConfig::named("cuCtxGetSharedMemConfig", n))
@@ -129,7 +129,7 @@ impl UnownedContext {
     pub fn set_shared_memory_config(&self, cfg: SharedMemoryConfig) -> CudaResult<()> {
         let number = cfg.number()?;
         refuse_unsafe("set a configuration of caches")?;
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_set_shared_mem_config(number)
     }
 }

@@ -5,7 +5,7 @@ use super::relaxed::refuse_in_current;
 use super::stack_ops;
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Driver, Failed, Live, driver, running};
+use crate::driver::{Driver, Failed, Live, driver, driver_to_drop, running};
 use crate::error::CudaResult;
 use crate::report;
 use crate::sealed::Sealed;
@@ -53,16 +53,29 @@ pub struct CurrentContext<'a> {
     context: &'a UnownedContext,
     /// The serial number of the entry that it holds.
     serial: u64,
-    made_entry: bool,
+    scope: Scope,
     // A guard belongs to one thread's stack: neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
+}
+
+/// What the end of a scope does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// It pops the entry that the beginning pushed.
+    Switched,
+    /// The context was current. The end looks whether it is, because the program's code ran in the
+    /// scope.
+    Found,
+    /// The context was current, and only code of custack's ran in the scope.
+    FoundByCustack,
 }
 
 impl UnownedContext {
     /// Makes the context current on the calling thread until the guard is dropped.
     ///
-    /// Costs two driver calls, a push and a pop. If the context is current already it costs one, which asks what is
-    /// current and writes nothing that threads share.
+    /// Costs two driver calls, a push and a pop. If the context is current already, the two calls
+    /// ask what is current, and write nothing that threads share. The guard restores the stack
+    /// either way, also after a change by other code, such as `cudaSetDevice`.
     ///
     /// # Errors
     ///
@@ -95,39 +108,44 @@ impl UnownedContext {
         self.switch(Location::caller())
     }
 
-    /// Like [`enter`](Self::enter), for a caller that has a lease, also on a retiring context. It is not inlined into
+    /// Like [`enter`](Self::enter), for a scope in which no code of the program runs.
+    pub(crate) fn enter_for_custack(&self) -> CudaResult<CurrentContext<'_>> {
+        let mut current = self.enter()?;
+        if current.scope == Scope::Found {
+            current.scope = Scope::FoundByCustack;
+        }
+        Ok(current)
+    }
+
+    /// The same for a caller that has a lease, also on a retiring context. It is not inlined into
     /// the methods of all modules, which makes the crate build faster.
     #[inline(never)]
     pub(super) fn enter_leased(&self, live: Live<'_>) -> CudaResult<CurrentContext<'_>> {
-        let (driver, location) = (driver()?, Location::caller());
+        let (driver, location) = (driver_to_drop()?, Location::caller());
         if shadow_stack::is_top(self.handle()) {
             if driver.is_current(self.as_raw())? {
                 // The tombstone was there before this scope and stays after it, so the guard holds no entry.
-                return Ok(if self.is_alive() { self.guard_top() } else { self.guard_no_entry() });
+                let serial = if self.is_alive() { shadow_stack::hold_top() } else { 0 };
+                return Ok(self.guard(serial, Scope::FoundByCustack));
             }
             self.report_change();
         }
         if self.is_found(driver, location)? {
-            return Ok(self.guard_top());
+            return Ok(self.guard(shadow_stack::hold_top(), Scope::FoundByCustack));
         }
         stack_ops::refuse_green(self.handle())?;
         stack_ops::push_leased(driver, self.handle(), live, location)
-            .map(|serial| self.guard_own_entry(serial))
+            .map(|serial| self.guard(serial, Scope::Switched))
     }
 
     #[inline]
     fn guard_top(&self) -> CurrentContext<'_> {
-        let serial = shadow_stack::hold_top();
-        CurrentContext { context: self, serial, made_entry: false, thread: PhantomData }
-    }
-
-    fn guard_no_entry(&self) -> CurrentContext<'_> {
-        CurrentContext { context: self, serial: 0, made_entry: false, thread: PhantomData }
+        self.guard(shadow_stack::hold_top(), Scope::Found)
     }
 
     #[inline]
-    fn guard_own_entry(&self, serial: u64) -> CurrentContext<'_> {
-        CurrentContext { context: self, serial, made_entry: true, thread: PhantomData }
+    fn guard(&self, serial: u64, scope: Scope) -> CurrentContext<'_> {
+        CurrentContext { context: self, serial, scope, thread: PhantomData }
     }
 
     #[inline(never)]
@@ -146,7 +164,7 @@ impl UnownedContext {
             return Ok(self.guard_top());
         }
         match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
-            Ok(serial) => Ok(self.guard_own_entry(serial)),
+            Ok(serial) => Ok(self.guard(serial, Scope::Switched)),
             Err(error) => Err(error),
         }
     }
@@ -237,8 +255,10 @@ impl UnownedContext {
 impl Drop for CurrentContext<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.made_entry || !shadow_stack::release_top(self.serial) {
+        if self.scope == Scope::Switched || !shadow_stack::release_top(self.serial) {
             self.leave();
+        } else if self.scope == Scope::Found {
+            stack_ops::look_again(self.context.handle());
         }
     }
 }
@@ -246,9 +266,9 @@ impl Drop for CurrentContext<'_> {
 impl CurrentContext<'_> {
     #[inline(never)]
     fn leave(&self) {
-        match self.made_entry {
-            true => stack_ops::leave(self.context.handle(), self.serial),
-            false => stack_ops::release_guard(self.serial, false),
+        match self.scope {
+            Scope::Switched => stack_ops::leave(self.context.handle(), self.serial),
+            _ => stack_ops::release_guard(self.serial, false),
         }
     }
 }

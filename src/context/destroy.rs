@@ -5,7 +5,7 @@ use super::handle::UnownedContext;
 use super::relaxed::relax;
 use super::resource::must_retire;
 use super::stack_ops;
-use crate::driver::{Driver, Live, driver};
+use crate::driver::{Driver, Live, driver_to_drop};
 use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{self, Claimed, Handle, Hold, LeaseOn, is_ending, retire};
 use crate::report;
@@ -17,13 +17,13 @@ use crate::shadow_stack;
 /// If it fails and the context is alive, nothing was done. If the context is dead, the driver was asked to destroy it
 /// and may have done so.
 pub(super) fn destroy(context: Handle) -> CudaResult<()> {
-    let driver = driver()?;
+    let driver = driver_to_drop()?;
     if is_ending() {
         retire_context(context);
         stack_ops::clear_destroyed(driver, context);
         return Ok(());
     }
-    let own = own(driver, context);
+    let own = own(driver, context)?;
     let Some(hold) = context.hazard(|live| Hold::new(driver, live, own)) else {
         stack_ops::clear_destroyed(driver, context);
         return Ok(());
@@ -52,7 +52,7 @@ pub(super) fn destroy_quietly(context: Handle) {
                 return;
             }
             report::warn(format_args!("{context} could not be destroyed at once: {error:?}"));
-            if let Ok(driver) = driver() {
+            if let Ok(driver) = driver_to_drop() {
                 stack_ops::clear_destroyed(driver, context);
             }
         }
@@ -62,7 +62,7 @@ pub(super) fn destroy_quietly(context: Handle) {
 
 /// Like [`destroy`], for a green context. Its handle is not made current for it, because the driver keeps what is behind.
 pub(super) fn destroy_green(context: Handle) -> CudaResult<()> {
-    let driver = driver()?;
+    let driver = driver_to_drop()?;
     if is_ending() {
         retire_context(context);
         stack_ops::clear_destroyed(driver, context);
@@ -99,9 +99,12 @@ pub(super) fn finish(claimed: Option<Claimed>) {
     if must_retire() {
         return retire(move || claimed.finish_quietly(0));
     }
-    let Ok(driver) = driver() else { return claimed.finish_quietly(0) };
-    let own = own(driver, claimed.context());
-    if_captured(driver, || claimed.finish_quietly(own));
+    let Ok(driver) = driver_to_drop() else { return claimed.finish_quietly(0) };
+    match own(driver, claimed.context()) {
+        Ok(own) => if_captured(driver, || claimed.finish_quietly(own)),
+        // On that thread's stack there are none.
+        Err(_) => retire(move || claimed.finish_quietly(0)),
+    }
 }
 
 /// Destroys a context so that no capture is broken by it.
@@ -112,9 +115,10 @@ fn if_captured<R>(driver: &Driver, f: impl FnOnce() -> R) -> R {
 
 /// How many entries on top of this thread's stack are the context's. 0 if other code has changed the stack, so that
 /// custack's entries are covered or gone.
-fn own(driver: &Driver, context: Handle) -> usize {
+fn own(driver: &Driver, context: Handle) -> CudaResult<usize> {
     let (own, raw) = (shadow_stack::run(context.raw()), context.raw());
-    if own == 0 || twice(|| driver.is_current(raw)) == Ok(true) { own } else { 0 }
+    let is_there = own > 0 && twice(|| driver.is_current(raw))?;
+    Ok(if is_there { own } else { 0 })
 }
 
 /// Keeps a context at the driver while it exists; memory holds one.

@@ -74,7 +74,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetFlags")]
     #[inline]
     pub fn flags(&self) -> CudaResult<ContextFlags> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_get_flags().map(ContextFlags::from_driver)
     }
 
@@ -101,7 +101,7 @@ impl UnownedContext {
     pub fn set_flags(&self, flags: ContextFlags) -> CudaResult<()> {
         flags.refuse_two_schedules()?;
         let driver = driver()?;
-        let current = self.enter()?;
+        let current = self.enter_for_custack()?;
         // This call crashes on a destroyed context, so the context must not be destroyed between entering and the call.
         current
             .hazard(|live| driver.ctx_set_flags(live, flags.bits()))?

@@ -106,7 +106,7 @@ impl UnownedContext {
     #[inline]
     pub fn limit(&self, resource: ResourceLimit) -> CudaResult<usize> {
         let number = resource.number()?;
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_get_limit(number).map_err(resource.get_failed())
     }
 
@@ -135,7 +135,7 @@ impl UnownedContext {
     pub fn set_limit(&self, resource: ResourceLimit, limit: usize) -> CudaResult<()> {
         let number = resource.number()?;
         refuse_unsafe("set a limit")?;
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_set_limit(number, limit).map_err(resource.set_failed(limit))
     }
 
@@ -157,7 +157,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetStreamPriorityRange")]
     #[inline]
     pub fn stream_priority_range(&self) -> CudaResult<StreamPriorityRange> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_get_stream_priority_range().map(StreamPriorityRange::from_driver)
     }
 
@@ -178,7 +178,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxResetPersistingL2Cache")]
     #[inline]
     pub fn reset_persisting_l2_cache(&self) -> CudaResult<()> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_reset_persisting_l2_cache()
     }
 
@@ -199,7 +199,7 @@ impl UnownedContext {
     #[doc(alias = "cuCtxGetExecAffinity")]
     #[inline]
     pub fn sm_count(&self) -> CudaResult<u32> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver()?.ctx_get_exec_affinity()
     }
 }

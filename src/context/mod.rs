@@ -25,10 +25,14 @@
 //! * Destroying never waits for a call of another thread that may block. While memory of a context is allocated, or
 //!   another thread is in a call on it that may take long, the owner's drop returns at once and the driver destroys the
 //!   context later ([`Context::drop`]).
-//! * Other code in the process (the CUDA runtime, a library) may change the stack too. custack never trusts its mirror
-//!   of the stack without checking it against the driver; when a scope ends, what was current before is made current
-//!   again. If other code has made a context current, a scope notices that and does not switch: from the thread's
-//!   second scope on, or, on a thread that has long been without such a context, within 256 scopes.
+//! * Other code in the process (the CUDA runtime, a library) may change the stack too. custack never
+//!   trusts its mirror of the stack without checking it against the driver. When a scope ends, the
+//!   stack is made what it was before, whether the scope had to switch or not. There is one exception.
+//!   A context that other code created may be destroyed once it is not on the stack any more: it is
+//!   not made current again, which is reported.
+//! * If other code has made a context current, a scope notices that and does not switch: from the
+//!   thread's second scope on, or, on a thread that has long been without such a context, within 256
+//!   scopes.
 //! * When a thread ends with contexts on its stack, a report says which ones, and where in the source they were pushed.
 //!
 //! ```

@@ -31,7 +31,7 @@ impl UnownedContext {
         let peer = peer.as_unowned();
         peer.usable()?;
         let driver = driver()?;
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver.ctx_enable_peer_access(peer.lease()?.live()).map_err(|error| self.peer_failed(error, peer))
     }
 
@@ -58,7 +58,7 @@ impl UnownedContext {
         peer.usable()?;
         refuse_unsafe("take access back from a peer")?;
         let driver = driver()?;
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         driver.ctx_disable_peer_access(peer.lease()?.live()).map_err(|error| self.peer_failed(error, peer))
     }
 

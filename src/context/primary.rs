@@ -6,8 +6,8 @@ use super::flags::ContextFlags;
 use super::handle::{ContextHandle, UnownedContext};
 use super::stack_ops;
 use crate::device::Device;
-use crate::driver::driver;
 use crate::driver::ffi::CUcontext;
+use crate::driver::{driver, driver_to_drop};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::liveness::{is_ending, registry, retire};
 use crate::report;
@@ -266,7 +266,7 @@ impl Share {
             }
             return Ok(());
         }
-        let driver = driver()?;
+        let driver = driver_to_drop()?;
         if self.spent.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
@@ -299,7 +299,7 @@ impl Share {
                     captures::lose_of_context(handle.id());
                     return finish(handle.claim());
                 }
-                false => driver().and_then(|driver| driver.primary_ctx_release(device)),
+                false => driver_to_drop().and_then(|driver| driver.primary_ctx_release(device)),
             };
             if let Err(error) = released {
                 report::warn(format_args!("{handle} could not be released: {error:?}"));

@@ -11,7 +11,7 @@ use super::handle::UnownedContext;
 use super::in_call::{InCall, enter};
 use super::key::{Capturable, this_thread};
 use super::relaxed::unbroken;
-use crate::driver::{Driver, Held, driver, in_host_function};
+use crate::driver::{Driver, Held, driver, driver_to_drop, in_host_function};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{LeaseOn, WAITS, is_ending, retire};
 use crate::report;
@@ -260,7 +260,7 @@ impl<H: Capturable> Resource<H> {
         if !self.is_owned() {
             return Ok(());
         }
-        let driver = driver()?;
+        let driver = driver_to_drop()?;
         let Some(_lease) = self.context.lease_to_dispose(LeaseOn::Retiring) else { return Ok(()) };
         let _call = self.enter()?;
         // SAFETY: as in `with`; the driver finds the context by the handle.

@@ -1,109 +1,251 @@
-//! Restores the stack after a driver call that failed, or where other code has changed the stack.
+//! Makes this thread's stack in the driver what the shadow stack says, after a call that failed or
+//! a change by other code.
+//!
+//! The driver shows only the top. So this pops until what it has seen has one likely explanation,
+//! and then pushes what is missing. Nothing is remembered between two attempts: one that fails is
+//! begun anew, from whatever the stack is then.
 
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Live};
-use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::{Handle, LeaseOn};
+use crate::error::{CudaResult, twice};
+use crate::liveness::{Handle, LeaseOn, Origin, registry};
 use crate::report;
 use crate::shadow_stack::{self, Entry};
+use std::cmp::Reverse;
+use std::mem;
 use std::ptr;
 
-/// After a push that failed: pops what it may have pushed.
-#[cold]
-pub(super) fn after_push(driver: &Driver, live: Live<'_>) -> CudaResult<()> {
-    let _note = keep_note();
-    let own = shadow_stack::run(live.raw());
-    if driver.is_current(live.raw())? { driver.set_run(live, own) } else { Ok(()) }
+/// How many entries of other code on the expected ones are told apart.
+const MOST_ADDED: usize = 2;
+
+/// What may be on the stack: the first `left` of the expected entries, and on them `added` others.
+#[derive(Debug, Clone, Copy)]
+struct Guess {
+    left: usize,
+    added: usize,
 }
 
-/// After a pop that failed, whose entry is still in the shadow stack: pushes again what it may have popped.
-#[cold]
-pub(super) fn after_pop(driver: &Driver, top: &Entry) {
-    let _note = keep_note();
-    let raw = top.context.raw();
-    let run = shadow_stack::run(raw);
-    if run < 2 && driver.is_current(raw) != Ok(false) {
-        return;
+impl Guess {
+    /// What is current after this many pops, if it is one of the expected entries.
+    fn shows(self, expected: &[Entry], pops: usize) -> Option<CUcontext> {
+        let at = (self.left + self.added).checked_sub(pops + 1).filter(|at| *at < self.left)?;
+        Some(expected[at].context.raw())
     }
-    let put_back = top.context.hazard(|live| driver.set_run(live, run));
-    if put_back.is_none() && run < 2 {
-        // A destroyed context cannot be pushed again; the failed pop removed it, so the shadow stack does too.
+
+    fn agrees(self, expected: &[Entry], seen: &[CUcontext]) -> bool {
+        let at_bottom = seen.last().is_some_and(|now| now.is_null());
+        let same = |(pops, raw): (usize, &CUcontext)| {
+            self.shows(expected, pops).is_none_or(|expected| ptr::eq(expected, *raw))
+        };
+        (!at_bottom || self.left + self.added < seen.len()) && seen.iter().enumerate().all(same)
+    }
+
+    /// How many changes it takes at least, beside those pops of custack's of which it is unsure. A
+    /// set is one change.
+    fn changes(self, expected: usize, unsure: usize) -> usize {
+        self.added.max((expected - self.left).saturating_sub(unsure))
+    }
+
+    /// How much of what was seen is among the expected entries.
+    fn matches(self, expected: &[Entry], seen: &[CUcontext]) -> usize {
+        (0..seen.len()).filter(|pops| self.shows(expected, *pops).is_some()).count()
+    }
+
+    /// The better of two guesses with as many changes has more matches, and what was popped above
+    /// them.
+    fn rank(self, expected: &[Entry], seen: &[CUcontext]) -> impl Ord {
+        (Reverse(self.matches(expected, seen)), self.added.abs_diff(seen.len() - 1))
+    }
+}
+
+/// The guesses that agree with what was seen: the handles that were popped, and the current one
+/// last.
+fn agreeing(expected: &[Entry], seen: &[CUcontext]) -> Vec<Guess> {
+    let lefts = (0..=expected.len()).rev();
+    lefts
+        .flat_map(|left| (0..=MOST_ADDED).map(move |added| Guess { left, added }))
+        .filter(|guess| guess.agrees(expected, seen))
+        .collect()
+}
+
+/// The best guess: one that something confirms, if there is any, and of these the one with the
+/// fewest changes. Also returns whether one more look could show a better one.
+fn best(expected: &[Entry], unsure: usize, doubt: usize, seen: &[CUcontext]) -> (Guess, bool) {
+    let mut guesses = agreeing(expected, seen);
+    let changes = |guess: &Guess| guess.changes(expected.len(), unsure);
+    let is_confirmed = |guess: &Guess| guess.matches(expected, seen) > 0;
+    guesses.sort_by_key(|guess| (!is_confirmed(guess), changes(guess), guess.rank(expected, seen)));
+    let best = guesses.first().copied().unwrap_or(Guess { left: 0, added: 0 });
+    if is_confirmed(&best) || changes(&best) == 0 {
+        guesses.retain(|guess| changes(guess) <= changes(&best) + doubt);
+    }
+    let mut pops = seen.len()..expected.len() + MOST_ADDED;
+    let differ = pops
+        .any(|pops| guesses.iter().any(|guess| guess.shows(expected, pops) != best.shows(expected, pops)));
+    (best, differ)
+}
+
+/// What is known of the driver's stack before it is restored.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    /// What a pop returned.
+    pub(super) popped: Option<CUcontext>,
+    /// Whether a push or a pop of custack's failed, and may have taken effect all the same on the
+    /// expected entries.
+    pub(super) unsure: bool,
+    /// Whether an attempt to restore it failed. Then there may be fewer of several equal entries
+    /// than the top shows.
+    pub(super) again: bool,
+}
+
+impl Known {
+    pub(super) const UNSURE: Known = Known { popped: None, unsure: true, again: false };
+}
+
+struct Restoring<'a> {
+    driver: &'a Driver,
+    expected: Vec<Entry>,
+    /// How many of the expected entries stay.
+    keep: usize,
+    known: &'a mut Known,
+    /// What was popped, and what is current last.
+    seen: Vec<CUcontext>,
+}
+
+/// Makes the stack what the shadow stack says. The entry `gone`, which was removed from the shadow
+/// stack, may still be on top. If this fails, `known` says with what to try again.
+#[cold]
+pub(super) fn restore(driver: &Driver, gone: Option<&Entry>, known: &mut Known) -> CudaResult<()> {
+    let mut expected = shadow_stack::entries();
+    let keep = expected.len();
+    expected.extend(gone.cloned());
+    let seen = known.popped.take().into_iter().collect();
+    let mut restoring = Restoring { driver, expected, keep, known, seen };
+    let lost = twice(|| restoring.attempt())?;
+    // What lies below the top is noticed when it is popped.
+    if lost.last() == Some(&(keep.wrapping_sub(1))) && shadow_stack::top_is_unheld() {
         shadow_stack::pop();
     }
+    for context in lost.iter().map(|at| restoring.expected[*at].context).filter(Handle::is_alive) {
+        report::warn(format_args!(
+            "{context} could not be made current again: other code made it, and may have destroyed it"
+        ));
+    }
+    Ok(())
 }
 
-/// After a set that failed: makes the previous context current again.
-#[cold]
-pub(super) fn after_set(driver: &Driver, context: Handle, before: Option<&Entry>) {
-    let _note = keep_note();
-    if driver.is_current(context.raw()) != Ok(true) {
-        return;
-    }
-    match before {
-        Some(before) if !ptr::eq(before.context.raw(), context.raw()) => {
-            let restored = before.context.hazard(|live| driver.ctx_set_current(live));
-            if restored.is_none() && driver.ctx_pop_current().is_ok() {
-                // A destroyed context cannot be made current again; the failed set replaced it.
-                shadow_stack::pop();
+impl Restoring<'_> {
+    /// Returns which of the entries that should stay are not there and cannot come back.
+    fn attempt(&mut self) -> CudaResult<Vec<usize>> {
+        self.forget_if(self.known.unsure);
+        let guess = self.look()?;
+        let pops = self.seen.len() - 1;
+        let mut left = guess.left.saturating_sub(pops.saturating_sub(guess.added));
+        let is_bottom = self.seen[pops].is_null();
+        if pops > 0 && guess.matches(&self.expected, &self.seen) == 0 && !(pops == 1 && is_bottom) {
+            // Nothing is known: other code had changed what lies below before the scope. Within the
+            // scope it replaced the top.
+            left = self.expected.len().saturating_sub(1);
+            for at in (1..pops).rev() {
+                self.push_again(self.find(self.seen[at]))?;
             }
         }
-        None => drop(driver.ctx_unset_current()),
-        _ => {}
+        for _ in self.keep..left {
+            self.pop()?;
+        }
+        let mut lost = Vec::new();
+        for at in left..self.keep {
+            if !self.push_again(Some(self.expected[at].context))? {
+                lost.push(at);
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Looks and pops until the best guess cannot become a better one, or nothing more may be
+    /// popped.
+    fn look(&mut self) -> CudaResult<Guess> {
+        let mut failed = false;
+        let doubt = mem::replace(&mut self.known.again, true) && !self.known.unsure;
+        loop {
+            let now = self.driver.ctx_get_current().inspect_err(|_| self.forget_if(failed))?;
+            // A pop that failed has taken effect if what is current is another one. With an equal
+            // entry below this is wrong, and does no harm: what is pushed again is what the shadow
+            // stack has.
+            if !failed || self.seen.last() != Some(&now) {
+                self.seen.push(now);
+            }
+            let (guess, may_improve) =
+                best(&self.expected, self.known.unsure.into(), doubt.into(), &self.seen);
+            if !may_improve || !self.may_pop(now) {
+                return Ok(guess);
+            }
+            let popped = self.driver.ctx_pop_current();
+            if let (Err(error), true) = (popped, failed) {
+                self.forget_if(true);
+                return Err(error);
+            }
+            failed = popped.is_err();
+        }
+    }
+
+    /// What was seen is not known to be popped if a pop failed.
+    fn forget_if(&mut self, failed: bool) {
+        if failed {
+            self.seen.clear();
+        }
+    }
+
+    fn pop(&mut self) -> CudaResult<()> {
+        self.driver.ctx_pop_current().map(drop).inspect_err(|_| self.known.unsure = true)
+    }
+
+    /// False if the context is destroyed, or may be.
+    fn push_again(&mut self, context: Option<Handle>) -> CudaResult<bool> {
+        let driver = self.driver;
+        let pushed = context.and_then(|it| while_alive(driver, it, |live| driver.ctx_push_current(live)));
+        self.known.unsure |= pushed.is_some_and(|pushed| pushed.is_err());
+        pushed.transpose().map(|pushed| pushed.is_some())
+    }
+
+    /// Whether what is current may be popped, in order to see what lies below: because it can be
+    /// pushed again, or because it is the first that is seen and not one of the expected ones.
+    fn may_pop(&self, now: CUcontext) -> bool {
+        let is_strange = self.seen.len() == 1 && !self.is_expected(now);
+        let is_alive = |context| while_alive(self.driver, context, |_| ()).is_some();
+        !now.is_null() && (is_strange || self.find(now).is_some_and(is_alive))
+    }
+
+    fn is_expected(&self, raw: CUcontext) -> bool {
+        self.expected.iter().any(|entry| ptr::eq(entry.context.raw(), raw))
+    }
+
+    fn find(&self, raw: CUcontext) -> Option<Handle> {
+        let entry = self.expected.iter().rfind(|entry| ptr::eq(entry.context.raw(), raw));
+        entry.map(|entry| entry.context).or_else(|| registry::find(raw))
     }
 }
 
-/// After the pop of an entry that was removed from the shadow stack: makes sure that what was current before is current
-/// again.
-pub(super) fn after_leaving(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> CudaResult<()> {
-    let gone = entry.context;
-    match popped {
-        Ok(raw) if ptr::eq(raw, gone.raw()) => Ok(()),
-        Ok(raw) => {
-            after_foreign_code(driver, gone, raw);
-            Ok(())
-        }
-        // The stack is empty: other code has popped our entry. Nothing is left to restore.
-        Err(CudaError::InvalidContext) if driver.ctx_get_current().is_ok_and(|raw| raw.is_null()) => Ok(()),
-        // Either the error of earlier work, or a pop without effect: the top tells which, or the length of the run.
-        Err(error) => {
-            report::warn(format_args!("leaving {gone}: {error:?}"));
-            if driver.is_current(gone.raw()) != Ok(true) {
-                return Ok(());
-            }
-            let below = shadow_stack::run(gone.raw());
-            // Freeing memory may have entered a context whose owner is dropped and which the driver still has.
-            match gone.lease(LeaseOn::Retiring) {
-                Some(lease) => driver.set_run(lease.live(), below),
-                None if below > 0 => Ok(()),
-                None => driver.pop_while_current(gone.raw()),
-            }
+/// Calls `f` while nobody destroys the context; `None` if it is destroyed. Of a context that other
+/// code made, custack does not know that, and the driver cannot be asked by its handle. It answers
+/// for a primary one by the device.
+fn while_alive<R>(driver: &Driver, context: Handle, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
+    let Some(lease) = context.lease(LeaseOn::Retiring) else {
+        // A primary context keeps its handle, and may be alive under a later id.
+        let later = registry::find(context.raw()).filter(|later| later.origin() == Origin::Primary);
+        return later.filter(|later| later.is_alive()).and_then(|later| while_alive(driver, later, f));
+    };
+    if context.origin() != Origin::Foreign {
+        return Some(f(lease.live()));
+    }
+    let device = context.device()?;
+    driver.primary_ctx_get_state(device).ok().filter(|(_, is_active)| *is_active)?;
+    let (_, raw) = driver.primary_ctx_retain(device);
+    let result = ptr::eq(raw, context.raw()).then(|| f(lease.live()));
+    if !raw.is_null() {
+        if let Err(error) = driver.primary_ctx_release(device) {
+            report::warn(format_args!("a share of {context} could not be released: {error:?}"));
         }
     }
-}
-
-/// After a pop that returned another handle than ours: other code replaced our entry, pushed on it, or popped it.
-#[cold]
-fn after_foreign_code(driver: &Driver, gone: Handle, popped: CUcontext) {
-    report::debug(format_args!(
-        "the scope of {gone} ended and {popped:p} was on top: other code changed this thread's context stack"
-    ));
-    shadow_stack::probe_soon();
-    let below = shadow_stack::top().map(|below| below.context);
-    let Ok(mut now) = driver.ctx_get_current() else { return };
-    if below.is_some_and(|below| ptr::eq(below.raw(), now)) {
-        return;
-    }
-    if ptr::eq(now, gone.raw()) {
-        // That pop removed an entry above ours; this one removes ours.
-        if driver.ctx_pop_current().is_err() {
-            return;
-        }
-        now = driver.ctx_get_current().unwrap_or(now);
-    }
-    let Some(below) = below.filter(|below| !ptr::eq(below.raw(), now)) else { return };
-    match below.hazard(|live| driver.ctx_set_current(live)) {
-        Some(Ok(())) => {}
-        Some(Err(error)) => report::warn(format_args!("{below} could not be made current again: {error:?}")),
-        None => report::warn(format_args!("{below} could not be made current again: it is destroyed")),
-    }
+    result
 }

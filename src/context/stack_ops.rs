@@ -9,7 +9,7 @@ mod sweep;
 
 pub(super) use sweep::{clear_destroyed, release_guard};
 
-use super::restore;
+use super::restore::Known;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Failed, Live, driver, running};
 use crate::error::{CudaError, CudaResult, keep_note};
@@ -31,23 +31,33 @@ pub(super) fn push_entry(
     location: &'static Location<'static>,
     guards: u32,
 ) -> CudaResult<u64> {
-    let mut undone = Ok(());
-    match context
-        .hazard(|live| driver.try_push(live).inspect_err(|_| undone = restore::after_push(driver, live)))
-    {
+    match context.hazard(|live| driver.try_push(live)) {
         Some(Ok(())) => Ok(shadow_stack::push(context, how, location, guards)),
-        Some(Err(failed)) => Err(push_failed(failed, undone)),
+        Some(Err(failed)) => Err(push_failed(driver, *context, location, failed)),
         None => Err(refusal(*context)),
     }
 }
 
 /// Runs outside the hazard: a report runs the program's code, which may destroy the context and wait for that hazard.
 #[cold]
-fn push_failed(failed: Failed, undone: CudaResult<()>) -> CudaError {
-    if let Err(error) = undone {
-        report::warn(format_args!("a push failed, and it is unknown whether it took effect: {error:?}"));
-    }
-    failed.of("cuCtxPushCurrent_v2")
+fn push_failed(
+    driver: &Driver,
+    context: Handle,
+    location: &'static Location<'static>,
+    failed: Failed,
+) -> CudaError {
+    let error = failed.of("cuCtxPushCurrent_v2");
+    undo_push(driver, context, location);
+    error
+}
+
+/// After a call that failed, and may have added an entry all the same.
+#[cold]
+fn undo_push(driver: &Driver, context: Handle, location: &'static Location<'static>) {
+    shadow_stack::push(&context, How::Pushed, location, 0);
+    let added = shadow_stack::top();
+    shadow_stack::pop();
+    sweep::restore_quietly(driver, added, Known::UNSURE);
 }
 
 /// Like [`push_entry`], for a caller that has a lease.
@@ -58,8 +68,7 @@ pub(super) fn push_leased(
     live: Live<'_>,
     location: &'static Location<'static>,
 ) -> CudaResult<u64> {
-    let pushed = driver.try_push(live).map_err(|failed| (failed, restore::after_push(driver, live)));
-    pushed.map_err(|(failed, undone)| push_failed(failed, undone))?;
+    driver.try_push(live).map_err(|failed| push_failed(driver, *context, location, failed))?;
     Ok(shadow_stack::push(context, How::Entered, location, 1))
 }
 
@@ -148,7 +157,7 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
             return Err(CudaError::InvalidContext.note(format_args!("to pop from an empty stack")));
         }
         Err(error) => {
-            restore::after_pop(driver, &top);
+            sweep::restore_quietly(driver, None, Known::UNSURE);
             return Err(error);
         }
     };
@@ -190,16 +199,13 @@ fn held_below(driver: &Driver, popped: Option<CUcontext>) -> Option<Entry> {
     uncovered.then(|| entries[at].clone())
 }
 
-/// Makes the entry that a guard holds current again, and removes what other code has popped. A destroyed context cannot
-/// be pushed again: its handle may be freed.
+/// Makes the entry that a guard holds current again, and removes what other code has popped.
 #[cold]
 fn put_back_held(driver: &Driver, held: &Entry) {
     while shadow_stack::top().is_some_and(|top| top.serial != held.serial) {
         shadow_stack::pop();
     }
-    if let Some(Err(error)) = held.context.hazard(|live| driver.ctx_push_current(live)) {
-        report::warn(format_args!("{} could not be made current again: {error:?}", held.context));
-    }
+    sweep::restore_quietly(driver, None, Known::UNSURE);
 }
 
 /// Pops where the shadow stack is empty: whatever is on top was put there by other code. It is identified before it is
@@ -217,7 +223,7 @@ fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
 #[track_caller]
 #[inline]
 pub(super) fn set(context: &Handle) -> CudaResult<()> {
-    if shadow_stack::is_top(context) && context.is_alive() {
+    if shadow_stack::is_top(context) && context.is_alive() && !shadow_stack::guard_near_top() {
         // The shadow stack stays as it is, whatever the result.
         let driver = driver()?;
         return match context.hazard(|live| driver.try_set(live)) {
@@ -238,23 +244,25 @@ fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResul
         return Err(held(top, "replace"));
     }
     let driver = driver()?;
-    let over_guard = || top.as_ref().is_some_and(|top| top.guards == 0) && shadow_stack::guard_below_top();
-    if (context.is_none() || context.is_alive()) && over_guard() {
+    if context.is_alive() && top.as_ref().is_some_and(|top| top.guards > 0) {
+        // It is current already, unless other code has changed the stack.
+        return sweep::look(driver, driver.try_get(), context);
+    }
+    if (context.is_none() || context.is_alive()) && shadow_stack::guard_near_top() {
         if let Some(held) = held_below(driver, None) {
             return Err(self::held(&held, "replace"));
         }
     }
     if context.is_none() {
-        driver.ctx_unset_current().inspect_err(|_| {
-            if let Some(top) = top {
-                restore::after_pop(driver, &top);
-            }
-        })?;
+        driver.ctx_unset_current().inspect_err(|_| sweep::restore_quietly(driver, None, Known::UNSURE))?;
         shadow_stack::pop();
         return Ok(());
     }
     let set = context.hazard(|live| driver.ctx_set_current(live)).ok_or_else(|| refusal(context))?;
-    set.inspect_err(|_| restore::after_set(driver, context, top.as_ref()))?;
+    set.inspect_err(|_| match top {
+        Some(_) => sweep::restore_quietly(driver, None, Known::default()),
+        None => undo_push(driver, context, location),
+    })?;
     if !same {
         shadow_stack::set_top(context, location);
     }
@@ -300,6 +308,17 @@ fn identify(driver: &Driver, raw: CUcontext) -> CudaResult<Handle> {
         Err(CudaError::ContextIsDestroyed) => Ok(registry::add_dead(raw)),
         Err(error) if found.is_some() => Err(error),
         _ => Ok(registry::find_or_add(raw, driver.ctx_get_device().ok())),
+    }
+}
+
+/// Ends a scope of the program that found its context current: other code may have changed the
+/// stack in it.
+#[inline]
+pub(super) fn look_again(context: &Handle) {
+    let Some(driver) = running() else { return };
+    match driver.try_get() {
+        Ok(raw) if ptr::eq(raw, context.raw()) => {}
+        odd => sweep::look_closely(driver, odd, *context),
     }
 }
 

@@ -46,11 +46,11 @@ pub(crate) use calls::{Added, After, Edge, NotAdded};
 pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
 pub(crate) use fork::{Counted, Locked, OrOwn, is_child, lock, read, refuse_in_child, write};
 pub(crate) use handles::{Held, Live};
-pub(crate) use host_function::{as_host_function, in_host_function, refuse_in_host_function};
+pub(crate) use host_function::{as_host_function, do_first, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;
 pub(crate) use numbered::{Numbered, numbered};
 pub use select::{Choice, choose, current};
-pub(crate) use select::{driver, running};
+pub(crate) use select::{driver, driver_to_drop, running};
 #[doc(hidden)]
 pub use table::ARGUMENTS;
 #[cfg(feature = "sim")]

@@ -1,7 +1,7 @@
 //! Selects the driver: by the environment, or by the program.
 
 use super::fork::{self, Starting};
-use super::host_function::{in_host_function, refuse_in_host_function};
+use super::host_function::{do_what_comes_first, in_host_function, may_call, refuse_in_host_function};
 #[cfg(feature = "sim")]
 use super::instrument::{self, watch, watch::Simulator};
 use super::{Driver, native};
@@ -178,14 +178,30 @@ pub(crate) fn running() -> Option<&'static Driver> {
 #[inline]
 pub(crate) fn driver() -> CudaResult<&'static Driver> {
     match running() {
-        Some(driver) if !in_host_function() => Ok(driver),
+        Some(driver) if may_call() => Ok(driver),
         _ => {
             // By a pointer: before it inlines, the compiler searches all calls below each caller of this function for cycles,
             // and starting a driver makes many. That took a twentieth of the build. The optimiser makes the call direct.
-            let start: fn() -> CudaResult<&'static Driver> = start_or_say_why;
+            let start: fn() -> CudaResult<&'static Driver> = start_and_do_what_comes_first;
             start()
         }
     }
+}
+
+/// Like [`driver`], for destructors, which have no other chance: nothing is done first.
+#[inline]
+pub(crate) fn driver_to_drop() -> CudaResult<&'static Driver> {
+    match running() {
+        Some(driver) if !in_host_function() => Ok(driver),
+        _ => start_or_say_why(),
+    }
+}
+
+#[cold]
+fn start_and_do_what_comes_first() -> CudaResult<&'static Driver> {
+    let driver = start_or_say_why()?;
+    do_what_comes_first(driver)?;
+    Ok(driver)
 }
 
 #[cold]

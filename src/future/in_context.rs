@@ -27,8 +27,7 @@ pub trait InContextExt: Future + Sized {
     /// });
     /// ```
     ///
-    /// The future is put in a box. A poll costs what a scope costs: one driver call where the context is current already,
-    /// two where it is not.
+    /// The future is put in a box. A poll costs what a scope costs: two driver calls.
     ///
     /// # Errors
     ///

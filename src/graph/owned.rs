@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Pin, UnownedContext, must_retire, unbroken};
-use crate::driver::{Driver, Held, driver};
+use crate::driver::{Driver, Held, driver, driver_to_drop};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
@@ -184,7 +184,7 @@ impl<H: Copy + 'static> Owned<H> {
         if self.spent {
             return Ok(());
         }
-        let destroyed = driver().and_then(|driver| {
+        let destroyed = driver_to_drop().and_then(|driver| {
             // SAFETY: as in `held`; the pins keep the contexts at the driver even if their owners are gone.
             unbroken(driver, || (self.kind.destroy)(driver, unsafe { Held::new(self.raw) }))
         });

@@ -11,7 +11,7 @@ use super::record::{Handle, Origin, Record};
 use super::registry;
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Driver, Live, driver, is_child};
+use crate::driver::{Driver, Live, driver_to_drop, is_child};
 use crate::error::{CudaError, CudaResult, twice};
 use crate::fence;
 use crate::report;
@@ -67,7 +67,7 @@ impl Claimed {
     ///
     /// The context is dead to custack whatever the result: a call that failed may have done its work.
     pub(crate) fn finish(self, own: usize) -> CudaResult<()> {
-        let result = driver().and_then(|driver| match self.0.record().origin() {
+        let result = driver_to_drop().and_then(|driver| match self.0.record().origin() {
             (Origin::Primary, device) => {
                 registry::release_begins(self.0);
                 driver.primary_ctx_release(device)
@@ -116,7 +116,7 @@ impl Claimed {
     fn is_kept_by_others(&self) -> bool {
         self.0.origin() == Origin::Primary
             && self.0.device().is_some_and(|device| {
-                let state = driver().and_then(|driver| driver.primary_ctx_get_state(device));
+                let state = driver_to_drop().and_then(|driver| driver.primary_ctx_get_state(device));
                 state.is_ok_and(|(_, active)| active)
             })
     }
@@ -174,7 +174,13 @@ impl<'a> Hold<'a> {
         let raw = self.raw;
         // SAFETY: this thread's stack holds the handle until its entries are popped.
         let live = || unsafe { Live::new(raw) };
-        let destroyed = || driver.ctx_get_current_api_version() == Err(CudaError::ContextIsDestroyed);
+        // Where the driver does not answer, it may have destroyed the context, and must not be
+        // asked to a second time.
+        let ask = || match driver.ctx_get_current_api_version() {
+            Ok(_) => Some(false),
+            Err(error) => (error == CudaError::ContextIsDestroyed).then_some(true),
+        };
+        let destroyed = || ask().or_else(ask).unwrap_or(true);
         let mut result = driver.ctx_destroy(live());
         let mut gone = result.is_ok() || destroyed();
         if !gone {

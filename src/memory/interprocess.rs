@@ -196,8 +196,9 @@ impl UnownedContext {
     /// Like [`IpcBuffer::open`].
     #[doc(alias("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"))]
     pub unsafe fn open_buffer<T: DeviceCopy>(&self, handle: IpcMemHandle<T>) -> CudaResult<IpcBuffer<T>> {
+        let _current = self.enter_for_custack()?;
         // SAFETY: as the caller guarantees.
-        self.scoped(|_| unsafe { IpcBuffer::open(handle) })
+        unsafe { IpcBuffer::open(handle) }
     }
 }
 

@@ -39,7 +39,8 @@ impl UnownedContext {
     /// See above.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub fn device_buffer<T: DeviceCopy>(&self, values: &[T]) -> CudaResult<DeviceBuffer<T>> {
-        self.scoped(|_| DeviceBuffer::from_slice(values))
+        let _current = self.enter_for_custack()?;
+        DeviceBuffer::from_slice(values)
     }
 
     /// Like [`DeviceBuffer::uninitialized`].
@@ -56,8 +57,9 @@ impl UnownedContext {
         &self,
         size: usize,
     ) -> CudaResult<DeviceBuffer<T>> {
+        let _current = self.enter_for_custack()?;
         // SAFETY: as the caller guarantees.
-        self.scoped(|_| unsafe { DeviceBuffer::uninitialized(size) })
+        unsafe { DeviceBuffer::uninitialized(size) }
     }
 
     /// Like [`DeviceBox::new`].
@@ -67,7 +69,8 @@ impl UnownedContext {
     /// See above.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
     pub fn device_box<T: DeviceCopy>(&self, value: &T) -> CudaResult<DeviceBox<T>> {
-        self.scoped(|_| DeviceBox::new(value))
+        let _current = self.enter_for_custack()?;
+        DeviceBox::new(value)
     }
 
     /// Like [`UnifiedBuffer::from_slice`].
@@ -87,7 +90,8 @@ impl UnownedContext {
     /// See above.
     #[doc(alias = "cuMemAllocManaged")]
     pub fn unified_box<T: DeviceCopy>(&self, value: T) -> CudaResult<UnifiedBox<T>> {
-        self.scoped(|_| UnifiedBox::new(value))
+        let _current = self.enter_for_custack()?;
+        UnifiedBox::new(value)
     }
 
     /// Like [`LockedBuffer::new`].
@@ -112,7 +116,8 @@ impl UnownedContext {
     #[cfg(feature = "texture")]
     #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
     pub fn pitched_buffer<T: DeviceCopy>(&self, values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
-        self.scoped(|_| PitchedBuffer::from_slice(values, width))
+        let _current = self.enter_for_custack()?;
+        PitchedBuffer::from_slice(values, width)
     }
 
     /// Like [`ArrayObject::from_descriptor`].
@@ -123,7 +128,8 @@ impl UnownedContext {
     #[cfg(any(feature = "rustacuda", feature = "texture"))]
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
-        self.scoped(|_| ArrayObject::from_descriptor(descriptor))
+        let _current = self.enter_for_custack()?;
+        ArrayObject::from_descriptor(descriptor)
     }
 
     /// Like [`RegisteredSlice::scoped`]; the function runs in the scope.
@@ -161,6 +167,7 @@ impl UnownedContext {
     /// See above.
     #[doc(alias("cuMemGetInfo", "cuMemGetInfo_v2"))]
     pub fn memory_info(&self) -> CudaResult<(usize, usize)> {
-        self.scoped(|_| super::info())
+        let _current = self.enter_for_custack()?;
+        super::info()
     }
 }

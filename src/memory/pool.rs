@@ -7,7 +7,7 @@ use super::pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
 use crate::context::{is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::device::Device;
 use crate::driver::ffi::CUmemoryPool;
-use crate::driver::{Driver, Held, driver};
+use crate::driver::{Driver, Held, driver, driver_to_drop};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
@@ -333,7 +333,7 @@ impl MemoryPool {
 
     #[inline]
     fn destroy(&self) -> CudaResult<()> {
-        let driver = driver()?;
+        let driver = driver_to_drop()?;
         let pool = self.held()?;
         match unbroken(driver, || driver.mem_pool_destroy(pool)) {
             Err(error) if !is_gone(error) => Err(error),

@@ -75,7 +75,8 @@ impl UnownedContext {
     #[doc(alias("cuLinkCreate", "cuLinkCreate_v2"))]
     #[inline]
     pub fn create_linker(&self, options: &JitOptions) -> CudaResult<Linker> {
-        self.scoped(|_| Linker::new(options))
+        let _current = self.enter_for_custack()?;
+        Linker::new(options)
     }
 }
 

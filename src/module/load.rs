@@ -104,7 +104,7 @@ impl UnownedContext {
         image: &[u8],
         options: &JitOptions,
     ) -> Result<(Module, JitLog), JitError> {
-        let _current = self.enter()?;
+        let _current = self.enter_for_custack()?;
         Module::load_with_options(image, options)
     }
 }

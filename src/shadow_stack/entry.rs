@@ -35,6 +35,10 @@ impl fmt::Display for How {
 /// Later than any death.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// As [`Entry::since`] of an ended entry: it stays, and when it comes to the top, the driver is
+/// asked whether it is current.
+pub(crate) const LOOK: u64 = NEVER - 1;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) context: Handle,

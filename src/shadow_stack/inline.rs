@@ -267,13 +267,13 @@ pub(crate) fn top_is_unheld() -> bool {
     STACK.with(|stack| stack.top().is_some_and(|top| top.guards.get() == 0))
 }
 
-/// Whether a guard holds the entry below the top.
+/// Whether a guard holds the top entry or the one below it.
 #[inline]
-pub(crate) fn guard_below_top() -> bool {
+pub(crate) fn guard_near_top() -> bool {
     STACK.with(|stack| match stack.used.get() {
         0 => false,
-        1 => depth().checked_sub(2).and_then(get).is_some_and(|below| below.guards > 0),
-        used => stack.inline[used - 2].guards.get() > 0,
+        1 => !top_is_unheld() || depth().checked_sub(2).and_then(get).is_some_and(|below| below.guards > 0),
+        used => stack.inline[used - 2..used].iter().any(|cells| cells.guards.get() > 0),
     })
 }
 

@@ -15,7 +15,8 @@
 //! stack, where every call returns the error that the context is destroyed. When the guard is dropped, whatever its
 //! scope put on the stack has *ended*: its own entry, if it made one, and all entries above. An ended entry is popped
 //! when it is on top and no guard holds it. So is a tombstone that thereby comes to the top, if its context was
-//! destroyed within the scope. Entries that custack merely found are left to the code that made them.
+//! destroyed within the scope. An entry that a scope found and no guard holds any more is compared
+//! with what is current.
 //!
 //! The mirror has no destructor and works while the thread ends. No borrow of it is held across a driver call or the
 //! user's code.
@@ -24,9 +25,9 @@ mod entry;
 mod inline;
 
 pub use entry::How;
-pub(crate) use entry::{Entry, Lines, NEVER};
+pub(crate) use entry::{Entry, LOOK, Lines, NEVER};
 pub(crate) use inline::{
-    depth, guard_below_top, hold_top, is_top, pop, pop_scope_entry, probe_soon, push, put_back, release_top,
+    depth, guard_near_top, hold_top, is_top, pop, pop_scope_entry, probe_soon, push, put_back, release_top,
     should_probe, top_context, top_has, top_has_one_guard, top_is_unheld,
 };
 
@@ -47,22 +48,22 @@ fn find(serial: u64) -> Option<usize> {
 }
 
 /// Removes a guard from its entry, and ends what its scope put on the stack: its own entry if it made one, and all
-/// entries above. An entry that it only held has ended if its context was destroyed meanwhile.
+/// entries above. An entry that it only held has ended if its context was destroyed meanwhile;
+/// otherwise the last guard leaves it to be [looked at](LOOK).
 pub(crate) fn release_guard(serial: u64, made_entry: bool) {
     let Some(index) = find(serial) else { return };
-    let mut found = false;
     inline::change(index, |entry| {
         entry.guards = entry.guards.saturating_sub(1);
         entry.ended |= made_entry || entry.is_tombstone();
         if entry.guards == 0 && !entry.ended {
-            entry.since = NEVER;
+            (entry.ended, entry.since) = (true, LOOK);
         }
-        found = !made_entry && entry.how == How::Found;
     });
     for above in index + 1..depth() {
-        // Found entries right above a found entry replaced it, so they belong to other code.
-        found &= inline::get(above).is_some_and(|entry| entry.how == How::Found);
-        inline::change(above, |entry| entry.ended |= !found);
+        inline::change(above, |entry| {
+            entry.ended = true;
+            entry.since = if entry.since == LOOK { NEVER } else { entry.since };
+        });
     }
 }
 

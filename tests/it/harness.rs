@@ -258,10 +258,24 @@ pub(crate) mod other {
         raw
     }
 
+    /// Takes a share of the first device's primary context.
+    pub(crate) fn retain_primary() -> CUcontext {
+        let mut raw = ptr::null_mut();
+        // SAFETY: writes to a local.
+        status(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut raw, 0) }).unwrap();
+        raw
+    }
+
     /// Releases a share of the first device's primary context.
     pub(crate) fn release_primary() {
         // SAFETY: the tests release what a failed release has left.
         status(unsafe { (table().cuDevicePrimaryCtxRelease_v2)(0) }).unwrap();
+    }
+
+    /// Destroys the first device's primary context, whoever has shares of it.
+    pub(crate) fn reset_primary() {
+        // SAFETY: the tests use nothing afterwards that was made in it.
+        status(unsafe { (table().cuDevicePrimaryCtxReset_v2)(0) }).unwrap();
     }
 
     pub(crate) fn destroy(context: CUcontext) {

@@ -7,7 +7,7 @@ use super::{Resource, State, of_another_thread};
 use crate::context::destroy::Pin;
 use crate::context::in_call::InCall;
 use crate::context::key::Capturable;
-use crate::driver::{Driver, Held, driver};
+use crate::driver::{Driver, Held, driver, driver_to_drop};
 use crate::error::CudaResult;
 #[cfg(feature = "future")]
 use crate::liveness::Lease;
@@ -76,7 +76,7 @@ impl<H: Capturable> Resource<H> {
     ) -> Option<CudaResult<R>> {
         if self.is_good() && pin.keeps(&self.context) {
             // SAFETY: as in `with`; the pin keeps the context at the driver, so no lease is needed.
-            return Some(driver().and_then(|driver| f(driver, unsafe { Held::new(self.raw) })));
+            return Some(driver_to_drop().and_then(|driver| f(driver, unsafe { Held::new(self.raw) })));
         }
         let (mut f, mut result) = (Some(f), None);
         let mut call = |driver: &Driver, handle: Held<'_, H>| result = f.take().map(|f| f(driver, handle));
@@ -97,7 +97,7 @@ impl<H: Capturable> Resource<H> {
             State::Implicit(_) => self.context.dispose(call),
             State::Good | State::Lent => {
                 let _lease = self.context.lease_to_dispose(LeaseOn::Pinned)?;
-                Some(driver().and_then(call))
+                Some(driver_to_drop().and_then(call))
             }
         }
     }

@@ -1,19 +1,21 @@
-//! Removes entries whose scope is over, and those of destroyed contexts, where the end of a scope is not the normal one.
+//! Removes entries whose scope is over, and those of destroyed contexts, where the end of a scope
+//! is not the normal one; and looks whether the top is what it should be. What fails is tried again
+//! before the thread's next call.
 
-use crate::context::restore;
+use crate::context::restore::{Known, restore};
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Driver, driver};
+use crate::driver::{Driver, Failed, do_first, driver_to_drop};
 use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{Handle, Origin};
 use crate::report;
-use crate::shadow_stack::{self, How, NEVER};
+use crate::shadow_stack::{self, Entry, How, LOOK, NEVER};
 use std::ptr;
 
 /// Removes a guard where more than one entry may be affected.
 #[cold]
 pub(in crate::context) fn release_guard(serial: u64, made_entry: bool) {
     shadow_stack::release_guard(serial, made_entry);
-    if let Ok(driver) = driver() {
+    if let Ok(driver) = driver_to_drop() {
         sweep(driver, NEVER, None);
     }
 }
@@ -24,18 +26,104 @@ pub(in crate::context) fn release_guard(serial: u64, made_entry: bool) {
 pub(super) fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontext>>) {
     let _note = keep_note();
     while let Some(entry) = shadow_stack::take_ended(since) {
+        if entry.since == LOOK && !(entry.is_tombstone() && entry.context.died_after(since)) {
+            shadow_stack::put_back(&Entry { ended: false, since: NEVER, ..entry });
+            restore_quietly(driver, None, Known::default());
+            continue;
+        }
         since = since.min(entry.since);
-        // Other code pops what it put there, unless that is destroyed.
+        // Whether what other code put there is still there, the entry below it shows.
         let gone = !entry.context.is_alive() && driver.is_current(entry.context.raw()) == Ok(true);
         if entry.how == How::Found && popped.is_none() && !gone {
             continue;
         }
         let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
-        if let Err(error) = restore::after_leaving(driver, &entry, popped) {
-            shadow_stack::put_back(&entry);
-            report::warn(format_args!("{} could not be popped from the stack: {error:?}", entry.context));
+        if after_pop(driver, entry, popped).is_err() {
             return;
         }
+    }
+}
+
+/// After the pop of an entry that was removed from the shadow stack.
+fn after_pop(driver: &Driver, entry: Entry, popped: CudaResult<CUcontext>) -> CudaResult<()> {
+    let context = entry.context;
+    match popped {
+        Ok(raw) if ptr::eq(raw, context.raw()) => Ok(()),
+        Ok(raw) => {
+            shadow_stack::probe_soon();
+            let restored =
+                restore_or_later(driver, Some(entry), Known { popped: Some(raw), ..Known::default() });
+            report::debug(format_args!(
+                "the scope of {context} ended and {raw:p} was on top: other code changed this thread's context stack"
+            ));
+            restored
+        }
+        Err(error) => {
+            let restored = restore_or_later(driver, Some(entry), Known::UNSURE);
+            if error != CudaError::InvalidContext {
+                report::warn(format_args!("leaving {context}: {error:?}"));
+            }
+            restored
+        }
+    }
+}
+
+/// Makes the driver's stack what the shadow stack says; see [`restore`]. If that fails, it is tried
+/// again before the thread's next call, and the entry `gone` stays in the shadow stack until then.
+fn restore_or_later(driver: &Driver, gone: Option<Entry>, mut known: Known) -> CudaResult<()> {
+    restore(driver, gone.as_ref(), &mut known).map_err(|error| {
+        if let Some(gone) = gone {
+            shadow_stack::put_back(&Entry { ended: true, guards: 0, ..gone });
+        }
+        do_first(if known.unsure { restore_unsure } else { restore_now });
+        error.note_instead(format_args!("to restore this thread's context stack, after a call that failed"))
+    })
+}
+
+fn restore_unsure(driver: &'static Driver) -> CudaResult<()> {
+    restore_all(driver, Known { again: true, ..Known::UNSURE })
+}
+
+fn restore_now(driver: &'static Driver) -> CudaResult<()> {
+    restore_all(driver, Known { again: true, ..Known::default() })
+}
+
+fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
+    while let Some(gone) = shadow_stack::take_ended(NEVER) {
+        restore_or_later(driver, Some(gone), known)?;
+        known.unsure = false;
+    }
+    restore_or_later(driver, None, known)
+}
+
+/// Like [`restore_or_later`], after a call whose own error is returned.
+pub(super) fn restore_quietly(driver: &Driver, gone: Option<Entry>, known: Known) {
+    let _note = keep_note();
+    if let Err(error) = restore_or_later(driver, gone, known) {
+        report::warn(format_args!("this thread's context stack could not be restored: {error:?}"));
+    }
+}
+
+/// Compares the top with what is current, and restores the stack if it differs.
+#[cold]
+pub(super) fn look(driver: &Driver, current: Result<CUcontext, Failed>, context: Handle) -> CudaResult<()> {
+    if current.as_ref().is_ok_and(|raw| ptr::eq(*raw, context.raw())) {
+        return Ok(());
+    }
+    shadow_stack::probe_soon();
+    restore_or_later(driver, None, Known::default())?;
+    report::debug(format_args!(
+        "{context} was not current any more: other code changed this thread's context stack"
+    ));
+    Ok(())
+}
+
+/// Like [`look`], at the end of a scope.
+#[cold]
+pub(super) fn look_closely(driver: &Driver, current: Result<CUcontext, Failed>, context: Handle) {
+    let _note = keep_note();
+    if let Err(error) = look(driver, current, context) {
+        report::warn(format_args!("{context} could not be made current again: {error:?}"));
     }
 }
 
@@ -44,18 +132,13 @@ pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && top.is_tombstone()) {
         // Entries below with the same handle stay until they are on top.
         let raw = top.context.raw();
-        match twice(|| driver.is_current(raw)) {
-            Ok(true) => {}
-            _ => break,
-        }
+        let popped = match twice(|| driver.is_current(raw)) {
+            Ok(true) => driver.ctx_pop_current(),
+            Ok(false) => break,
+            Err(error) => Err(error),
+        };
         shadow_stack::pop();
-        let popped = driver.ctx_pop_current();
-        if let Err(error) = restore::after_leaving(driver, &top, popped) {
-            shadow_stack::put_back(&top);
-            report::warn(format_args!(
-                "{} stays current because it could not be popped: {error:?}",
-                top.context
-            ));
+        if after_pop(driver, top, popped).is_err() {
             return;
         }
     }
@@ -77,6 +160,7 @@ fn clear_found(driver: &Driver, destroyed: Handle) {
     }
     shadow_stack::forget_found();
     if driver.pop_while_current(destroyed.raw()).is_err() {
+        do_first(restore_now);
         report::warn(format_args!(
             "{destroyed} stays current where other code put it, and could not be popped"
         ));

@@ -16,7 +16,7 @@
 //! let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
 //!
 //! let (_, calls) = instrument::during(|| ctx.scoped(|_| Ok(())));
-//! assert_eq!(calls.to_string(), "cuCtxGetCurrent");
+//! assert_eq!(calls.to_string(), "cuCtxGetCurrent x2");
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 

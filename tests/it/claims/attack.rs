@@ -6,7 +6,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use crate::harness::{
-    current, device, drain, is_simulated, other, parked, pushed, run, run_alone, skip, table, within,
+    current, device, drain, is_simulated, other, parked, pushed, run, run_alone, skip, within,
 };
 use crate::module::KERNELS;
 use custack::context::{Context, ContextStack, CurrentContext, PrimaryContext, wait_until_retired};
@@ -271,17 +271,10 @@ fn an_owner_whose_entry_other_code_covered_leaves_what_covers_it() {
     });
 }
 
-/// Other code retains the first device's primary context.
-fn retain_primary() -> custack::driver::ffi::CUcontext {
-    let mut raw = std::ptr::null_mut();
-    assert_eq!(unsafe { (table().cuDevicePrimaryCtxRetain)(&mut raw, 0) }, 0);
-    raw
-}
-
 #[test]
 fn a_released_share_leaves_a_context_current_that_other_code_shares() {
     run_alone(|| {
-        let raw = retain_primary();
+        let raw = other::retain_primary();
         other::push(raw);
         let other = parked();
         for scopes in 0..4 {
@@ -365,7 +358,7 @@ fn no_call_pops_a_guards_entry_after_other_code_popped_what_was_above_it() {
 }
 
 #[test]
-fn a_scope_that_found_its_context_leaves_what_other_code_replaced_it_with() {
+fn a_scope_that_found_its_context_takes_off_what_other_code_replaced_it_with() {
     let in_what_was_found =
         |in_x: &(dyn Fn(&Context) + Sync), expected: &(dyn Fn(&Context, &Context) -> bool + Sync)| {
             run(|| {
@@ -390,7 +383,7 @@ fn a_scope_that_found_its_context_leaves_what_other_code_replaced_it_with() {
             y.scoped(|_| Ok(())).unwrap();
         }
     };
-    in_what_was_found(&other_code_sets, &|_, y| drain() == [y.as_raw()]);
+    in_what_was_found(&other_code_sets, &|x, _| drain() == [x.as_raw()]);
     in_what_was_found(&|y| ContextStack::push(y).unwrap(), &|x, _| drain() == [x.as_raw()]);
 }
 

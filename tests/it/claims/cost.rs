@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::unowned::operations;
-use crate::harness::{parked, pushed, run, run_alone, table};
+use crate::harness::{drain, other, parked, pushed, run, run_alone, table};
 use custack::context::{Context, ContextStack, CurrentContext};
 use custack::driver::instrument::{self, When, during};
 use custack::error::{CudaError, CudaResult};
@@ -32,11 +32,54 @@ fn a_scope_from_an_empty_stack_costs_the_same() {
 }
 
 #[test]
-fn a_scope_whose_context_is_current_costs_one_query() {
+fn a_scope_whose_context_is_current_costs_two_looks() {
     run(|| {
         let ctx = pushed();
         let (_, calls) = during(|| ctx.scoped(|_| Ok(())));
+        assert_eq!(calls.to_string(), "cuCtxGetCurrent x2", "at its beginning and at its end");
+        let (guard, calls) = during(|| ctx.enter().unwrap());
         assert_eq!(calls.to_string(), "cuCtxGetCurrent");
+        let (_, calls) = during(|| drop(guard));
+        assert_eq!(calls.to_string(), "cuCtxGetCurrent");
+    });
+}
+
+#[test]
+fn a_method_in_which_no_program_code_runs_costs_one_look() {
+    run(|| {
+        let ctx = pushed();
+        let (_, calls) = during(|| ctx.synchronize());
+        assert_eq!(calls.to_string(), "cuCtxGetCurrent, cuCtxSynchronize");
+        let (buffer, own) = during(|| DeviceBuffer::from_slice(&[1u8]).unwrap());
+        let (there, calls) = during(|| ctx.device_buffer(&[1u8]).unwrap());
+        assert_eq!(calls.total(), own.total() + 1, "{calls}, and in the current context {own}");
+        drop(there);
+        let (_, calls) = during(|| drop(buffer));
+        assert_eq!(calls.of("cuCtxGetCurrent"), 1, "{calls}");
+    });
+}
+
+#[test]
+fn bind_costs_one_look_where_its_context_is_current_and_a_set_where_not() {
+    run(|| {
+        let (a, b) = (parked(), parked());
+        let (bound, calls) = during(|| a.bind());
+        assert_eq!((bound, calls.to_string().as_str()), (Ok(()), "cuCtxSetCurrent, cuCtxGetCurrent"));
+        let (bound, calls) = during(|| a.bind());
+        assert_eq!((bound, calls.to_string().as_str()), (Ok(()), "cuCtxGetCurrent"));
+        let (bound, calls) = during(|| b.bind());
+        assert_eq!((bound, calls.to_string().as_str()), (Ok(()), "cuCtxSetCurrent, cuCtxGetCurrent"));
+        other::set(a.as_raw());
+        let (bound, calls) = during(|| a.bind());
+        assert_eq!(
+            (bound, calls.to_string().as_str()),
+            (Ok(()), "cuCtxGetCurrent"),
+            "whoever made it current"
+        );
+        let dead = parked().get_unowned();
+        let (bound, calls) = during(|| dead.bind());
+        assert_eq!((bound, calls.total()), (Err(CudaError::ContextIsDestroyed), 0));
+        assert_eq!(drain(), [a.as_raw()]);
     });
 }
 
@@ -45,7 +88,7 @@ fn nested_scopes_of_one_context_push_once() {
     run(|| {
         let ctx = parked();
         let (_, calls) = during(|| ctx.scoped(|_| ctx.scoped(|_| ctx.scoped(|_| Ok(())))));
-        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuCtxGetCurrent x2");
+        assert_eq!(calls.to_string(), "cuCtxPushCurrent_v2, cuCtxPopCurrent_v2, cuCtxGetCurrent x4");
     });
 }
 

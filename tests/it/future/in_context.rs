@@ -72,11 +72,11 @@ fn it_costs_what_a_scope_costs() {
     run(|| {
         let (ctx, other) = (parked(), pushed());
         let (_, waker) = Counting::waker();
-        for (context, calls) in [(&ctx, 2), (&other, 1)] {
+        for context in [&ctx, &other] {
             let mut task = std::future::pending::<()>().in_context(context);
             let (polled, made) = instrument::during(|| poll(&mut task, &waker));
             assert!(polled.is_pending());
-            assert_eq!(made.total(), calls, "{made}");
+            assert_eq!(made.total(), 2, "a push and a pop, or two looks: {made}");
         }
     });
 }

@@ -21,8 +21,8 @@ pub(super) enum Act {
     Scoped(usize, Vec<Act>),
     /// A scope that pushes another context and panics.
     PanicInScope(usize, usize),
-    /// Other code sets another context within a scope.
-    ForeignSetInScope(usize, usize),
+    /// Other code changes the stack within a scope, with another context.
+    ForeignInScope(usize, usize, Change),
     Synchronize(usize),
     SynchronizeCurrent,
     GetCurrent,
@@ -80,6 +80,17 @@ pub(super) enum Kind {
     Locked,
 }
 
+/// What other code does to the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Set,
+    Push,
+    Pop,
+    PopAndPush,
+    Unset,
+    TwoPops,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thing {
     /// The owner of a created context, or a share of the primary one.
@@ -126,6 +137,11 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![4 => Just(Device), 1 => Just(Bytes), 1 => Just(One), 1 => Just(Unified), 1 => Just(Locked)]
 }
 
+fn change() -> impl Strategy<Value = Change> {
+    use Change::*;
+    prop::sample::select(vec![Set, Push, Pop, PopAndPush, Unset, TwoPops])
+}
+
 fn makes(creates: u32) -> BoxedStrategy<Act> {
     prop_oneof![
         creates => Just(Act::Create),
@@ -144,7 +160,7 @@ fn makes(creates: u32) -> BoxedStrategy<Act> {
 fn uses() -> BoxedStrategy<Act> {
     prop_oneof![
         4 => (any_n(), any_n()).prop_map(|(a, b)| Act::PanicInScope(a, b)),
-        4 => (any_n(), any_n()).prop_map(|(a, b)| Act::ForeignSetInScope(a, b)),
+        8 => (any_n(), any_n(), change()).prop_map(|(a, b, change)| Act::ForeignInScope(a, b, change)),
         6 => any_n().prop_map(Act::Synchronize),
         4 => Just(Act::SynchronizeCurrent),
         4 => Just(Act::GetCurrent),

@@ -52,7 +52,7 @@ impl Oracle {
                     self.stacks.leave(thread, guard);
                 }
             }
-            Act::PanicInScope(n, _) | Act::ForeignSetInScope(n, _) => {
+            Act::PanicInScope(n, _) | Act::ForeignInScope(n, ..) => {
                 if let Some(context) = self.context(n) {
                     self.stacks.usable(context)?;
                 }

@@ -86,7 +86,7 @@ impl Oracle {
         }
         match *act {
             Act::Push(n) | Act::Set(n) | Act::Enter(n) | Act::Synchronize(n) => matters(self.context(n)),
-            Act::PanicInScope(n, m) | Act::ForeignSetInScope(n, m) => {
+            Act::PanicInScope(n, m) | Act::ForeignInScope(n, m, _) => {
                 matters(self.context(n)) || matters(self.context(m))
             }
             Act::Write(n, _) | Act::Read(n) | Act::StaleSlice(n, _) => {
@@ -233,10 +233,11 @@ impl Oracle {
                 let pops = matches!(act, Act::Pop | Act::Unset);
                 let over_the_last =
                     matches!(act, Act::Pop) && code == 201 && self.stacks.of[thread].len() == 1;
-                // A destroyed context cannot be pushed again.
+                // A context that the driver has destroyed cannot be pushed again.
                 let replaced = matches!(*act, Act::Set(n)
                     if self.context(n).map(|at| self.raws[at]) != self.stacks.top(thread).map(|at| self.raws[at]));
-                if after && (pops || replaced) && was_dead || after && over_the_last {
+                let may_go = after && ((pops || replaced) && was_dead || over_the_last);
+                if may_go && self.compare(thread, act, &[Err(error)], now).is_err() {
                     let _ = self.stacks.pop(thread);
                 }
                 self.compare(thread, act, &[Err(error)], now)

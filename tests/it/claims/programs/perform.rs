@@ -1,6 +1,6 @@
 //! Performs the acts, and returns what was observed.
 
-use super::act::{Act, pick};
+use super::act::{Act, Change, pick};
 use super::deeds::on_world;
 use super::world::World;
 use crate::harness::{current, drain, is_simulated, other};
@@ -137,7 +137,7 @@ impl Actor {
                 Ok(vec![])
             }
             Act::PanicInScope(n, m) => self.with(n, |this, handle| this.panic_in_scope(handle, m)),
-            Act::ForeignSetInScope(n, m) => self.with(n, |this, handle| this.foreign_set(handle, m)),
+            Act::ForeignInScope(n, m, change) => self.with(n, |this, handle| this.foreign(handle, m, change)),
             Act::Synchronize(n) => self.with(n, |_, handle| handle.synchronize()),
             Act::SynchronizeCurrent => CurrentContext::synchronize().map(|()| vec![]),
             Act::GetCurrent => {
@@ -163,12 +163,27 @@ impl Actor {
         Ok(())
     }
 
-    fn foreign_set(&mut self, handle: &'static UnownedContext, m: usize) -> CudaResult<()> {
-        let switches = current() != handle.as_raw();
+    fn foreign(&mut self, handle: &'static UnownedContext, m: usize, change: Change) -> CudaResult<()> {
         let other = self.handle(m).unwrap();
         handle.scoped(|_| {
-            if switches && other.is_alive() {
-                other::set(other.as_raw());
+            let snapshot = ContextStack::snapshot()?;
+            let stack: Vec<_> = snapshot.entries().map(|entry| entry.context).collect();
+            let count = |of: &UnownedContext| stack.iter().filter(|it| it.as_raw() == of.as_raw()).count();
+            // What is destroyed cannot come back, and equal entries could be mistaken for each
+            // other.
+            let may_pop = stack.iter().all(|context| context.is_alive() && count(context) == 1);
+            let may_push = other.is_alive() && count(other) == 0 && count(handle) == 1;
+            match change {
+                Change::Set if may_push => other::set(other.as_raw()),
+                Change::Push if may_push => other::push(other.as_raw()),
+                Change::PopAndPush if may_push => {
+                    let _ = other::pop();
+                    other::push(other.as_raw());
+                }
+                Change::Pop if may_pop => drop(other::pop()),
+                Change::Unset if may_pop => other::set(std::ptr::null_mut()),
+                Change::TwoPops if may_pop => drop((other::pop(), other::pop())),
+                _ => {}
             }
             Ok(())
         })

@@ -1,0 +1,287 @@
+//! Several driver calls in a row fail, from any call on: afterwards the next call finds the stack
+//! as it should be. While calls fail, every call that depends on the stack is told so.
+
+use crate::harness::{current, drain, is_simulated, other, parked, run};
+use custack::context::{Context, ContextStack, CurrentContext, UnownedContext};
+use custack::driver::ffi::CUcontext;
+use custack::driver::instrument::{self, When};
+use custack::error::{CudaError, CudaResult};
+use custack::memory::DeviceBuffer;
+
+const CODES: [u32; 3] = [2, 719, 999];
+
+/// What is called next, and what it returns of the context that it finds.
+type Next = (&'static str, fn(&UnownedContext) -> CudaResult<CUcontext>);
+
+fn nexts() -> Vec<Next> {
+    vec![
+        ("get_current", |_| CurrentContext::get_current().map(|it| it.as_raw())),
+        ("snapshot", |_| ContextStack::snapshot().map(|it| it.current().as_raw())),
+        ("push", |other| {
+            ContextStack::push(other)?;
+            ContextStack::pop()?;
+            Ok(current())
+        }),
+        ("enter", |other| other.enter().map(drop).map(|()| current())),
+        ("scoped", |other| other.scoped(|current| current.synchronize()).map(|()| current())),
+        ("synchronize", |other| other.synchronize().map(|()| current())),
+        ("a buffer", |_| {
+            let buffer = DeviceBuffer::from_slice(&[1u8])?;
+            Ok(buffer.context().as_raw())
+        }),
+    ]
+}
+
+/// A situation in which calls fail. It returns whether its call has succeeded; then the stack is
+/// the second one.
+struct Situation<'a> {
+    name: &'static str,
+    before: Vec<&'a Context>,
+    /// What is done before calls begin to fail, and what while they fail.
+    act: Box<dyn Fn(&dyn Fn()) -> bool + 'a>,
+    done: Vec<&'a Context>,
+}
+
+fn raws(stack: &[&Context]) -> Vec<CUcontext> {
+    stack.iter().rev().map(|ctx| ctx.as_raw()).collect()
+}
+
+fn situations<'a>(a: &'a Context, b: &'a Context, base: &'a Context) -> Vec<Situation<'a>> {
+    let mut all = Vec::new();
+    let mut add =
+        |name, before: &[&'a Context], done: &[&'a Context], act: Box<dyn Fn(&dyn Fn()) -> bool + 'a>| {
+            all.push(Situation { name, before: before.to_vec(), done: done.to_vec(), act });
+        };
+    for below in [&[base][..], &[b, base], &[base, base], &[a, base]] {
+        add(
+            "leave",
+            below,
+            below,
+            Box::new(|fail| {
+                let guard = a.enter().unwrap();
+                fail();
+                drop(guard);
+                true
+            }),
+        );
+        add(
+            "leave after a set",
+            below,
+            below,
+            Box::new(|fail| {
+                let guard = a.enter().unwrap();
+                other::set(b.as_raw());
+                fail();
+                drop(guard);
+                true
+            }),
+        );
+        add(
+            "leave what was current after a set",
+            below,
+            below,
+            Box::new(|fail| {
+                let guard = base.enter().unwrap();
+                other::set(b.as_raw());
+                fail();
+                drop(guard);
+                true
+            }),
+        );
+        add(
+            "leave what was current",
+            below,
+            below,
+            Box::new(|fail| {
+                let guard = base.enter().unwrap();
+                fail();
+                drop(guard);
+                true
+            }),
+        );
+        add(
+            "leave in the other order",
+            below,
+            below,
+            Box::new(|fail| {
+                let (outer, inner) = (a.enter().unwrap(), b.enter().unwrap());
+                drop(outer);
+                fail();
+                drop(inner);
+                true
+            }),
+        );
+        add(
+            "enter",
+            below,
+            below,
+            Box::new(|fail| {
+                fail();
+                let _ = a.enter();
+                true
+            }),
+        );
+        add(
+            "set",
+            below,
+            &[&below[..below.len() - 1], &[a]].concat(),
+            Box::new(|fail| {
+                fail();
+                CurrentContext::set_current(a).is_ok()
+            }),
+        );
+        add(
+            "bind",
+            below,
+            &[&below[..below.len() - 1], &[a]].concat(),
+            Box::new(|fail| {
+                fail();
+                a.bind().is_ok()
+            }),
+        );
+        add(
+            "push",
+            below,
+            &[below, &[a]].concat(),
+            Box::new(|fail| {
+                fail();
+                ContextStack::push(a).is_ok()
+            }),
+        );
+        add(
+            "push what is current",
+            below,
+            &[below, &[base]].concat(),
+            Box::new(|fail| {
+                fail();
+                ContextStack::push(base).is_ok()
+            }),
+        );
+        let pushed = [below, &[a]].concat();
+        add(
+            "pop",
+            &pushed,
+            below,
+            Box::new(|fail| {
+                fail();
+                ContextStack::pop().is_ok()
+            }),
+        );
+    }
+    let twice = [base, base];
+    add(
+        "pop one of two",
+        &twice,
+        &[base],
+        Box::new(|fail| {
+            fail();
+            ContextStack::pop().is_ok()
+        }),
+    );
+    all
+}
+
+/// Makes the stack; performs the situation with faults; calls what is next; and compares.
+fn check(situation: &Situation<'_>, fail: &dyn Fn(), next: Next, other: &UnownedContext, name: &str) {
+    situation.before.iter().for_each(|ctx| ContextStack::push(*ctx).unwrap());
+    let done = (situation.act)(fail);
+    instrument::disarm();
+    let expected = raws(if done { &situation.done } else { &situation.before });
+    assert_eq!((next.1)(other), Ok(expected[0]), "{name}: {}", next.0);
+    assert_eq!(ContextStack::depth(), expected.len(), "{name}: {}", next.0);
+    assert_eq!(drain(), expected, "{name}: {}", next.0);
+    for _ in 0..expected.len() {
+        assert!(ContextStack::pop().is_err(), "{name}");
+    }
+    assert_eq!(ContextStack::depth(), 0, "{name}");
+}
+
+#[test]
+fn after_any_number_of_failures_the_next_call_finds_the_stack_right() {
+    run(|| {
+        let (a, b, base, other) = (parked(), parked(), parked(), parked());
+        // A real driver is slower, and its answers are the same.
+        let most = if is_simulated() { 6 } else { 3 };
+        let mut at = 0;
+        for situation in situations(&a, &b, &base) {
+            for (nth, times) in (1..=most).flat_map(|nth| (1..=most + 2).map(move |times| (nth, times))) {
+                for when in [When::Before, When::After] {
+                    for code in CODES {
+                        // Each kind of next call in turn.
+                        at += 1;
+                        let next = nexts()[at % nexts().len()];
+                        let fail = || instrument::fail_times(None, nth, times, code, when);
+                        let name = format!(
+                            "{} over {:?}, {times} calls from {nth}: {code} {when:?}",
+                            situation.name,
+                            raws(&situation.before)
+                        );
+                        check(&situation, &fail, next, &other, &name);
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn while_calls_fail_every_next_call_says_what_is_wrong() {
+    run(|| {
+        let (a, base, other) = (parked(), parked(), parked());
+        for (name, next) in nexts() {
+            ContextStack::push(&base).unwrap();
+            let guard = a.enter().unwrap();
+            instrument::fail_times(None, 1, 1000, 999, When::Before);
+            drop(guard);
+            for _ in 0..3 {
+                assert_eq!(next(&other), Err(CudaError::UnknownError), "{name}");
+                let detail = CudaError::UnknownError.detail().unwrap_or_default();
+                assert!(detail.contains("restore this thread's context stack"), "{name}: {detail}");
+            }
+            instrument::disarm();
+            assert_eq!(next(&other), Ok(base.as_raw()), "{name}");
+            assert_eq!(ContextStack::pop().unwrap(), base.get_unowned());
+            assert!(current().is_null());
+        }
+    });
+}
+
+#[test]
+fn what_is_dropped_while_the_stack_could_not_be_restored_is_freed_all_the_same() {
+    run(|| {
+        let (a, base) = (parked(), parked());
+        ContextStack::push(&base).unwrap();
+        let (buffer, owner) = (DeviceBuffer::from_slice(&[1u8]).unwrap(), parked());
+        let guard = a.enter().unwrap();
+        instrument::fail_times(None, 1, 8, 999, When::Before);
+        drop(guard);
+        instrument::disarm();
+        assert_eq!(DeviceBuffer::drop(buffer).map_err(|(error, _)| error), Ok(()));
+        assert_eq!(Context::drop(owner).map_err(|(error, _)| error), Ok(()));
+        assert_eq!(CurrentContext::get_current().unwrap(), base.get_unowned());
+        assert_eq!(drain(), [base.as_raw()]);
+    });
+}
+
+#[test]
+fn an_owner_dropped_while_calls_fail_leaves_no_destroyed_context_current() {
+    run(|| {
+        let base = parked();
+        for (nth, times) in (1..=8).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
+            for when in [When::Before, When::After] {
+                ContextStack::push(&base).unwrap();
+                let ctx = crate::harness::pushed();
+                instrument::fail_times(None, nth, times, 999, when);
+                drop(ctx);
+                instrument::disarm();
+                let now = CurrentContext::get_current().unwrap();
+                assert_eq!(now, base.get_unowned(), "{times} calls from {nth}, {when:?}");
+                assert_eq!(drain(), [base.as_raw()], "{times} calls from {nth}, {when:?}");
+                // The mirror may have the entry that the driver has lost, as after a pop by other
+                // code.
+                (0..ContextStack::depth()).for_each(|_| drop(ContextStack::pop()));
+                custack::context::wait_until_retired().unwrap();
+            }
+        }
+    });
+}
