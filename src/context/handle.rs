@@ -219,13 +219,37 @@ impl UnownedContext {
         Ok(self.is_alive() && ptr::eq(driver()?.ctx_get_current()?, self.as_raw()))
     }
 
-    /// Makes the context current as [`set_current`](super::CurrentContext::set_current) does, unless it is already.
+    /// Makes the context current without a scope: for a thread that works in one context for long.
+    ///
+    /// If it is current already, whoever made it so, this asks the driver what is current, and does
+    /// nothing else. Otherwise it does what [`set_current`](super::CurrentContext::set_current)
+    /// does: it replaces the top of the stack, but no entry that a guard holds. Where a guard holds
+    /// this context on top and other code has made another one current, the guard's entry is
+    /// restored.
     ///
     /// # Errors
     ///
-    /// Those of [`set_current`](super::CurrentContext::set_current).
-    #[doc(alias = "cuCtxSetCurrent")]
+    /// * [`ContextIsDestroyed`](CudaError::ContextIsDestroyed): without a driver call.
+    /// * [`HeldByGuard`](CudaError::HeldByGuard): another context is current, and a living guard holds its entry.
+    /// * [`InvalidContext`](CudaError::InvalidContext): a null handle.
+    ///
+    /// ```
+    /// # use custack::context::{Context, ContextFlags, ContextStack, CurrentContext};
+    /// # use custack::device::Device;
+    /// # custack::init(custack::CudaFlags::empty())?;
+    /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, Device::get_device(0)?)?;
+    /// ContextStack::pop()?;
+    ///
+    /// for _ in 0..3 {
+    ///     ctx.bind()?; // sets it once, and then looks
+    ///     assert_eq!(CurrentContext::get_current()?, ctx.get_unowned());
+    /// }
+    /// assert_eq!(ContextStack::depth(), 1);
+    /// # Ok::<(), CudaError>(())
+    /// ```
+    #[doc(alias("cuCtxGetCurrent", "cuCtxSetCurrent"))]
     #[track_caller]
+    #[inline]
     pub fn bind(&self) -> CudaResult<()> {
         self.usable()?;
         if self.is_current()? { Ok(()) } else { stack_ops::set(&self.0) }
