@@ -20,7 +20,7 @@ pub(super) enum Object {
     Module(Module),
     Function(Function),
     Array(Array),
-    Linker(Linker),
+    Linker(Box<Linker>),
     Library(Library),
     Kernel(Kernel),
     Texture(Box<Texture>),

@@ -43,7 +43,7 @@ impl Machine {
     pub(super) fn create_linker(&mut self, options: (Options, Vec<(u32, usize)>)) -> Answer<usize> {
         let context = self.healthy_current()?;
         let linker = Linker { context, options, links: Links::default(), state: State::Open, image: None };
-        Ok(self.objects.add(Object::Linker(linker)))
+        Ok(self.objects.add(Object::Linker(Box::new(linker))))
     }
 
     pub(super) fn linker(&mut self, handle: usize) -> Answer<&mut Linker> {
@@ -55,7 +55,7 @@ impl Machine {
             return self.misuse(INVALID_HANDLE, format_args!("{handle:#x} is no linker"));
         }
         match self.objects.get_mut(handle) {
-            Some(Object::Linker(linker)) => Ok(linker),
+            Some(Object::Linker(linker)) => Ok(linker.as_mut()),
             _ => Err(INVALID_HANDLE),
         }
     }

@@ -19,8 +19,10 @@ fn each(count: usize, line: impl Fn(usize) -> String) -> String {
     })
 }
 
-/// Kinds of texts, by their size.
-const KINDS: [(&str, fn(usize) -> String); 8] = [
+/// What a text is of, and the text of a size.
+type Kind = (&'static str, fn(usize) -> String);
+
+const KINDS: [Kind; 8] = [
     ("functions in a chain", |count| {
         let link = |at| if at == 0 { String::new() } else { format!("call f{};", at - 1) };
         let chain = each(count, |at| format!(".func f{at}() {{ {} ret; }}", link(at)));
