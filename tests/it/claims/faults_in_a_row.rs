@@ -1,7 +1,7 @@
 //! Several driver calls in a row fail, from any call on: afterwards the next call finds the stack
 //! as it should be. While calls fail, every call that depends on the stack is told so.
 
-use crate::harness::{current, drain, is_simulated, other, parked, run};
+use crate::harness::{current, drain, is_simulated, other, parked, run, said};
 use custack::context::{Context, ContextStack, CurrentContext, UnownedContext};
 use custack::driver::ffi::CUcontext;
 use custack::driver::instrument::{self, When};
@@ -235,8 +235,8 @@ fn while_calls_fail_every_next_call_says_what_is_wrong() {
             drop(guard);
             for _ in 0..3 {
                 assert_eq!(next(&other), Err(CudaError::UnknownError), "{name}");
-                let detail = CudaError::UnknownError.detail().unwrap_or_default();
-                assert!(detail.contains("restore this thread's context stack"), "{name}: {detail}");
+                let said = said(CudaError::UnknownError);
+                assert!(said.contains("restore this thread's context stack"), "{name}: {said}");
             }
             instrument::disarm();
             assert_eq!(next(&other), Ok(base.as_raw()), "{name}");
