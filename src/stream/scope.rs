@@ -142,8 +142,8 @@ struct Work<'env> {
 impl Work<'_> {
     /// Waits until nothing borrowed is used any more; returns the error of the work.
     ///
-    /// A wait covers what was submitted before it. Meanwhile functions of the scope that have not ended
-    /// may submit more, and nothing else can. So the last wait begins when all of them have ended.
+    /// A wait covers what was submitted before it. Meanwhile functions of the scope may submit more, and
+    /// nothing else can. So the last wait is one that has begun after all of them ended.
     #[inline]
     fn wait(&self) -> CudaResult<()> {
         self.waited.store(true, Ordering::Relaxed);
@@ -154,9 +154,9 @@ impl Work<'_> {
         loop {
             // In the child of a fork nothing that was borrowed is used: the work is the parent's.
             refuse_in_child()?;
-            let (keys, all_ended) = self.functions.so_far();
+            let (keys, none) = self.functions.so_far();
             result = result.and(self.stream.inner.wait_until_over(&self.pin));
-            if all_ended {
+            if none {
                 return result;
             }
             // What the driver has not called by now it never will, because the context is lost.
@@ -223,10 +223,13 @@ impl Functions {
         self.changed.notify_all();
     }
 
-    /// Takes the keys of those that were accepted so far; and whether all functions have ended.
+    /// Takes the keys of those that were accepted since the last time; and whether there were none, and
+    /// all have ended. Not only the latter, so that a scope makes the same calls however fast they are.
     fn so_far(&self) -> (Vec<u64>, bool) {
         let mut state = lock(&self.state);
-        (mem::take(&mut state.keys), state.unfinished == 0)
+        let keys = mem::take(&mut state.keys);
+        let none = keys.is_empty() && state.unfinished == 0;
+        (keys, none)
     }
 
     /// Waits until all have ended, or until more were accepted: in a context that is lost they are

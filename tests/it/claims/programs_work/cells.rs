@@ -389,15 +389,11 @@ impl Actor {
                 if submitted && alive && !seen {
                     self.problem("a function of a scope was not called".to_owned());
                 }
-                let late = late.get().copied().unwrap_or(Err(CudaError::ContextIsDestroyed));
-                self.judge(
-                    "a late function",
-                    &late,
-                    if alive && submitted { None } else { Some(context) },
-                    &[],
-                );
-                if late.is_ok() && alive && !late_seen {
-                    self.problem("a late function of a scope was not called".to_owned());
+                if let Some(late) = late.get().filter(|_| alive) {
+                    self.judge("a late function", late, None, &[]);
+                    if late.is_ok() && !late_seen {
+                        self.problem("a late function of a scope was not called".to_owned());
+                    }
                 }
                 // Once more, without acts between.
                 let again = stream.sync_scope(|scope| scope.copy_to(&buffer[..], &mut back[..]));
