@@ -245,7 +245,7 @@ impl UnownedContext {
     ///     assert_eq!(CurrentContext::get_current()?, ctx.get_unowned());
     /// }
     /// assert_eq!(ContextStack::depth(), 1);
-    /// # Ok::<(), CudaError>(())
+    /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuCtxGetCurrent", "cuCtxSetCurrent"))]
     #[track_caller]

@@ -7,7 +7,9 @@ use super::{Resource, State, of_another_thread};
 use crate::context::destroy::Pin;
 use crate::context::in_call::InCall;
 use crate::context::key::Capturable;
-use crate::driver::{Driver, Held, driver, driver_to_drop};
+#[cfg(feature = "future")]
+use crate::driver::driver;
+use crate::driver::{Driver, Held, driver_to_drop};
 use crate::error::CudaResult;
 #[cfg(feature = "future")]
 use crate::liveness::Lease;

@@ -32,13 +32,15 @@ fn nexts() -> Vec<Next> {
     ]
 }
 
+/// What is done. The function that it is given makes calls fail from then on.
+type Act<'a> = Box<dyn Fn(&dyn Fn()) -> bool + 'a>;
+
 /// A situation in which calls fail. It returns whether its call has succeeded; then the stack is
 /// the second one.
 struct Situation<'a> {
     name: &'static str,
     before: Vec<&'a Context>,
-    /// What is done before calls begin to fail, and what while they fail.
-    act: Box<dyn Fn(&dyn Fn()) -> bool + 'a>,
+    act: Act<'a>,
     done: Vec<&'a Context>,
 }
 
@@ -48,10 +50,9 @@ fn raws(stack: &[&Context]) -> Vec<CUcontext> {
 
 fn situations<'a>(a: &'a Context, b: &'a Context, base: &'a Context) -> Vec<Situation<'a>> {
     let mut all = Vec::new();
-    let mut add =
-        |name, before: &[&'a Context], done: &[&'a Context], act: Box<dyn Fn(&dyn Fn()) -> bool + 'a>| {
-            all.push(Situation { name, before: before.to_vec(), done: done.to_vec(), act });
-        };
+    let mut add = |name, before: &[&'a Context], done: &[&'a Context], act: Act<'a>| {
+        all.push(Situation { name, before: before.to_vec(), done: done.to_vec(), act });
+    };
     for below in [&[base][..], &[b, base], &[base, base], &[a, base]] {
         add(
             "leave",
