@@ -94,6 +94,7 @@ mod report;
 mod sealed;
 
 mod fence;
+mod thread_end;
 
 pub mod driver;
 

@@ -7,8 +7,8 @@ use super::memory;
 use super::module::CompilerLog;
 pub(super) use super::objects::{Object, Objects};
 use super::stream::{Captures, Queue};
-use super::thread_end;
 use crate::driver::ffi::CUresult;
+use crate::thread_end;
 use lazy_static::lazy_static;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -47,7 +47,9 @@ pub(super) type Handle = usize;
 
 /// Handles are far from any mapped address, spell "SIM" in a debugger, and are never null.
 const FIRST_HANDLE: Handle = 0x5349_4d00_0000;
-const HANDLE_STEP: usize = 0x40;
+const HANDLE_STEP: usize = 0x200;
+/// The handle of a green context says which device it is of, in multiples of this.
+const DEVICE_STEP: usize = 4;
 
 const LOG_LENGTH: usize = 64;
 /// The most devices that the simulated machine can have.
@@ -62,10 +64,14 @@ pub(super) struct Machine {
     pub(super) launches_block: bool,
     /// The links between devices that are not as all are: their ranks, or that there is none.
     pub(super) links: BTreeMap<(usize, usize), Option<i32>>,
-    /// By handle; `None` for a freed handle.
-    contexts: Vec<Option<Box<Ctx>>>,
-    freed: Vec<usize>,
+    contexts: BTreeMap<Handle, Box<Ctx>>,
+    /// How many contexts have had a handle of their own.
+    made: usize,
+    /// Handles to be reused.
+    freed: Vec<Handle>,
     pub(super) reuse_handles: bool,
+    /// What is behind the handles of destroyed green contexts, by device.
+    gone_greens: BTreeMap<usize, Box<Ctx>>,
     next_id: u64,
     threads: Vec<Thread>,
     idle_threads: Vec<usize>,
@@ -102,14 +108,14 @@ pub(super) fn lock() -> MutexGuard<'static, Machine> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// The number of the machine's thread. It has no destructor, so that it can be read while the thread ends; `thread_end`
-// releases it.
+// The number of the machine's thread. It has no destructor, so that it can be read while the thread ends, when it is
+// released.
 thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// The calling thread ends: the machine releases its stack.
-pub(super) fn end_this_thread() {
+fn end_this_thread() {
     if let Some(number) = NUMBER.take() {
         lock().end_thread(number);
     }
@@ -124,9 +130,11 @@ impl Machine {
             hides: false,
             launches_block: false,
             links: BTreeMap::new(),
-            contexts: Vec::new(),
+            contexts: BTreeMap::new(),
+            made: 0,
             freed: Vec::new(),
             reuse_handles: false,
+            gone_greens: BTreeMap::new(),
             next_id: 1,
             threads: Vec::new(),
             idle_threads: Vec::new(),
@@ -180,7 +188,7 @@ impl Machine {
             self.threads.len() - 1
         });
         NUMBER.set(Some(number));
-        thread_end::watch();
+        thread_end::at_end(end_this_thread);
         number
     }
 
@@ -246,40 +254,49 @@ impl Machine {
 
     /// Allocates a handle for a context.
     pub(super) fn add(&mut self, context: Ctx) -> Handle {
-        let reused = if self.reuse_handles { self.freed.pop() } else { None };
-        let index = reused.unwrap_or_else(|| {
-            self.contexts.push(None);
-            self.contexts.len() - 1
+        let reused = if self.reuse_handles && context.is_created() { self.freed.pop() } else { None };
+        let handle = reused.unwrap_or_else(|| {
+            let of_green = if context.is_green() { DEVICE_STEP * (context.device + 1) } else { 0 };
+            self.made += 1;
+            FIRST_HANDLE + (self.made - 1) * HANDLE_STEP + of_green
         });
-        let handle = FIRST_HANDLE + index * HANDLE_STEP;
         memory::lock().reach.made(handle, context.device);
-        self.contexts[index] = Some(Box::new(context));
+        self.contexts.insert(handle, Box::new(context));
         handle
     }
 
     /// The context of a handle that the driver has not freed.
     pub(super) fn get(&mut self, handle: Handle) -> Option<&mut Ctx> {
-        let index = self.index(handle)?;
-        self.contexts.get_mut(index)?.as_deref_mut()
+        let gone = self.gone_green(handle);
+        let known = self.contexts.get_mut(&handle).or_else(|| self.gone_greens.get_mut(&gone?));
+        known.map(|context| &mut **context)
     }
 
     /// Like [`get`](Self::get), to look at.
     pub(super) fn peek(&self, handle: Handle) -> Option<&Ctx> {
-        self.contexts.get(self.index(handle)?)?.as_deref()
+        let gone = || self.gone_greens.get(&self.gone_green(handle)?);
+        self.contexts.get(&handle).or_else(gone).map(|context| &**context)
     }
 
-    fn index(&self, handle: Handle) -> Option<usize> {
+    /// What the handle says about the device; `None` if no context has had it.
+    fn offset(&self, handle: Handle) -> Option<usize> {
         let offset = handle.checked_sub(FIRST_HANDLE)?;
-        (offset % HANDLE_STEP == 0 && offset / HANDLE_STEP < self.contexts.len())
-            .then_some(offset / HANDLE_STEP)
+        (offset / HANDLE_STEP < self.made).then_some(offset % HANDLE_STEP)
+    }
+
+    /// The device of a green context that had this handle. If it is gone, all that can be asked is answered by what any other
+    /// that is gone would answer.
+    fn gone_green(&self, handle: Handle) -> Option<usize> {
+        let offset = self.offset(handle).filter(|offset| offset % DEVICE_STEP == 0)?;
+        (offset / DEVICE_STEP).checked_sub(1)
     }
 
     /// The context of a handle; a wild handle is a misuse.
     pub(super) fn follow(&mut self, handle: Handle, function: &str) -> Answer<&mut Ctx> {
         if self.get(handle).is_none() {
-            let what = match self.index(handle) {
-                Some(_) => "was freed: its context is destroyed, and on no thread's stack",
-                None => "was not given out by the simulated driver",
+            let what = match self.offset(handle) {
+                Some(0) => "was freed: its context is destroyed, and on no thread's stack",
+                _ => "was not given out by the simulated driver",
             };
             return self.misuse(INVALID_CONTEXT, format_args!("{function}: the handle {handle:#x} {what}"));
         }
@@ -302,27 +319,29 @@ impl Machine {
     }
 
     /// The driver frees a destroyed context when no stack holds it any more; it keeps a primary context for the next
-    /// retain, and green contexts for good.
+    /// retain, and what it tells of green contexts for good.
     pub(super) fn free_if_unused(&mut self, handle: Handle) {
-        let unused = self
-            .get(handle)
-            .is_some_and(|context| !context.alive && context.is_created() && context.holds == 0);
-        if let Some(index) = self.index(handle).filter(|_| unused) {
-            self.contexts[index] = None;
-            self.freed.push(index);
+        let unused = |context: &Ctx| !context.alive && !context.primary && context.holds == 0;
+        if !self.contexts.get(&handle).is_some_and(|context| unused(context)) {
+            return;
+        }
+        memory::lock().reach.gone(handle);
+        let Some(context) = self.contexts.remove(&handle) else { return };
+        if context.is_green() {
+            self.gone_greens.insert(context.device, context);
+        } else if self.reuse_handles {
+            self.freed.push(handle);
         }
     }
 
     /// The contexts that may have work to be waited for.
     pub(super) fn contexts_with_work(&self) -> Vec<Handle> {
-        let alive = |(index, context): (usize, &Option<Box<Ctx>>)| {
-            context.as_ref().filter(|context| context.alive).map(|_| FIRST_HANDLE + index * HANDLE_STEP)
-        };
-        self.contexts.iter().enumerate().filter_map(alive).collect()
+        let alive = self.contexts.iter().filter(|(_, context)| context.alive);
+        alive.map(|(handle, _)| *handle).collect()
     }
 
     pub(super) fn contexts(&self) -> impl Iterator<Item = &Ctx> {
-        self.contexts.iter().flatten().map(|context| &**context)
+        self.contexts.values().map(|context| &**context)
     }
 
     pub(super) fn contexts_alive(&self) -> usize {

@@ -82,6 +82,7 @@ impl Machine {
         let device = context.device;
         self.end_work(handle);
         self.let_go_of_primary(device);
+        self.free_if_unused(handle);
         Ok(())
     }
 

@@ -92,7 +92,11 @@ impl Ctx {
 
     /// Whether the program created it, and may destroy it: not a primary one or a green one.
     pub(super) fn is_created(&self) -> bool {
-        !self.primary && self.green.is_none()
+        !self.primary && !self.is_green()
+    }
+
+    pub(super) fn is_green(&self) -> bool {
+        self.green.is_some()
     }
 }
 

@@ -69,7 +69,7 @@ enum Kind {
 const KINDS: [Kind; 5] = [Kind::Whole, Kind::Fine, Kind::Group, Kind::FineGroup, Kind::Rest];
 
 /// A resource of multiprocessors.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sim) struct Part {
     device: usize,
     kind: Kind,
@@ -77,7 +77,7 @@ pub(in crate::sim) struct Part {
 }
 
 /// Several parts that were put together for a green context.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sim) struct Description {
     pub(super) device: usize,
     pub(super) part: Part,
@@ -221,8 +221,13 @@ impl Machine {
         let set = parts.iter().fold(Multiprocessors::default(), |all, part| all.united(part.set));
         let fine = parts.iter().any(|part| !matches!(part.kind, Kind::Whole | Kind::Group));
         let kind = if fine { Kind::Fine } else { Kind::Whole };
-        self.descriptions.push(Description { device, part: Part { device, kind, set } });
-        Ok(FIRST_DESCRIPTION + self.descriptions.len() * DESCRIPTION_STEP)
+        let description = Description { device, part: Part { device, kind, set } };
+        let known = self.descriptions.iter().position(|known| *known == description);
+        let at = known.unwrap_or_else(|| {
+            self.descriptions.push(description);
+            self.descriptions.len() - 1
+        });
+        Ok(FIRST_DESCRIPTION + (at + 1) * DESCRIPTION_STEP)
     }
 
     /// NULL stands for the whole device.

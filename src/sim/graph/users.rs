@@ -11,18 +11,19 @@ const MOST: u32 = i32::MAX as u32;
 
 thread_local! {
     /// The destructors that this thread has to call once it holds no lock.
-    static TO_CALL: RefCell<Vec<Host>> = const { RefCell::new(Vec::new()) };
+    static TO_CALL: RefCell<Vec<(usize, Host)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A destructor, which is called when the last reference of the program, a graph, an executable or a launch is gone.
-pub(super) struct Destructor(Host);
+/// The number is the object's handle.
+pub(super) struct Destructor(usize, Host);
 
 impl Drop for Destructor {
     fn drop(&mut self) {
         // An ending thread has no list any more.
-        let kept = TO_CALL.try_with(|list| list.borrow_mut().push(self.0));
+        let kept = TO_CALL.try_with(|list| list.borrow_mut().push((self.0, self.1)));
         if kept.is_err() {
-            self.0.run();
+            self.1.run();
         }
     }
 }
@@ -30,7 +31,8 @@ impl Drop for Destructor {
 /// Calls this thread's pending destructors, without a lock.
 pub(in crate::sim) fn run_destructors() {
     let next = || TO_CALL.try_with(|list| list.borrow_mut().pop()).ok().flatten();
-    while let Some(host) = next() {
+    while let Some((handle, host)) = next() {
+        lock().graphs.users.remove(&handle);
         host.run();
     }
 }
@@ -75,8 +77,8 @@ impl Machine {
         else {
             return self.refuse(INVALID_VALUE, "a user object has a destructor, a count, and the flag 1");
         };
-        let destructor = Arc::new(Destructor(host));
         let handle = self.graphs.next();
+        let destructor = Arc::new(Destructor(handle, host));
         let all = Arc::downgrade(&destructor);
         self.graphs.users.insert(handle, UserObject { count, program: Some(destructor), all });
         Ok(handle)

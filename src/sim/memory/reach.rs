@@ -15,9 +15,14 @@ pub(in crate::sim) struct Reach {
 }
 
 impl Reach {
-    /// A context is made; one that had the handle before is gone.
+    /// A context is made.
     pub(in crate::sim) fn made(&mut self, context: Handle, device: usize) {
         self.devices.insert(context, device);
+    }
+
+    /// The handle of a context is freed.
+    pub(in crate::sim) fn gone(&mut self, context: Handle) {
+        self.devices.remove(&context);
     }
 
     pub(in crate::sim) fn give(&mut self, context: Handle, peer: Handle) {

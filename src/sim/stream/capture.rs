@@ -237,6 +237,8 @@ impl Machine {
         let Some(capture) = self.captures.by_id.remove(&id) else { return };
         CAPTURES.store(self.captures.by_id.len(), Ordering::Relaxed);
         self.captures.of_stream.retain(|_, of| of.id != id);
+        let streams = &self.captures.of_stream;
+        self.captures.shown.retain(|stream, _| streams.contains_key(stream));
         self.set_captured_into(capture.graph, false);
         // A graph of the program is destroyed too: the driver does not distinguish them.
         if in_vain {
@@ -253,6 +255,7 @@ impl Machine {
 
     fn leave_capture(&mut self, member: Member) {
         self.captures.of_stream.remove(&member.key);
+        self.captures.shown.remove(&member.key);
         let Some(capture) = self.captures.by_id.get_mut(&member.id) else { return };
         if capture.origin == member.key {
             return self.forget_capture(member.id, true);

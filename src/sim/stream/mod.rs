@@ -172,7 +172,10 @@ impl Machine {
         let mut queues: Vec<_> = streams.map(|stream| Arc::clone(&stream.queue)).collect();
         let left = self.leftovers.iter().filter(|(owner, _)| of(*owner));
         queues.extend(left.map(|(_, queue)| Arc::clone(queue)));
-        let greens = self.contexts_with_work().into_iter().filter(|green| *green != context && of(*green));
+        // Only a primary context has green ones.
+        let is_primary = self.peek(context).is_some_and(|context| context.primary);
+        let all = if is_primary { self.contexts_with_work() } else { Vec::new() };
+        let greens = all.into_iter().filter(|green| *green != context && of(*green));
         for owner in std::iter::once(context).chain(greens) {
             queues.extend(self.peek(owner).map(|context| Arc::clone(&context.default_stream)));
             queues.extend(self.per_thread_queues(owner));
