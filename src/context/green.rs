@@ -11,10 +11,8 @@ use crate::driver::ffi::{CUcontext, CUdevResource, CUgreenCtx};
 use crate::driver::{Driver, Held, driver};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::liveness;
-use std::cell::RefCell;
 use std::fmt;
 use std::mem;
-use std::sync::Weak;
 
 /// The owner of a green context: a device's primary context, on some of its multiprocessors (CUDA 12.4 and later).
 /// Dropping it destroys the green context.
@@ -84,9 +82,8 @@ use std::sync::Weak;
 pub struct GreenContext {
     pub(super) handle: UnownedContext,
     primary: PrimaryContext,
+    /// A pointer, so the owner is not shared between threads.
     raw: CUgreenCtx,
-    /// The thread that has entered it, as long as that thread runs. A cell, so the owner is not shared between threads.
-    pub(super) entered: RefCell<Weak<()>>,
 }
 
 // SAFETY: the pointer is a handle, which the driver takes on any thread, from one at a time: the value is not `Sync`.
@@ -154,7 +151,7 @@ impl GreenContext {
             let _note = keep_note();
             let _ = driver.green_ctx_destroy(green);
         })?;
-        Ok(GreenContext { handle, primary, raw, entered: RefCell::default() })
+        Ok(GreenContext { handle, primary, raw })
     }
 
     /// The primary context, which has the memory, the modules, the events and the settings.

@@ -1,22 +1,10 @@
-//! [`CurrentGreenContext`]: the guard of a scope of a green context, and which thread has entered it.
-
-// Drops a guard before the rest of its own value.
-#![allow(unsafe_code)]
+//! [`CurrentGreenContext`]: the guard of a scope of a green context.
 
 use super::current::CurrentContext;
 use super::green::GreenContext;
 use crate::error::{CudaError, CudaResult};
-use crate::shadow_stack;
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
-use std::ptr;
-use std::sync::Arc;
-
-thread_local! {
-    /// Lives as long as the thread, and tells it from all others.
-    static HERE: Arc<()> = Arc::default();
-}
 
 impl GreenContext {
     /// Makes the green context current on the calling thread until the guard is dropped. It costs as much as
@@ -24,7 +12,9 @@ impl GreenContext {
     ///
     /// # Errors
     ///
-    /// [`HeldByGuard`](CudaError::HeldByGuard) if another thread, which runs, has entered it and forgotten the guard.
+    /// [`HeldByGuard`](CudaError::HeldByGuard) as long as it is on the stack of another thread. There a guard holds it, of
+    /// the owner or of its handle, or one that was made later lies above it. A guard that was forgotten holds it until
+    /// its thread ends (on systems other than Unix for good).
     ///
     /// ```
     /// # use custack::context::{CurrentContext, GreenContext};
@@ -40,16 +30,9 @@ impl GreenContext {
     #[doc(alias("cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxFromGreenCtx"))]
     #[track_caller]
     pub fn enter(&mut self) -> CudaResult<CurrentGreenContext<'_>> {
-        let here = HERE.try_with(Arc::clone).unwrap_or_default();
-        let elsewhere = self.entered.borrow().upgrade().is_some_and(|there| !Arc::ptr_eq(&there, &here));
-        if elsewhere {
-            return Err(CudaError::HeldByGuard
-                .note(format_args!("to enter {}, which another thread has not left", self.handle)));
-        }
         let green: &GreenContext = self;
         let current = green.handle.enter_owned(Location::caller())?;
-        *green.entered.borrow_mut() = Arc::downgrade(&here);
-        Ok(CurrentGreenContext { current: ManuallyDrop::new(current), green })
+        Ok(CurrentGreenContext { current, green })
     }
 
     /// Runs the closure with the green context current, and restores the stack, also if the closure fails or panics.
@@ -83,8 +66,8 @@ impl GreenContext {
 #[derive(Debug)]
 #[must_use = "the context is current while the guard lives; a guard that is dropped at once has no effect"]
 pub struct CurrentGreenContext<'a> {
-    /// Taken once, when the guard is dropped.
-    current: ManuallyDrop<CurrentContext<'a>>,
+    #[allow(dead_code, reason = "leaves the context when it is dropped")]
+    current: CurrentContext<'a>,
     green: &'a GreenContext,
 }
 
@@ -94,16 +77,5 @@ impl Deref for CurrentGreenContext<'_> {
     #[inline]
     fn deref(&self) -> &GreenContext {
         self.green
-    }
-}
-
-impl Drop for CurrentGreenContext<'_> {
-    fn drop(&mut self) {
-        // SAFETY: only here, and the field is not used afterwards.
-        drop(unsafe { ManuallyDrop::take(&mut self.current) });
-        let raw = self.green.handle.as_raw();
-        if !shadow_stack::entries().iter().any(|entry| ptr::eq(entry.context.raw(), raw)) {
-            self.green.entered.take();
-        }
     }
 }

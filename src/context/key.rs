@@ -1,9 +1,8 @@
-//! What streams, events and contexts are known by in the [list of captures](super::captures), and threads by their number.
+//! What streams, events and contexts are known by in the [list of captures](super::captures).
 
 use super::handle::UnownedContext;
 use crate::driver::ffi::{CU_STREAM_PER_THREAD, CUarray, CUevent, CUlinkState, CUmodule, CUstream};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use crate::liveness::this_thread;
 
 /// What a handle is known by in the list of captures.
 pub(crate) trait Capturable: Copy + 'static {
@@ -68,17 +67,4 @@ pub(super) fn key_of_whole_context(context: usize) -> usize {
 #[cfg(feature = "graph")]
 pub(super) fn is_of_unknown_context(key: usize) -> bool {
     key == key_of_legacy_stream(0) || key == key_of_whole_context(0)
-}
-
-thread_local! {
-    static THREAD: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The number of the calling thread, from 1; no other thread of this process has had it.
-pub(crate) fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    if THREAD.get() == 0 {
-        THREAD.set(NEXT.fetch_add(1, Ordering::Relaxed));
-    }
-    THREAD.get()
 }

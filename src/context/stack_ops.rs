@@ -15,7 +15,7 @@ use crate::driver::{Driver, Failed, Live, driver, running};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{Handle, registry};
 use crate::report;
-use crate::shadow_stack::{self, Entry, How, NEVER};
+use crate::shadow_stack::{self, Entry, How};
 use std::panic::Location;
 use std::ptr;
 
@@ -187,16 +187,14 @@ fn popped_other(driver: &Driver, popped: Result<CUcontext, Failed>) -> CudaResul
 /// until custack popped this handle a moment ago.
 #[cold]
 fn held_below(driver: &Driver, popped: Option<CUcontext>) -> Option<Entry> {
-    let entries = shadow_stack::entries();
-    let at = entries.iter().rposition(|entry| entry.guards > 0)?;
+    let (at, held) = shadow_stack::topmost_held()?;
     let now = driver.ctx_get_current().ok()?;
-    let is_there = |entry: &Entry| ptr::eq(entry.context.raw(), now);
-    let raw = entries[at].context.raw();
+    let raw = held.context.raw();
     let uncovered = match popped {
-        Some(popped) => ptr::eq(popped, raw) && !entries[at..].iter().any(is_there),
-        None => ptr::eq(now, raw) && !entries[at + 1..].iter().any(is_there),
+        Some(popped) => ptr::eq(popped, raw) && !shadow_stack::has_from(at, now),
+        None => ptr::eq(now, raw) && !shadow_stack::has_from(at + 1, now),
     };
-    uncovered.then(|| entries[at].clone())
+    uncovered.then_some(held)
 }
 
 /// Makes the entry that a guard holds current again, and removes what other code has popped.
@@ -332,14 +330,14 @@ pub(super) fn leave(context: &Handle, serial: u64) {
     let Some(driver) = running() else { return };
     match driver.try_pop() {
         Ok(raw) if ptr::eq(raw, context.raw()) => {
-            if let Some(since) = shadow_stack::pop_scope_entry() {
-                sweep::sweep(driver, since, None);
+            if shadow_stack::pop_scope_entry() {
+                sweep::sweep(driver, true, None);
             }
         }
         other => {
             let _note = keep_note();
             shadow_stack::release_guard(serial, true);
-            sweep::sweep(driver, NEVER, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
+            sweep::sweep(driver, false, Some(other.map_err(|failed| failed.of("cuCtxPopCurrent_v2"))));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::green;
 use super::lease::LeaseOn;
 use super::life::Phase;
 use super::promised;
-use super::record::{Handle, Origin, Record};
+use super::record::{Handle, Origin, Record, count_death};
 use super::registry;
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::CUcontext;
@@ -20,11 +20,11 @@ impl Handle {
     /// Ends the life of the context: every handle is dead from here on. Returns true to the one caller that ended it,
     /// which then [claims](Self::claim) it.
     pub(crate) fn end_life(&self) -> bool {
-        if !self.is_alive() {
-            return false;
+        let ended = self.record().life.step(self.id, Phase::Alive, Phase::Retiring);
+        if ended {
+            count_death();
         }
-        self.record().count_death();
-        self.record().life.step(self.id, Phase::Alive, Phase::Retiring)
+        ended
     }
 
     /// Claims the right to destroy the retiring context; `None` if leases or pins are out. Whoever gives back the last

@@ -9,6 +9,7 @@
 use super::lease::LeaseOn;
 use super::record::{Handle, Origin};
 use super::registry;
+use super::thread::this_thread;
 use crate::driver::ffi::{CUcontext, CUdevice, CUgreenCtx};
 use crate::driver::{Driver, Held, Live};
 use crate::error::{CudaError, CudaResult};
@@ -48,6 +49,18 @@ impl Handle {
     #[cold]
     fn primary(&self) -> Handle {
         registry::green(*self).map_or(*self, |green| green.primary)
+    }
+
+    /// Takes the green context for the calling thread. True if no thread had it, false if this thread has it already, and
+    /// an error if another has it.
+    pub(crate) fn take(&self) -> Result<bool, ()> {
+        self.record().holder.take(this_thread())
+    }
+
+    /// The green context is on this thread's stack no longer.
+    #[cold]
+    pub(crate) fn let_go(&self) {
+        self.record().holder.let_go(this_thread());
     }
 
     /// Calls `f` with the green context's handle, while no thread can destroy it; `None` if it is destroyed.

@@ -157,3 +157,33 @@ impl Life {
         }
     }
 }
+
+/// The number of the thread that has a green context on its stack; 0 if none has.
+pub(super) struct Holder(AtomicU64);
+
+impl Holder {
+    pub(super) const fn of(thread: AtomicU64) -> Holder {
+        Holder(thread)
+    }
+
+    /// The record serves a new context. A thread may still have the earlier one on its stack, destroyed.
+    pub(super) fn begin(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Takes the context for this thread. True if no thread had it, false if this thread has it already, and an error if
+    /// another has it.
+    pub(super) fn take(&self, thread: u64) -> Result<bool, ()> {
+        match self.0.compare_exchange(0, thread, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => Ok(true),
+            Err(holder) if holder == thread => Ok(false),
+            Err(_) => Err(()),
+        }
+    }
+
+    /// This thread has it no longer. Does nothing where the record serves a later context, which another thread has: what
+    /// this thread has of that one is above the earlier one on its stack, and was let go before.
+    pub(super) fn let_go(&self, thread: u64) {
+        let _ = self.0.compare_exchange(thread, 0, Ordering::Release, Ordering::Relaxed);
+    }
+}

@@ -88,8 +88,8 @@ pub(crate) use hazard::{
 };
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
-pub(crate) use record::{Handle, NUMBERS, deaths};
+pub(crate) use record::{Handle, MOST_NUMBERED, NUMBERS, deaths};
 #[cfg(feature = "future")]
 pub(crate) use retire::Expected;
 pub(crate) use retire::{retire, wait};
-pub(crate) use thread::is_ending;
+pub(crate) use thread::{is_ending, this_thread};

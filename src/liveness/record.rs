@@ -3,8 +3,7 @@
 // Follows the table of records, which are never freed.
 #![allow(unsafe_code)]
 
-use super::life::{Life, NO_ID, OwnLine, Phase};
-use super::registry;
+use super::life::{Holder, Life, NO_ID, OwnLine, Phase};
 use crate::driver::ffi::{CUcontext, CUdevice};
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -35,8 +34,8 @@ pub(super) struct Record {
     number: u16,
     /// The raw handle of the context that it serves now.
     raw: AtomicUsize,
-    /// The ordinal of this context's death, from 1; see [`deaths`].
-    died: AtomicU64,
+    /// The thread that has this context on its stack, if it is a green one.
+    pub(super) holder: Holder,
     /// What kind of context it is, and on which device, in one number: see [`kind`].
     kind: AtomicI32,
 }
@@ -50,7 +49,7 @@ impl Record {
             life: Life::of(AtomicU64::new(0), AtomicUsize::new(0)),
             number,
             raw: AtomicUsize::new(0),
-            died: AtomicU64::new(0),
+            holder: Holder::of(AtomicU64::new(0)),
             kind: AtomicI32::new(UNKNOWN),
         }
     }
@@ -69,15 +68,6 @@ impl Record {
             device,
             origin: origin as u32,
         }
-    }
-
-    /// Called before the life ends, so that whoever sees the end also sees the number.
-    pub(super) fn count_death(&self) {
-        self.died.store(DEATHS.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-    }
-
-    pub(super) fn died(&self) -> u64 {
-        self.died.load(Ordering::SeqCst)
     }
 
     /// How to end the context at the driver: release the primary context of this device, or destroy a context that was
@@ -108,6 +98,9 @@ fn of_kind(kind: CUdevice) -> (Origin, CUdevice) {
 /// Numbers are below this; those from here on are for what else memory remembers in the same bits.
 pub(crate) const NUMBERS: u16 = 1 << 15;
 
+/// How many contexts have a number at most: 0 is none.
+pub(crate) const MOST_NUMBERED: u16 = NUMBERS - 1;
+
 /// All records by number: memory keeps the number of its context in the spare bits of its address.
 static BY_NUMBER: [AtomicPtr<Record>; NUMBERS as usize] =
     [const { AtomicPtr::new(ptr::null_mut()) }; NUMBERS as usize];
@@ -125,10 +118,15 @@ pub(super) fn make_record(number: usize) -> &'static Record {
 /// On a cache line of its own: scopes read it and must not wait for writes to a neighbour.
 static DEATHS: OwnLine<AtomicU64> = OwnLine(AtomicU64::new(0));
 
-/// How many contexts have died.
+/// How many contexts have died. A death is counted after the life has ended: a thread that finds the number unchanged has
+/// seen every death that was over when it looked.
 #[inline]
 pub(crate) fn deaths() -> u64 {
     DEATHS.0.load(Ordering::Relaxed)
+}
+
+pub(super) fn count_death() {
+    DEATHS.0.fetch_add(1, Ordering::SeqCst);
 }
 
 /// A handle to a context: a record, an id, and what never changes. The context is alive while the record says so for
@@ -179,6 +177,7 @@ impl Handle {
         record.raw.store(raw.addr(), Ordering::Relaxed);
         let device = device.unwrap_or(UNKNOWN);
         record.kind.store(kind(origin, device), Ordering::Relaxed);
+        record.holder.begin();
         record.life.begin(id);
         Handle { record: NonNull::from(record), id, raw: raw.addr(), device, origin: origin as u32 }
     }
@@ -203,17 +202,6 @@ impl Handle {
     #[inline]
     pub(crate) fn is_alive(&self) -> bool {
         self.record().life.is_alive(self.id)
-    }
-
-    /// Whether the context is dead, and died after the first `since` deaths.
-    pub(crate) fn died_after(&self, since: u64) -> bool {
-        if self.is_alive() {
-            return false;
-        }
-        let died = self.record().died();
-        // Read before the id is compared: while the record serves no later context, this number belongs to this one.
-        let died = if self.record().life.id() == self.id { died } else { registry::died(self.id) };
-        died > since
     }
 
     /// Whether the driver no longer has the context.

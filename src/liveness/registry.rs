@@ -7,13 +7,13 @@
 
 use super::green::Green;
 use super::life::Phase;
-use super::record::{Handle, NUMBERS, Origin, Record, make_record};
+use super::record::{Handle, NUMBERS, Origin, Record, count_death, make_record};
 use super::thread::PARTICIPANTS;
 use crate::driver::ffi::{CUcontext, CUdevice};
 use crate::driver::{Counted, OrOwn, is_child};
 use crate::fence;
 use lazy_static::lazy_static;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -38,12 +38,12 @@ impl Registration {
 #[derive(Default)]
 struct Registry {
     by_raw: HashMap<usize, Registration>,
+    /// The raw handle of each device's primary context.
+    primaries: HashMap<CUdevice, usize>,
     /// The green contexts that the driver has, by their ids.
     greens: HashMap<u64, Green>,
-    /// Records that serve no context now.
-    idle: Vec<&'static Record>,
-    /// The death ordinals, by id, of contexts whose records may serve others by now.
-    died: HashMap<u64, u64>,
+    /// Records that serve no context now; those without a number are last.
+    idle: VecDeque<&'static Record>,
     records: usize,
     last_id: u64,
 }
@@ -82,7 +82,7 @@ impl Registry {
     }
 
     fn begin(&mut self, raw: CUcontext, device: Option<CUdevice>, origin: Origin) -> Handle {
-        let record = self.idle.pop().unwrap_or_else(|| {
+        let record = self.idle.pop_front().unwrap_or_else(|| {
             self.records += 1;
             make_record(self.records)
         });
@@ -112,8 +112,8 @@ impl Registry {
         if !before.is_alive() {
             return;
         }
-        before.record().count_death();
         if before.record().life.step(before.id(), Phase::Alive, Phase::Dead) {
+            count_death();
             fence::heavy();
             // Leases first, because a thread with one may pin the context.
             if !PARTICIPANTS.leased(before.record().address()) && !before.record().life.is_pinned() {
@@ -122,10 +122,12 @@ impl Registry {
         }
     }
 
-    /// The context is dead and its record may serve another. A scope may still ask when the context died.
+    /// The context is dead and its record may serve another.
     fn recycle(&mut self, context: Handle) {
-        self.died.insert(context.id(), context.record().died());
-        self.idle.push(context.record());
+        match context.number() {
+            0 => self.idle.push_back(context.record()),
+            _ => self.idle.push_front(context.record()),
+        }
     }
 
     fn latest(&mut self, context: Handle) -> Option<&mut Registration> {
@@ -193,12 +195,9 @@ pub(crate) fn add_dead(raw: CUcontext) -> Handle {
 pub(crate) struct Before(u64);
 
 pub(crate) fn before_retain(device: CUdevice) -> Option<Before> {
-    let of_device = |registration: &&Registration| {
-        registration.latest.origin() == Origin::Primary
-            && registration.latest.device() == Some(device)
-            && registration.kept > 0
-    };
-    read().by_raw.values().find(of_device).map(|registration| Before(registration.released))
+    let registry = read();
+    let registration = registry.by_raw.get(registry.primaries.get(&device)?)?;
+    (registration.kept > 0).then_some(Before(registration.released))
 }
 
 /// Registers one more share of a primary context.
@@ -207,6 +206,7 @@ pub(crate) fn before_retain(device: CUdevice) -> Option<Before> {
 /// still exists; see [`successor`].
 pub(crate) fn retained(raw: CUcontext, device: CUdevice, before: Option<Before>) -> Handle {
     let mut registry = write();
+    registry.primaries.insert(device, raw.addr());
     let registration = registry.by_raw.get_mut(&raw.addr());
     // Handles from before, foreign or primary, stay valid.
     if let Some(registration) = registration.filter(|registration| registration.latest.is_alive()) {
@@ -258,15 +258,14 @@ pub(super) fn release_begins(context: Handle) {
     }
 }
 
-/// The ordinal of a context's death, although its record may serve another by now; 0 if it was never alive to custack.
-pub(super) fn died(id: u64) -> u64 {
-    read().died.get(&id).copied().unwrap_or(0)
-}
-
-/// The driver has destroyed the context, or released the share, so the record may serve another.
+/// The driver has destroyed the context, or released the share, so the record may serve another. Nothing is known of the raw
+/// handle any more, unless shares of earlier ids are kept.
 pub(super) fn destroyed(context: Handle) {
     let mut registry = write();
     if context.record().life.step(context.id(), Phase::Destroying, Phase::Dead) {
         registry.recycle(context);
+        if registry.latest(context).is_some_and(|registration| registration.kept == 0) {
+            registry.by_raw.remove(&context.raw().addr());
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! The calling thread's [`Participant`], which it keeps for its lifetime.
+//! The calling thread's [`Participant`], which it keeps for its lifetime, and its number.
 
 use super::participant::{Participant, Participants, Published, Publishes};
 use crate::fence;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 pub(super) static PARTICIPANTS: Participants = Participants::of(AtomicPtr::new(ptr::null_mut()));
 
@@ -23,6 +23,19 @@ impl Drop for Sentinel {
             participant.give_up();
         }
     }
+}
+
+thread_local! {
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of the calling thread, from 1; no other thread of this process has had it. It works to the end of the thread.
+pub(crate) fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    if NUMBER.get() == 0 {
+        NUMBER.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    NUMBER.get()
 }
 
 /// Whether the thread's thread-locals are being destroyed, or are about to be.

@@ -10,9 +10,11 @@
 //! [`WATCH`] notices the thread's end and frees the vector; if the vector still has entries then, it is freed when the
 //! last of them comes back.
 
-use super::entry::{Entry, How, NEVER};
+use super::cells::Cells;
+use super::entry::{Entry, How};
 use crate::driver::ffi::CUcontext;
 use crate::liveness::{Handle, deaths};
+use crate::thread_end;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::Location;
@@ -21,54 +23,6 @@ use std::ptr;
 const INLINE: usize = 16;
 const FEWEST_UNPROBED: u32 = 4;
 const MOST_UNPROBED: u32 = 256;
-
-/// An [`Entry`], a cell for each field.
-struct Cells {
-    context: Cell<Handle>,
-    location: Cell<&'static Location<'static>>,
-    serial: Cell<u64>,
-    guards: Cell<u32>,
-    how: Cell<How>,
-    ended: Cell<bool>,
-    since: Cell<u64>,
-}
-
-impl Cells {
-    const fn new() -> Cells {
-        Cells {
-            context: Cell::new(Handle::NONE),
-            location: Cell::new(Location::caller()),
-            serial: Cell::new(0),
-            guards: Cell::new(0),
-            how: Cell::new(How::Set),
-            ended: Cell::new(false),
-            since: Cell::new(NEVER),
-        }
-    }
-
-    fn get(&self) -> Entry {
-        Entry {
-            context: self.context.get(),
-            how: self.how.get(),
-            location: self.location.get(),
-            guards: self.guards.get(),
-            ended: self.ended.get(),
-            since: self.since.get(),
-            serial: self.serial.get(),
-        }
-    }
-
-    #[inline]
-    fn set(&self, entry: &Entry) {
-        self.context.set(entry.context);
-        self.how.set(entry.how);
-        self.location.set(entry.location);
-        self.guards.set(entry.guards);
-        self.ended.set(entry.ended);
-        self.since.set(entry.since);
-        self.serial.set(entry.serial);
-    }
-}
 
 struct Stack {
     next_serial: Cell<u64>,
@@ -84,6 +38,8 @@ struct Stack {
     /// Whether [`WATCH`] is registered for this thread, and whether it has run.
     watched: Cell<bool>,
     ended: Cell<bool>,
+    /// Whether [`let_go_at_end`] is registered.
+    lets_go: Cell<bool>,
 }
 
 thread_local! {
@@ -98,6 +54,7 @@ thread_local! {
             next_unprobed: Cell::new(FEWEST_UNPROBED),
             watched: Cell::new(false),
             ended: Cell::new(false),
+            lets_go: Cell::new(false),
         }
     };
     static WATCH: Watch = const { Watch };
@@ -119,6 +76,45 @@ impl Stack {
     #[inline]
     fn top(&self) -> Option<&Cells> {
         self.inline.get(self.used.get().wrapping_sub(1))
+    }
+
+    /// Takes the top entry off. What it knows of ended entries below, the next one knows then.
+    #[inline]
+    fn take(&self) {
+        let ended_from = self.top().map_or(0, |top| top.ended_from.get());
+        self.used.set(self.used.get().saturating_sub(1));
+        if self.used.get() == 0 && self.spilled.get() > 0 {
+            self.refill();
+        }
+        if ended_from != 0 {
+            self.inherit(ended_from);
+        }
+    }
+
+    #[cold]
+    fn inherit(&self, ended_from: u64) {
+        if let Some(top) = self.top().filter(|top| top.ended_from.get() > ended_from) {
+            top.ended_from.set(ended_from);
+        }
+    }
+
+    #[inline]
+    fn let_go(&self) {
+        if let Some(top) = self.top().filter(|top| top.takes.get()) {
+            top.context.get().let_go();
+        }
+    }
+
+    /// A scope begins above the entries of which these are in cells: the entries right below that no guard holds are looked at,
+    /// unless they were since the last death.
+    #[inline]
+    fn scope_begins(&self, used: usize) {
+        let deaths = deaths();
+        match self.inline.get(used.wrapping_sub(1)) {
+            Some(below) if below.guards.get() > 0 || below.looked_at.get() == deaths => {}
+            None if self.spilled.get() == 0 => {}
+            _ => look_below(self.spilled.get() + used, deaths),
+        }
     }
 
     #[cold]
@@ -191,11 +187,27 @@ pub(super) fn change(index: usize, change: impl FnOnce(&mut Entry)) {
     });
 }
 
+/// Notes which entries right below this index have a dead context, after this many deaths.
+#[cold]
+fn look_below(index: usize, deaths: u64) {
+    for index in (0..index).rev() {
+        if get(index).is_none_or(|entry| entry.guards > 0 || entry.looked_at == deaths) {
+            return;
+        }
+        change(index, |entry| {
+            entry.was_dead |= !entry.context.is_alive();
+            entry.looked_at = deaths;
+        });
+    }
+}
+
 /// Adds an entry and returns its serial number.
 #[inline]
 pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'static>, guards: u32) -> u64 {
-    let since = if guards > 0 { deaths() } else { NEVER };
     STACK.with(|stack| {
+        if guards > 0 {
+            stack.scope_begins(stack.used.get());
+        }
         let serial = stack.next_serial.get();
         stack.next_serial.set(serial + 1);
         if stack.used.get() == INLINE || !stack.watched.get() {
@@ -208,8 +220,11 @@ pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'stat
             cells.how.set(how);
             cells.location.set(location);
             cells.guards.set(guards);
-            cells.ended.set(false);
-            cells.since.set(since);
+            cells.ended_from.set(0);
+            cells.looked_at.set(0);
+            cells.was_dead.set(false);
+            cells.look.set(false);
+            cells.takes.set(false);
             cells.serial.set(serial);
             stack.used.set(used + 1);
         }
@@ -228,31 +243,44 @@ pub(crate) fn put_back(entry: &Entry) {
     });
 }
 
-/// Removes the top entry.
+/// Removes the top entry, which the driver has popped.
 #[inline]
 pub(crate) fn pop() {
     STACK.with(|stack| {
-        stack.used.set(stack.used.get().saturating_sub(1));
-        if stack.used.get() == 0 && stack.spilled.get() > 0 {
-            stack.refill();
-        }
+        stack.let_go();
+        stack.take();
     });
 }
 
-/// Removes the top entry, which is that of a scope; returns its [`Entry::since`] if the next entry may have to be
+/// Takes the top entry off, which the driver has still to pop.
+pub(crate) fn take() {
+    STACK.with(Stack::take);
+}
+
+/// Removes the top entry, which is that of a scope and which the driver has popped; whether the next entry may have to be
 /// popped too.
 #[inline]
-pub(crate) fn pop_scope_entry() -> Option<u64> {
+pub(crate) fn pop_scope_entry() -> bool {
     STACK.with(|stack| {
-        let since = stack.top().map_or(NEVER, |top| top.since.get());
-        stack.used.set(stack.used.get().saturating_sub(1));
-        if stack.used.get() == 0 && stack.spilled.get() > 0 {
-            stack.refill();
-        }
-        let next = stack.top()?;
-        let goes = next.guards.get() == 0 && (next.ended.get() || !next.context.get().is_alive());
-        goes.then_some(since)
+        stack.let_go();
+        stack.take();
+        stack.top().is_some_and(|next| {
+            next.guards.get() == 0
+                && (next.ended_from.get() != 0 || next.look.get() || !next.context.get().is_alive())
+        })
     })
+}
+
+/// Has this thread let go of the green contexts that are left on its stack when it ends. Where the end of a thread cannot be
+/// told from that of its thread-locals, it keeps them: a destructor could still use them.
+pub(super) fn let_go_at_end() {
+    let first = STACK.with(|stack| !stack.lets_go.replace(true));
+    if first && cfg!(unix) {
+        thread_end::at_end(|| {
+            STACK.with(|stack| stack.lets_go.set(false));
+            (0..depth()).filter_map(get).for_each(|entry| entry.let_go());
+        });
+    }
 }
 
 /// Whether custack's entry of this context is on top.
@@ -329,7 +357,7 @@ pub(crate) fn hold_top() -> u64 {
         Some(top) => {
             let guards = top.guards.get();
             if guards == 0 {
-                top.since.set(deaths());
+                stack.scope_begins(stack.used.get() - 1);
             }
             top.guards.set(guards.saturating_add(1));
             top.serial.get()
@@ -345,13 +373,10 @@ pub(crate) fn release_top(serial: u64) -> bool {
     STACK.with(|stack| {
         let Some(top) = stack.top() else { return false };
         let guards = top.guards.get();
-        let stays = guards > 1 || !top.ended.get() && top.context.get().is_alive();
+        let stays = guards > 1 || top.ended_from.get() == 0 && top.context.get().is_alive();
         let all = top.serial.get() == serial && guards > 0 && stays;
         if all {
             top.guards.set(guards - 1);
-            if guards == 1 {
-                top.since.set(NEVER);
-            }
         }
         all
     })

@@ -21,14 +21,15 @@
 //! The mirror has no destructor and works while the thread ends. No borrow of it is held across a driver call or the
 //! user's code.
 
+mod cells;
 mod entry;
 mod inline;
 
 pub use entry::How;
-pub(crate) use entry::{Entry, LOOK, Lines, NEVER};
+pub(crate) use entry::{Entry, Lines};
 pub(crate) use inline::{
     depth, guard_near_top, hold_top, is_top, pop, pop_scope_entry, probe_soon, push, put_back, release_top,
-    should_probe, top_context, top_has, top_has_one_guard, top_is_unheld,
+    should_probe, take, top_context, top_has, top_has_one_guard, top_is_unheld,
 };
 
 use crate::driver::ffi::CUcontext;
@@ -48,31 +49,46 @@ fn find(serial: u64) -> Option<usize> {
 }
 
 /// Removes a guard from its entry, and ends what its scope put on the stack: its own entry if it made one, and all
-/// entries above. An entry that it only held has ended if its context was destroyed meanwhile;
-/// otherwise the last guard leaves it to be [looked at](LOOK).
+/// entries above. An entry that it only held has ended if its context was destroyed meanwhile.
+/// Otherwise the driver is asked, when the entry comes to the top, whether it is current.
 pub(crate) fn release_guard(serial: u64, made_entry: bool) {
     let Some(index) = find(serial) else { return };
     inline::change(index, |entry| {
         entry.guards = entry.guards.saturating_sub(1);
-        entry.ended |= made_entry || entry.is_tombstone();
-        if entry.guards == 0 && !entry.ended {
-            (entry.ended, entry.since) = (true, LOOK);
+        if !entry.has_ended() && (made_entry || entry.is_tombstone()) {
+            entry.ended_from = serial;
         }
+        entry.look = entry.guards == 0;
     });
-    for above in index + 1..depth() {
-        inline::change(above, |entry| {
-            entry.ended = true;
-            entry.since = if entry.since == LOOK { NEVER } else { entry.since };
-        });
-    }
+    end_from(index + 1);
 }
 
-/// Removes the top entry if it has ended, or if its context died after the first `since` deaths.
-pub(crate) fn take_ended(since: u64) -> Option<Entry> {
+/// Ends all entries from this index on. Those that are known to have ended are skipped, so that guards which are dropped in
+/// the order in which they were made do not look at each other's entries again and again.
+fn end_from(first: usize) {
+    let Some(lowest) = inline::get(first).map(|entry| entry.serial) else { return };
+    let (top, mut above) = (depth() - 1, depth());
+    while above > first {
+        let mut from = 0;
+        inline::change(above - 1, |entry| {
+            if !entry.has_ended() {
+                entry.ended_from = entry.serial;
+            }
+            from = entry.ended_from;
+        });
+        above = if from <= lowest { first } else { find(from).unwrap_or(first) };
+    }
+    inline::change(top, |entry| entry.ended_from = entry.ended_from.min(lowest));
+}
+
+/// Takes the top entry off in three cases: it has ended, it has to be looked at, or a scope above it
+/// is over within which its context died. The caller has it [let go](Entry::let_go) once the driver
+/// has popped it, and puts it back if it stays.
+pub(crate) fn take_ended(scope_is_over: bool) -> Option<Entry> {
     let goes =
-        |top: &Entry| top.guards == 0 && (top.ended || top.is_tombstone() && top.context.died_after(since));
+        |top: &Entry| top.guards == 0 && (top.has_ended() || top.look || scope_is_over && top.died_within());
     let entry = top().filter(goes)?;
-    pop();
+    take();
     Some(entry)
 }
 
@@ -97,6 +113,31 @@ pub(crate) fn forget_found() {
     while top().is_some_and(|top| top.how == How::Found && top.guards == 0) {
         pop();
     }
+}
+
+/// The topmost entry that a guard holds, and its index.
+pub(crate) fn topmost_held() -> Option<(usize, Entry)> {
+    let held = |index| inline::get(index).filter(|entry| entry.guards > 0).map(|entry| (index, entry));
+    (0..depth()).rev().find_map(held)
+}
+
+/// Whether an entry with this index or above it has this raw handle.
+pub(crate) fn has_from(index: usize, raw: CUcontext) -> bool {
+    (index..depth()).filter_map(inline::get).any(|entry| ptr::eq(entry.context.raw(), raw))
+}
+
+/// This thread has the green context of the top entry, which was just made, until that entry is removed; at the latest until
+/// the thread ends.
+pub(crate) fn top_takes() {
+    if let Some(top) = depth().checked_sub(1) {
+        inline::change(top, |entry| entry.takes = true);
+    }
+    inline::let_go_at_end();
+}
+
+/// Whether the top entry was made by custack.
+pub(crate) fn top_is_own() -> bool {
+    top().is_some_and(|top| top.how != How::Found)
 }
 
 pub(crate) fn entries() -> Vec<Entry> {

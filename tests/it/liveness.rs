@@ -36,7 +36,7 @@ mod sync {
     }
 }
 
-use life::{Life, Phase};
+use life::{Holder, Life, Phase};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use participant::{Participants, Published};
@@ -544,4 +544,32 @@ fn a_call_never_meets_the_end_of_a_capture() {
             caller.join().unwrap();
         });
     }
+}
+
+#[test]
+fn a_green_context_is_taken_by_one_thread_at_a_time_also_where_its_predecessor_is_let_go_late() {
+    loom::model(|| {
+        let world = Arc::new((Holder::of(AtomicU64::new(0)), UnsafeCell::new(0u32)));
+        // A thread has an earlier context of this record on its stack, destroyed; then the record serves the next.
+        assert_eq!(world.0.take(3), Ok(true));
+        world.0.begin();
+        let takes = |thread: u64| {
+            let world = Arc::clone(&world);
+            loom::thread::spawn(move || {
+                let taken = world.0.take(thread);
+                if taken == Ok(true) {
+                    assert_eq!(world.0.take(thread), Ok(false));
+                    // SAFETY: the checker reports an overlap.
+                    world.1.with_mut(|cell| unsafe { *cell += 1 });
+                    world.0.let_go(thread);
+                }
+                taken.is_ok()
+            })
+        };
+        let (one, two) = (takes(1), takes(2));
+        world.0.let_go(3);
+        let taken = [one.join().unwrap(), two.join().unwrap()];
+        assert!(taken.contains(&true));
+        assert_eq!(world.0.take(3), Ok(true), "all have let go");
+    });
 }

@@ -8,7 +8,7 @@ use crate::driver::{Driver, Failed, do_first, driver_to_drop};
 use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{Handle, Origin};
 use crate::report;
-use crate::shadow_stack::{self, Entry, How, LOOK, NEVER};
+use crate::shadow_stack::{self, Entry, How};
 use std::ptr;
 
 /// Removes a guard where more than one entry may be affected.
@@ -16,50 +16,54 @@ use std::ptr;
 pub(in crate::context) fn release_guard(serial: u64, made_entry: bool) {
     shadow_stack::release_guard(serial, made_entry);
     if let Ok(driver) = driver_to_drop() {
-        sweep(driver, NEVER, None);
+        sweep(driver, false, None);
     }
 }
 
 /// Pops what ended scopes left, as far as no living guard holds it, and what was destroyed within them and thereby
-/// comes to the top. The first pop may have been made already.
+/// comes to the top. The first entry may have been removed, or popped, already.
 #[cold]
-pub(super) fn sweep(driver: &Driver, mut since: u64, mut popped: Option<CudaResult<CUcontext>>) {
+pub(super) fn sweep(driver: &Driver, mut scope_is_over: bool, mut popped: Option<CudaResult<CUcontext>>) {
     let _note = keep_note();
-    while let Some(entry) = shadow_stack::take_ended(since) {
-        if entry.since == LOOK && !(entry.is_tombstone() && entry.context.died_after(since)) {
-            shadow_stack::put_back(&Entry { ended: false, since: NEVER, ..entry });
+    while let Some(entry) = shadow_stack::take_ended(scope_is_over) {
+        if entry.has_to_be_looked_at() && !(scope_is_over && entry.died_within()) {
+            shadow_stack::put_back(&entry.into_looked_at());
             restore_quietly(driver, None, Known::default());
             continue;
         }
-        since = since.min(entry.since);
+        scope_is_over |= entry.has_ended();
         // Whether what other code put there is still there, the entry below it shows.
         let gone = !entry.context.is_alive() && driver.is_current(entry.context.raw()) == Ok(true);
         if entry.how == How::Found && popped.is_none() && !gone {
             continue;
         }
         let popped = popped.take().unwrap_or_else(|| driver.ctx_pop_current());
-        if after_pop(driver, entry, popped).is_err() {
+        if after_pop(driver, &entry, popped).is_err() {
             return;
         }
+        entry.let_go();
     }
 }
 
 /// After the pop of an entry that was removed from the shadow stack.
-fn after_pop(driver: &Driver, entry: Entry, popped: CudaResult<CUcontext>) -> CudaResult<()> {
+fn after_pop(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> CudaResult<()> {
     let context = entry.context;
     match popped {
         Ok(raw) if ptr::eq(raw, context.raw()) => Ok(()),
         Ok(raw) => {
             shadow_stack::probe_soon();
-            let restored =
-                restore_or_later(driver, Some(entry), Known { popped: Some(raw), ..Known::default() });
+            let restored = restore_or_later(
+                driver,
+                Some(entry.clone()),
+                Known { popped: Some(raw), ..Known::default() },
+            );
             report::debug(format_args!(
                 "the scope of {context} ended and {raw:p} was on top: other code changed this thread's context stack"
             ));
             restored
         }
         Err(error) => {
-            let restored = restore_or_later(driver, Some(entry), Known::UNSURE);
+            let restored = restore_or_later(driver, Some(entry.clone()), Known::UNSURE);
             if error != CudaError::InvalidContext {
                 report::warn(format_args!("leaving {context}: {error:?}"));
             }
@@ -73,7 +77,7 @@ fn after_pop(driver: &Driver, entry: Entry, popped: CudaResult<CUcontext>) -> Cu
 fn restore_or_later(driver: &Driver, gone: Option<Entry>, mut known: Known) -> CudaResult<()> {
     restore(driver, gone.as_ref(), &mut known).map_err(|error| {
         if let Some(gone) = gone {
-            shadow_stack::put_back(&Entry { ended: true, guards: 0, ..gone });
+            shadow_stack::put_back(&gone.into_ended());
         }
         do_first(if known.unsure { restore_unsure } else { restore_now });
         error.note_instead(format_args!("to restore this thread's context stack, after a call that failed"))
@@ -89,8 +93,13 @@ fn restore_now(driver: &'static Driver) -> CudaResult<()> {
 }
 
 fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
-    while let Some(gone) = shadow_stack::take_ended(NEVER) {
-        restore_or_later(driver, Some(gone), known)?;
+    while let Some(gone) = shadow_stack::take_ended(false) {
+        if gone.has_to_be_looked_at() {
+            shadow_stack::put_back(&gone.into_looked_at());
+            continue;
+        }
+        restore_or_later(driver, Some(gone.clone()), known)?;
+        gone.let_go();
         known.unsure = false;
     }
     restore_or_later(driver, None, known)
@@ -137,10 +146,11 @@ pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
             Ok(false) => break,
             Err(error) => Err(error),
         };
-        shadow_stack::pop();
-        if after_pop(driver, top, popped).is_err() {
+        shadow_stack::take();
+        if after_pop(driver, &top, popped).is_err() {
             return;
         }
+        top.let_go();
     }
     let own = shadow_stack::top().is_some_and(|top| {
         ptr::eq(top.context.raw(), destroyed.raw()) && (top.how != How::Found || top.guards > 0)
@@ -148,7 +158,7 @@ pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     if !own {
         clear_found(driver, destroyed);
     }
-    sweep(driver, NEVER, None);
+    sweep(driver, false, None);
 }
 
 /// Pops a destroyed context that other code made current. A primary context is queried first: other code may have a

@@ -3,6 +3,7 @@
 use crate::harness::{current, drain, parked, run};
 use custack::context::{Context, ContextStack, CurrentContext};
 use custack::error::CudaError;
+use std::collections::VecDeque;
 
 /// More than twice what the cells hold.
 const DEPTH: usize = 45;
@@ -96,5 +97,28 @@ fn pushing_and_popping_at_every_depth_returns_the_right_entry() {
         while let Some(context) = expected.pop() {
             assert_eq!(ContextStack::pop().unwrap(), context);
         }
+    });
+}
+
+/// How often the entries of the stack are looked at or changed cannot be counted here, so this is about time: what is quadratic
+/// takes hours.
+#[test]
+fn two_hundred_thousand_guards_are_dropped_in_the_order_they_were_made_in() {
+    const MANY: usize = 200_000;
+    run(|| {
+        let (base, contexts) = (parked(), [parked(), parked()]);
+        ContextStack::push(&base).unwrap();
+        let mut guards: VecDeque<_> = (0..MANY).map(|level| contexts[level % 2].enter().unwrap()).collect();
+        // A new one for each that goes, as in a queue; then from both ends.
+        for level in 0..MANY {
+            drop(guards.pop_front());
+            guards.push_back(contexts[level % 2].enter().unwrap());
+        }
+        while !guards.is_empty() {
+            drop(guards.pop_front());
+            drop(guards.pop_back());
+        }
+        assert_eq!(drain(), [base.as_raw()]);
+        assert_eq!(ContextStack::depth(), 1);
     });
 }

@@ -5,6 +5,7 @@ mod deep;
 mod flags;
 mod functions;
 pub(crate) mod green;
+mod green_held;
 mod green_kernels;
 mod guard;
 mod limits;
