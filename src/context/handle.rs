@@ -74,6 +74,12 @@ impl UnownedContext {
         UnownedContext(Handle::numbered(number))
     }
 
+    /// Whether there is a number for it, by which slices of its memory know it.
+    #[inline]
+    pub(crate) fn has_number(&self) -> bool {
+        self.0.number() != 0
+    }
+
     /// The context that has what is about to be made: the current one, or the primary one while a green one is current.
     #[inline]
     pub(crate) fn of_this_thread() -> CudaResult<UnownedContext> {

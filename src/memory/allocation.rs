@@ -7,7 +7,7 @@ use super::ordered::Home;
 use crate::context::{Pin, UnownedContext, ask_until_over, is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
-use crate::liveness::retire;
+use crate::liveness::{MOST_NUMBERED, retire};
 use crate::report;
 use std::mem;
 
@@ -90,6 +90,11 @@ impl Allocation {
     ) -> CudaResult<Allocation> {
         refuse_unsafe("allocate memory")?;
         let context = UnownedContext::of_this_thread()?;
+        if matches!(kind, Kind::Device | Kind::Opened) && !context.has_number() {
+            return Err(CudaError::NotSupported.note(format_args!(
+                "to allocate memory in {context}: memory is of {MOST_NUMBERED} contexts at most"
+            )));
+        }
         let (address, pin) = context.pinned(allocate)?;
         Ok(Allocation { address, kind, pin: Some(pin), spent: false, home: None })
     }

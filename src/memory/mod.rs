@@ -15,6 +15,9 @@
 //! destroyed context. If the context's owner is dropped first, copies return
 //! [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed), and the host's references stay valid.
 //!
+//! Memory on the device can be of 32,767 contexts, and in the order of 32,768 streams, at the same time. What is beyond is
+//! refused with [`NotSupported`](crate::error::CudaError::NotSupported).
+//!
 //! # At once, or in the order of a stream
 //!
 //! [`DeviceBuffer::uninitialized`] and the constructors built on it allocate memory that all streams can use at once.

@@ -91,7 +91,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// [`NotSupported`](CudaError::NotSupported) if 32767 streams have one.
+    /// [`NotSupported`](CudaError::NotSupported) if 32768 streams have one.
     #[inline]
     pub(crate) fn number(self: &Arc<Self>) -> CudaResult<u16> {
         match self.number.get() {
@@ -110,13 +110,13 @@ impl Shared {
         }
         let (free, given) = &mut *numbered;
         let number = free.pop().or_else(|| {
-            *given += u16::from(*given < NUMBERS - 1);
-            (*given < NUMBERS - 1).then_some(*given)
+            let next = *given;
+            *given = NUMBERS.min(next + 1);
+            (next < NUMBERS).then_some(next)
         });
         let Some(number) = number else {
-            let most = NUMBERS - 2;
             return Err(CudaError::NotSupported
-                .note(format_args!("to allocate memory in the order of more than {most} streams")));
+                .note(format_args!("to allocate memory in the order of more than {NUMBERS} streams")));
         };
         BY_NUMBER[usize::from(number)].store(Arc::as_ptr(self).cast_mut(), Ordering::Release);
         Ok(*self.number.get_or_init(|| NUMBERS + number))

@@ -12,6 +12,7 @@ use custack::memory::DeviceBuffer;
 use custack::stream::{Stream, StreamFlags};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 #[test]
 fn a_scope_that_must_switch_costs_a_push_and_a_pop() {
@@ -167,8 +168,24 @@ fn handles_are_made_cloned_and_dropped_without_a_call() {
     });
 }
 
-/// The system allocator, counting what each thread requests.
+/// The system allocator, counting what each thread requests and, for [`counting_bytes`], what all threads have.
 struct Counting;
+
+static COUNTS_BYTES: AtomicBool = AtomicBool::new(false);
+static BYTES: AtomicI64 = AtomicI64::new(0);
+
+fn count_bytes(more: usize, less: usize) {
+    if COUNTS_BYTES.load(Ordering::Relaxed) {
+        BYTES.fetch_add(more as i64 - less as i64, Ordering::Relaxed);
+    }
+}
+
+/// Runs the test, which may ask how many bytes of the process are in use, more or less than now.
+pub(super) fn counting_bytes(test: impl FnOnce(&dyn Fn() -> i64)) {
+    COUNTS_BYTES.store(true, Ordering::SeqCst);
+    test(&|| BYTES.load(Ordering::SeqCst));
+    COUNTS_BYTES.store(false, Ordering::SeqCst);
+}
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -179,17 +196,20 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        count_bytes(layout.size(), 0);
         // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count_bytes(0, layout.size());
         // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        count_bytes(size, layout.size());
         // SAFETY: as the caller guarantees.
         unsafe { System.realloc(memory, layout, size) }
     }
