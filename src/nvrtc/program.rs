@@ -134,9 +134,12 @@ impl Program {
     /// read or written, the program is compiled, and no error is returned. When a file is written, the files that were used
     /// longest ago are removed, until all of the folder's together have at most 256 MiB.
     ///
-    /// A program that may read files is compiled each time, because they may have changed: one that includes other headers
-    /// than those that were added to it, that continues a line with a backslash (where an include could hide), or whose
-    /// options name files; also one that contains the time.
+    /// A program that may read files or contain the time is compiled each time, because these may have changed:
+    ///
+    /// * one that includes other headers than those that were added to it;
+    /// * one that has `__TIME__`, `__DATE__` or `__TIMESTAMP__`, in its options, too;
+    /// * one in which these could hide: it continues a line with a backslash, or pastes names together (`##`);
+    /// * one with an option of which custack does not know that it names no file.
     ///
     /// Who can write to the folder decides what the program loads, so it should not be one that everybody can write to.
     ///
@@ -145,7 +148,7 @@ impl Program {
     /// Like [`compile`](Self::compile).
     pub fn compile_cached(&self, kind: OutputKind, folder: impl AsRef<Path>) -> Result<Compiled, NvrtcError> {
         let nvrtc = Nvrtc::get()?;
-        if !whole::is_whole(&self.source, &self.headers, &self.options) {
+        if !whole::is_whole(&self.source, &self.headers, &self.options, &self.expressions) {
             return self.compile_by(nvrtc, kind);
         }
         let key = format!("{:?} {} {kind:?} {self:?}", nvrtc.version()?, nvrtc.build());

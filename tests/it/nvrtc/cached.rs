@@ -197,6 +197,42 @@ fn programs_in_which_an_include_could_hide_are_compiled_each_time() {
 }
 
 #[test]
+fn programs_that_contain_the_time_are_compiled_each_time_however_it_is_written() {
+    if !is_here("programs_that_contain_the_time_are_compiled_each_time_however_it_is_written") {
+        return;
+    }
+    let folder = Folder::new();
+    let pasted = "#define PASTE(a, b) a##b\n#define TWICE(a, b) PASTE(a, b)\n";
+    let takes = |what: &str| format!("__global__ void k(const char **to) {{ *to = {what}; }}");
+    let programs = [
+        Program::new(takes("__TIME__")),
+        Program::new(takes("__DATE__")),
+        Program::new(takes("__TIMESTAMP__")),
+        Program::new(format!("{pasted}{}", takes("TWICE(__TI, ME__)"))),
+        Program::new(format!("{pasted}{}", takes("PASTE(__D, ATE__)"))),
+        Program::new(format!("{pasted}{}", takes("TWICE(__TIMES, TAMP__)"))),
+        Program::new(format!("#include \"paste.h\"\n{}", takes("TWICE(__TI, ME__)")))
+            .header("paste.h", pasted),
+        Program::new(takes("NOW")).option("-DNOW=__TIME__"),
+        Program::new(takes("NOW")).option("--define-macro=NOW=__DATE__"),
+        Program::new("template <char C> __global__ void k(char *to) { *to = C; }")
+            .name_expression("k<__TIME__[7]>"),
+    ];
+    let compile = |program: Program| program.compile_cached(OutputKind::Ptx, &folder.0).is_ok();
+    // Not all compile with each compiler.
+    assert!(programs.into_iter().filter_map(|program| compile(program).then_some(())).count() >= 7);
+    assert_eq!(folder.files(), [] as [PathBuf; 0]);
+    // An option that custack does not know may read anything.
+    twice().option("--dump-everything-to=x").compile_cached(OutputKind::Ptx, &folder.0).unwrap_err();
+    twice().option("--no-source-include").compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    assert_eq!(folder.files(), [] as [PathBuf; 0]);
+    // A macro without the time is a part of the program.
+    let kept = Program::new("__global__ void k(int *to) { *to = N; }").option("-DN=3").option("-std=c++17");
+    kept.compile_cached(OutputKind::Ptx, &folder.0).unwrap();
+    assert_eq!(folder.files().len(), 1);
+}
+
+#[test]
 fn threads_share_a_folder_and_one_that_cannot_be_written_does_no_harm() {
     if !is_here("threads_share_a_folder_and_one_that_cannot_be_written_does_no_harm") {
         return;
