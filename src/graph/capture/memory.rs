@@ -131,13 +131,12 @@ impl Capture<'_> {
         })
     }
 
-    /// Captures the free of memory that the same graph allocates, after the present work of this stream: that has to come
-    /// after the allocation, and after all that uses the memory.
+    /// Captures the free of memory that the same graph allocates, after the present work of this stream. That work should
+    /// come after the allocation, and after all that uses the memory: the driver does not check the order.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](CudaError::InvalidHandle) for memory of another graph; an error of the driver, which breaks the capture,
-    /// if the stream's work does not come after the allocation.
+    /// [`InvalidHandle`](CudaError::InvalidHandle) for memory of another graph; those of [`keep`](Self::keep).
     #[doc(alias = "cuMemFreeAsync")]
     pub fn free<T>(&self, memory: CapturedMemory<T>) -> CudaResult<()> {
         self.is_of_this_graph(&memory)?;

@@ -8,7 +8,7 @@ use crate::stream::stream;
 use custack::context::wait_until_retired;
 use custack::driver::instrument;
 use custack::error::CudaError;
-use custack::graph::{FillParams, Graph, InstantiateFlags, NodeKind};
+use custack::graph::{Dependencies, FillParams, Graph, InstantiateFlags, NodeKind};
 use custack::memory::*;
 use custack::stream::{CaptureMode, CaptureStatus, Stream};
 use std::sync::mpsc::channel;
@@ -280,5 +280,38 @@ fn memory_of_one_capture_is_not_used_in_another_nor_allocated_without_bytes() {
             })
             .unwrap();
         assert_eq!(graph.nodes(), Ok(vec![]));
+    });
+}
+
+#[test]
+fn memory_of_a_graph_is_freed_in_any_order_and_the_driver_does_not_mind() {
+    run_alone(|| {
+        let context = pushed();
+        let mut home = stream();
+        // In a second capture, whose free comes after nothing.
+        let (mut graph, mut memory) = (Graph::new(&context).unwrap(), None);
+        let allocate = |capture: &custack::graph::Capture<'_>| {
+            memory = Some(capture.allocate::<u64>(4)?);
+            Ok(())
+        };
+        home.capture_into(&mut graph, &[], CaptureMode::Relaxed, allocate).unwrap();
+        let memory = memory.unwrap();
+        home.capture_into(&mut graph, &[], CaptureMode::Relaxed, |capture| capture.free(memory)).unwrap();
+        // After dependencies that were set to none.
+        let unordered = home.capture(CaptureMode::Relaxed, |capture| {
+            let memory = capture.allocate::<u64>(4)?;
+            capture.update_dependencies(Dependencies::Set, &[])?;
+            capture.free(memory)
+        });
+        // By hand.
+        let mut by_hand = Graph::new(&context).unwrap();
+        let (allocation, _) = by_hand.add_allocation(&[], 64).unwrap();
+        by_hand.add_free(&[], allocation).unwrap();
+        for mut graph in [graph, unordered.unwrap(), by_hand] {
+            assert_eq!((graph.nodes().unwrap().len(), graph.edges()), (2, Ok(vec![])));
+            let mut executable = graph.instantiate(InstantiateFlags::empty()).unwrap();
+            executable.launch(&home).unwrap();
+            home.synchronize().unwrap();
+        }
     });
 }
