@@ -140,6 +140,95 @@ fn what_cannot_be_done_is_said_and_the_program_does_not_begin() {
     assert_eq!(left(&temporary), [] as [PathBuf; 0]);
 }
 
+/// Prints what a program opens as the library: the file that `cat` has, with the library loaded before it.
+const OPENED: &str = "LD_PRELOAD=libcuda.so.1 cat /proc/self/maps";
+
+/// Whether a program with these variables gets the library; it says why not otherwise, and does not begin.
+fn gets_it(variables: &[(&str, &str)], within: &Path) -> Result<(), String> {
+    let begun = within.join("begun");
+    let _ = fs::remove_file(&begun);
+    let mut command = command(Path::new("/tmp"));
+    command.args(["sh", "-c", &format!("touch {}; unset LD_PRELOAD; {OPENED}", begun.display())]);
+    let output = command.current_dir(within).envs(variables.iter().copied()).output().unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() {
+        let library = folder().join("libcuda.so.1").canonicalize().unwrap();
+        assert!(said.contains(library.to_str().unwrap()), "{variables:?}: {said} {error}");
+        return Ok(());
+    }
+    assert_eq!(output.status.code(), Some(127), "{variables:?}: {error}");
+    assert!(error.contains("custack-run: ") && !begun.exists(), "{variables:?}: {error}");
+    Err(error.into_owned())
+}
+
+#[test]
+fn a_program_gets_this_library_whatever_folders_are_called_or_does_not_begin() {
+    let top = empty("called");
+    for (name, is_found) in [
+        ("plain", true),
+        ("with a space", true),
+        ("comma,quote'percent%", true),
+        ("ünïcode", true),
+        ("back\\slash", true),
+        ("co:lon", false),
+        ("semi;colon", false),
+        ("$ORIGIN", false),
+        ("${LIB}", false),
+    ] {
+        let temporary = top.join(name);
+        fs::create_dir(&temporary).unwrap();
+        let found = gets_it(&[("TMPDIR", temporary.to_str().unwrap())], &top);
+        assert_eq!(found.is_ok(), is_found, "{name}: {found:?}");
+        // Relative to the folder in which the command begins.
+        let found = gets_it(&[("TMPDIR", name)], &top);
+        assert_eq!(found.is_ok(), is_found, "{name}: {found:?}");
+    }
+    gets_it(&[("TMPDIR", ".")], &top).unwrap();
+    gets_it(&[("TMPDIR", "")], &top).unwrap();
+    assert!(gets_it(&[("TMPDIR", "no/such")], &top).unwrap_err().contains("TMPDIR"));
+}
+
+#[test]
+fn a_program_gets_this_library_whatever_other_libraries_are_named() {
+    let top = empty("other");
+    let other = top.join("libcuda.so.1");
+    fs::copy(folder().join("libcuda.so.1"), &other).unwrap();
+    let (path, other) = (top.to_str().unwrap(), other.to_str().unwrap());
+    for others in [path, ":", "", ":a;b:", "$ORIGIN", &format!(";{path}"), &format!("/nowhere:{path}:")] {
+        gets_it(&[("LD_LIBRARY_PATH", others)], &top).unwrap();
+    }
+    // What is loaded before everything else is the library of this name.
+    for preloaded in [other, &format!("/nowhere.so {other}"), &format!("/nowhere.so:{other}")] {
+        assert!(gets_it(&[("LD_PRELOAD", preloaded)], &top).unwrap_err().contains(other), "{preloaded}");
+    }
+    gets_it(&[("LD_PRELOAD", "/nowhere/at/all.so")], &top).unwrap();
+    // A file that is none, and nothing that can be read.
+    for wrong in ["none", "folder"] {
+        let file = top.join(wrong);
+        if wrong == "none" {
+            fs::write(&file, "no library").unwrap()
+        } else {
+            fs::create_dir(&file).unwrap()
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_custack-run"));
+        let output = command.env("TMPDIR", &top).arg("--library").arg(&file).arg("true").output().unwrap();
+        assert_eq!(output.status.code(), Some(127), "{wrong}");
+    }
+}
+
+#[test]
+fn variables_that_name_another_library_do_not_reach_the_program() {
+    let temporary = empty("named elsewhere");
+    let mut command = command(&temporary);
+    for variable in ["CUSTACK_LIBCUDA", "NUMBA_CUDA_DRIVER", "TRITON_LIBCUDA_PATH"] {
+        command.env(variable, "/another/libcuda.so.1");
+    }
+    let output = command.env("CUSTACK_DRIVER", "sim").args(["env"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("CUSTACK_DRIVER=cuda\n"), "{said}");
+    assert!(!said.contains("/another/"), "{said}");
+}
+
 #[test]
 fn a_function_is_named_as_the_header_does_or_as_its_symbol() {
     let temporary = empty("named");

@@ -25,9 +25,12 @@ pub(crate) fn folder_of(library: &Path) -> io::Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     library.hash(&mut hasher);
     let (user, key) = (user(), hasher.finish());
+    // The program may go to another folder, so that a relative path would not lead there.
+    let temporary = env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
+    let temporary = std::path::absolute(temporary.unwrap_or_else(|| "/tmp".into()))?;
     for taken in 0..MOST_TAKEN {
         let number = if taken == 0 { String::new() } else { format!("-{taken}") };
-        let folder = env::temp_dir().join(format!("custack-run-{user}-{key:016x}{number}"));
+        let folder = temporary.join(format!("custack-run-{user}-{key:016x}{number}"));
         match DirBuilder::new().mode(0o755).create(&folder) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -42,7 +45,7 @@ pub(crate) fn folder_of(library: &Path) -> io::Result<PathBuf> {
             return Ok(folder);
         }
     }
-    let why = format!("others have made all that it could be in {}", env::temp_dir().display());
+    let why = format!("others have made all that it could be in {}", temporary.display());
     Err(io::Error::new(ErrorKind::AlreadyExists, why))
 }
 

@@ -3,6 +3,7 @@
 mod asked;
 mod fault;
 mod folder;
+mod probe;
 
 use asked::Asked;
 use std::convert::Infallible;
@@ -25,6 +26,9 @@ its process, gets its signals, and ends as it ends. The exit status is 127 if it
 A program that calls no driver function writes no report. Neither does one that ends by a signal, by abort or by _exit, or
 that becomes another program by exec: the report is written by what C calls at the exit.";
 
+/// Variables by which custack, numba and Triton open another library than the one that the loader finds.
+const OTHER_LIBRARIES: [&str; 3] = ["CUSTACK_LIBCUDA", "NUMBA_CUDA_DRIVER", "TRITON_LIBCUDA_PATH"];
+
 /// Becomes the program; returns only if that fails.
 ///
 /// A program that it started and waited for would need every signal passed on, stops and job control too, and would have to
@@ -41,14 +45,23 @@ fn become_program(asked: &Asked) -> Result<Infallible, String> {
     let others = env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
     let path = env::join_paths([folder].into_iter().chain(others.iter().flat_map(env::split_paths)));
     let path = path.map_err(|error| error.to_string())?;
+    probe::check(&library, &path)?;
     let mut command = Command::new(&asked.program[0]);
     command.args(&asked.program[1..]).env("LD_LIBRARY_PATH", path).envs(asked.variables.iter().cloned());
     // A program that uses custack itself uses this library, too.
     command.env("CUSTACK_DRIVER", "cuda");
+    OTHER_LIBRARIES.iter().for_each(|variable| {
+        command.env_remove(variable);
+    });
     Err(format!("{}: {}", asked.program[0].to_string_lossy(), command.exec()))
 }
 
 fn main() -> ExitCode {
+    if let [_, probe, library] = &env::args_os().collect::<Vec<_>>()[..] {
+        if probe == probe::PROBE {
+            return ExitCode::from(u8::from(!probe::is_opened(library).unwrap_or(false)));
+        }
+    }
     match Asked::of(env::args_os().skip(1)).and_then(|asked| become_program(&asked)) {
         Ok(never) => match never {},
         Err(why) if why == USAGE => {
