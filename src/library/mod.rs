@@ -63,7 +63,7 @@ pub use variable::ManagedVariable;
 use crate::driver::driver;
 use crate::driver::ffi::CUlibrary;
 use crate::error::{CudaError, CudaResult, DropResult};
-use crate::module::{JitError, JitLog, JitOptions, checked};
+use crate::module::{JitError, JitLog, JitOptions, checked, padded};
 use loaded::Loaded;
 use std::fmt;
 use std::path::Path;
@@ -84,7 +84,8 @@ impl Library {
     /// # Errors
     ///
     /// [`InvalidImage`](CudaError::InvalidImage), before the driver is called, for an image that is neither text nor
-    /// machine code, and for machine code that points outside the image; [`InvalidValue`](CudaError::InvalidValue) for
+    /// machine code, and for machine code that custack does not know (see
+    /// [`load_unchecked`](Self::load_unchecked)); [`InvalidValue`](CudaError::InvalidValue) for
     /// an option that the driver does not know; [`CallRequiresNewerDriver`](CudaError::CallRequiresNewerDriver) before
     /// CUDA 12.0.
     #[doc(alias("cuLibraryLoadData", "load_library"))]
@@ -103,10 +104,32 @@ impl Library {
     #[doc(alias("cuLibraryLoadData", "load_library_with_options"))]
     #[inline]
     pub fn load_with_log(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
-        let image = checked(image)?;
+        // SAFETY: checked.
+        unsafe { Library::load_padded(&checked(image)?, options) }
+    }
+
+    /// Like [`load_with_log`](Self::load_with_log), without a check of the image, as
+    /// [`Module::load_unchecked`](crate::module::Module::load_unchecked).
+    ///
+    /// # Errors
+    ///
+    /// Those of the driver, with the compiler's logs.
+    ///
+    /// # Safety
+    ///
+    /// The image is what a compiler of NVIDIA's wrote, whole and unchanged, or PTX.
+    #[doc(alias = "cuLibraryLoadData")]
+    pub unsafe fn load_unchecked(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
+        // SAFETY: as the caller guarantees.
+        unsafe { Library::load_padded(&padded(image), options) }
+    }
+
+    /// # Safety
+    ///
+    /// The image is checked or vouched for, and has zeros after it.
+    unsafe fn load_padded(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
         let (driver, mut jit) = (driver()?, options.to_driver()?);
-        // SAFETY: `checked` gave the image: a text with its NUL, or machine code that is as long as it says. The
-        // options are kept as long as the library.
+        // SAFETY: as the caller guarantees. The options are kept as long as the library.
         match unsafe { driver.library_load_data(image.as_ptr().cast(), &mut jit) } {
             Ok(raw) => {
                 let log = JitLog::of(jit.told());

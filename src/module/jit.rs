@@ -4,6 +4,7 @@ use crate::driver::{Jit, Told, numbered};
 use crate::error::{CudaError, CudaResult, Failure};
 use std::error::Error;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 const MAX_REGISTERS: u32 = 0;
@@ -19,6 +20,14 @@ const POSITION_INDEPENDENT_CODE: u32 = 30;
 const MIN_CTA_PER_SM: u32 = 31;
 const MAX_THREADS_PER_BLOCK: u32 = 32;
 const OVERRIDE_DIRECTIVE_VALUES: u32 = 33;
+
+/// What numbers an option may have.
+const POSSIBLE: &[(u32, RangeInclusive<u32>, &str)] = &[
+    (THREADS_PER_BLOCK, 1..=1024, "threads of a block"),
+    (OPTIMIZATION_LEVEL, 0..=4, "as the level of optimisation"),
+    (MIN_CTA_PER_SM, 1..=64, "blocks on a multiprocessor"),
+    (MAX_THREADS_PER_BLOCK, 1..=1024, "threads of a block"),
+];
 
 /// The default size of each log.
 const LOG_BYTES: usize = 16 << 10;
@@ -87,6 +96,13 @@ impl JitOptions {
         self
     }
 
+    /// What is off is not passed to the driver, as it is off by default: one compiled with debug information, and with other
+    /// things said to be off, and crashed.
+    fn switch(mut self, option: u32, wanted: bool) -> JitOptions {
+        self.options.retain(|(known, _)| *known != option);
+        if wanted { self.with(option, 1) } else { self }
+    }
+
     /// Sets the maximum number of registers of a thread.
     #[inline]
     pub fn max_registers(self, registers: u32) -> JitOptions {
@@ -122,19 +138,19 @@ impl JitOptions {
     /// Whether the machine code has debug information.
     #[inline]
     pub fn debug_info(self, wanted: bool) -> JitOptions {
-        self.with(GENERATE_DEBUG_INFO, wanted.into())
+        self.switch(GENERATE_DEBUG_INFO, wanted)
     }
 
     /// Whether the machine code has line numbers.
     #[inline]
     pub fn line_info(self, wanted: bool) -> JitOptions {
-        self.with(GENERATE_LINE_INFO, wanted.into())
+        self.switch(GENERATE_LINE_INFO, wanted)
     }
 
     /// Whether [`JitLog::info`] lists the resources of each kernel.
     #[inline]
     pub fn verbose(self, wanted: bool) -> JitOptions {
-        self.with(LOG_VERBOSE, wanted.into())
+        self.switch(LOG_VERBOSE, wanted)
     }
 
     /// Sets the caches that loads use.
@@ -146,7 +162,7 @@ impl JitOptions {
     /// Whether the code is position-independent (CUDA 11.7 and later).
     #[inline]
     pub fn position_independent_code(self, wanted: bool) -> JitOptions {
-        self.with(POSITION_INDEPENDENT_CODE, wanted.into())
+        self.switch(POSITION_INDEPENDENT_CODE, wanted)
     }
 
     /// Compiles so that at least this many blocks can run at once on a multiprocessor (CUDA 12.0 and later). It has an
@@ -165,7 +181,7 @@ impl JitOptions {
     /// Whether these options override directives of the PTX such as `.maxntid` (CUDA 12.0 and later).
     #[inline]
     pub fn override_directives(self, wanted: bool) -> JitOptions {
-        self.with(OVERRIDE_DIRECTIVE_VALUES, wanted.into())
+        self.switch(OVERRIDE_DIRECTIVE_VALUES, wanted)
     }
 
     /// Sets the size of each of the two logs, in bytes; what does not fit is cut off. The default is 16 KiB.
@@ -174,11 +190,18 @@ impl JitOptions {
         JitOptions { log_bytes: bytes, ..self }
     }
 
-    /// The driver's form. Refuses a block of 0 threads, by which the driver would divide.
+    /// The driver's form. Refuses what no device has: by some numbers the driver divides, after it has multiplied them.
     #[inline]
     pub(crate) fn to_driver(&self) -> CudaResult<Jit> {
-        if self.options.contains(&(THREADS_PER_BLOCK, 0)) {
-            return Err(CudaError::InvalidValue.note(format_args!("to compile for blocks of no threads")));
+        for (option, value) in &self.options {
+            let Some((_, possible, what)) = POSSIBLE.iter().find(|it| it.0 == *option) else { continue };
+            if !possible.contains(value) {
+                return Err(CudaError::InvalidValue.note(format_args!(
+                    "to compile for {value} {what}, not {} to {}",
+                    possible.start(),
+                    possible.end()
+                )));
+            }
         }
         Ok(Jit::new(&self.options, self.log_bytes.clamp(1, MOST_LOG_BYTES)))
     }

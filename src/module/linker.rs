@@ -103,13 +103,15 @@ impl Linker {
         self.inner.context()
     }
 
-    /// Adds code. PTX may end with a NUL, but need not. The name is used in messages.
+    /// Adds code, which is checked as [`Module::load_from_bytes`](super::Module::load_from_bytes) checks it. PTX may end with
+    /// a NUL, but need not. The name is used in messages.
     ///
     /// # Errors
     ///
     /// [`InvalidImage`](CudaError::InvalidImage) for data that is not of this kind, and, before the driver is called,
-    /// for machine code that points outside the image; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not
-    /// compile; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    /// for machine code that custack does not know, which objects and libraries of the host always are: see
+    /// [`add_unchecked`](Self::add_unchecked); [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias("cuLinkAddData", "cuLinkAddData_v2"))]
     #[inline]
     pub fn add(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
@@ -117,35 +119,58 @@ impl Linker {
             error.note_before(format_args!("to link {name:?}"));
         };
         let data = code(kind, data).inspect_err(about)?;
-        let jit = self.jit.as_ref();
-        let add = |driver: &Driver, state: Held<'_, CUlinkState>| match jit {
-            Some(jit) => driver.link_add_data(state, kind as u32, &data, name, jit),
-            None => Err(spent()),
-        };
-        self.inner.with_current(add).inspect_err(about)
+        // SAFETY: checked.
+        unsafe { self.pass(kind, &data, name) }.inspect_err(about)
     }
 
-    /// Adds the code of a file.
+    /// Adds code that is not checked: the driver gets the very bytes.
     ///
     /// # Errors
     ///
-    /// [`FileNotFound`](CudaError::FileNotFound); [`InvalidValue`](CudaError::InvalidValue) for a path with a NUL in
-    /// it; those of [`add`](Self::add).
-    #[doc(alias("cuLinkAddFile", "cuLinkAddFile_v2"))]
+    /// [`InvalidImage`](CudaError::InvalidImage) for data that is not of this kind;
+    /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
+    ///
+    /// # Safety
+    ///
+    /// The data is what a compiler of NVIDIA's wrote, whole and unchanged, or PTX with a NUL at its end. The driver crashes
+    /// otherwise, or hangs.
+    #[doc(alias("cuLinkAddData", "cuLinkAddData_v2"))]
+    pub unsafe fn add_unchecked(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
+        // SAFETY: as the caller guarantees.
+        unsafe { self.pass(kind, data, name) }.inspect_err(|error| {
+            error.note_before(format_args!("to link {name:?}"));
+        })
+    }
+
+    /// # Safety
+    ///
+    /// The data is checked or vouched for; a text ends with a NUL.
+    unsafe fn pass(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
+        let jit = self.jit.as_ref();
+        self.inner.with_current(|driver: &Driver, state: Held<'_, CUlinkState>| match jit {
+            // SAFETY: as the caller guarantees.
+            Some(jit) => unsafe { driver.link_add_data(state, kind as u32, data, name, jit) },
+            None => Err(spent()),
+        })
+    }
+
+    /// Adds the code of a file, which custack reads and checks as [`add`](Self::add) does. The path is the name in messages.
+    ///
+    /// # Errors
+    ///
+    /// [`FileNotFound`](CudaError::FileNotFound), also for a file that cannot be read, with the reason;
+    /// [`InvalidValue`](CudaError::InvalidValue) for a path with a NUL in it; those of [`add`](Self::add).
+    #[doc(alias("cuLinkAddFile", "cuLinkAddFile_v2", "cuLinkAddData"))]
     #[inline]
     pub fn add_file(&mut self, kind: LinkInput, path: impl AsRef<Path>) -> CudaResult<()> {
         let path = path.as_ref();
         let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| {
             CudaError::InvalidValue.note(format_args!("to link {}, which has a NUL in it", path.display()))
         })?;
-        let jit = self.jit.as_ref();
-        let add = |driver: &Driver, state: Held<'_, CUlinkState>| match jit {
-            Some(jit) => driver.link_add_file(state, kind as u32, &name, jit),
-            None => Err(spent()),
-        };
-        self.inner.with_current(add).inspect_err(|error| {
-            error.note_before(format_args!("to link {}", path.display()));
-        })
+        let data = std::fs::read(path).map_err(|reason| {
+            CudaError::FileNotFound.note(format_args!("to read {}: {reason}", path.display()))
+        })?;
+        self.add(kind, &data, &name)
     }
 
     /// Links what was added; returns the image, for [`Module::load_from_bytes`](super::Module::load_from_bytes) or a
@@ -178,10 +203,12 @@ fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
             checked.truncate(text.len() + 1);
             Ok(checked.into())
         }
-        LinkInput::Cubin | LinkInput::Fatbin if begins(b"\x7fELF") || begins(&[0x50, 0xed, 0x55, 0xba]) => {
-            image::checked(data).map(|_| data.into())
-        }
-        LinkInput::Object | LinkInput::Library if !data.is_empty() => Ok(data.into()),
+        LinkInput::Cubin if begins(image::ELF) => image::kept(data),
+        LinkInput::Fatbin if begins(image::ELF) || begins(image::FATBIN) => image::kept(data),
+        LinkInput::Object | LinkInput::Library => Err(CudaError::InvalidImage.note(format_args!(
+            "to link {} bytes of the kind {kind:?}, which custack cannot check: `add_unchecked` links them",
+            data.len()
+        ))),
         _ => Err(CudaError::InvalidImage
             .note(format_args!("to take {} bytes for code of the kind {kind:?}", data.len()))),
     }

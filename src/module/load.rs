@@ -65,9 +65,45 @@ impl Module {
     #[doc(alias = "cuModuleLoadDataEx")]
     #[inline]
     pub fn load_with_options(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
-        let image = image::checked(image)?;
+        // SAFETY: checked.
+        unsafe { Module::load_padded(&image::checked(image)?, options) }
+    }
+
+    /// Like [`load_with_options`](Self::load_with_options), without a check of the image. It loads what custack does not know
+    /// well enough to check: code for devices of compute capability 10.0 and later, which has parts for a further compiler, and
+    /// what compilers write that are newer than this version of custack, or unusual.
+    ///
+    /// # Errors
+    ///
+    /// Those of the driver, with the compiler's output.
+    ///
+    /// # Safety
+    ///
+    /// The image is what a compiler of NVIDIA's wrote, whole and unchanged, or PTX. Of anything else one wrong number can
+    /// crash the driver, or have it read and write outside of the image.
+    ///
+    /// ```
+    /// use custack::module::{JitOptions, Module};
+    ///
+    /// let _context = custack::quick_init()?;
+    /// let image = b".version 7.0 .target sm_70 .address_size 64 .visible .entry nothing() { ret; }";
+    /// // SAFETY: it is PTX.
+    /// let (module, _log) = unsafe { Module::load_unchecked(image, &JitOptions::new()) }?;
+    /// module.get_function(c"nothing")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "cuModuleLoadDataEx")]
+    pub unsafe fn load_unchecked(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
+        // SAFETY: as the caller guarantees.
+        unsafe { Module::load_padded(&image::padded(image), options) }
+    }
+
+    /// # Safety
+    ///
+    /// The image is checked or vouched for, and has zeros after it.
+    unsafe fn load_padded(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
         let mut jit = options.to_driver()?;
-        // SAFETY: `image::checked` returned it: a text with its NUL, or machine code that is as long as it says.
+        // SAFETY: as the caller guarantees.
         let make = |driver: &Driver| unsafe { driver.module_load_data_with(image.as_ptr().cast(), &mut jit) };
         let made = Resource::make(make, Driver::module_unload);
         let log = JitLog::of(jit.told());

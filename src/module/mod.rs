@@ -25,7 +25,7 @@ mod load;
 mod patterns;
 
 #[cfg(feature = "library")]
-pub(crate) use image::checked;
+pub(crate) use image::{checked, padded};
 pub use jit::{CacheMode, Fallback, JitError, JitLog, JitOptions};
 pub(crate) use kernels::Known;
 #[cfg(feature = "library")]
@@ -91,8 +91,9 @@ impl Module {
     /// # Errors
     ///
     /// [`InvalidImage`](CudaError::InvalidImage) for anything that is not an image and, before the driver is called,
-    /// for machine code that refers to parts outside the image, and for the wrapper of a fatbin, which contains a
-    /// pointer; [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
+    /// for machine code in which something is not as compilers write it or not known to custack (see
+    /// [`load_unchecked`](Self::load_unchecked)), and for the wrapper of a fatbin, which contains a pointer;
+    /// [`InvalidPtx`](CudaError::InvalidPtx) for PTX that does not compile;
     /// [`NoBinaryForGpu`](CudaError::NoBinaryForGpu) for another device's machine code;
     /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
@@ -184,7 +185,7 @@ impl Module {
 
 /// Loads an image that `image::checked` returned.
 fn loading(image: &[u8]) -> impl FnOnce(&Driver) -> CudaResult<CUmodule> + '_ {
-    // SAFETY: a text with its NUL, or machine code that is as long as it says.
+    // SAFETY: a text with its NUL, or machine code in which each number was checked.
     |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) }
 }
 

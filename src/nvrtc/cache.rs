@@ -1,6 +1,7 @@
 //! Compiled programs in files: the key, and what compiling gave, each with its length.
 
 use super::{Compiled, Image, OutputKind};
+use crate::module::checked;
 use std::ffi::CString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,8 +38,8 @@ pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
     // The files that were used longest ago are removed first. One that cannot be written to counts from its making.
     let _ = fs::File::options().append(true).open(file).and_then(|file| file.set_modified(SystemTime::now()));
     let mut rest = bytes.strip_prefix(FORMAT)?;
-    let checked = next(&mut rest)?;
-    if checked != check(rest) || next(&mut rest)? != key.as_bytes() {
+    let sum = next(&mut rest)?;
+    if sum != check(rest) || next(&mut rest)? != key.as_bytes() {
         return None;
     }
     let kind = match next(&mut rest)? {
@@ -49,6 +50,10 @@ pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
         _ => return None,
     };
     let image = Image::new(kind, next(&mut rest)?.to_vec());
+    // Whoever can write to the folder may have written it, not the compiler. What the check does not know is compiled anew.
+    if kind == OutputKind::Cubin && checked(image.as_bytes()).is_err() {
+        return None;
+    }
     let log = String::from_utf8(next(&mut rest)?.to_vec()).ok()?;
     let mut lowered = Vec::new();
     while !rest.is_empty() {

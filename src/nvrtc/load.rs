@@ -1,5 +1,8 @@
 //! Compiled programs as modules and libraries.
 
+// Loads what the compiler wrote without a check, which would refuse what custack does not know yet.
+#![allow(unsafe_code)]
+
 use super::{Compiled, Image};
 use crate::context::UnownedContext;
 use crate::error::{CudaError, CudaResult};
@@ -29,7 +32,8 @@ impl UnownedContext {
     /// [`load_module`](Self::load_module).
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
     pub fn load_nvrtc_module(&self, compiled: &Compiled) -> CudaResult<Module> {
-        self.load_module(compiled.loadable()?)
+        let loaded = self.load_nvrtc_module_with_options(compiled, &JitOptions::new());
+        loaded.map(|(module, _)| module).map_err(|refused| refused.error)
     }
 
     /// Like [`load_nvrtc_module`](Self::load_nvrtc_module), with options for the driver's compiler; also returns its log.
@@ -43,7 +47,10 @@ impl UnownedContext {
         compiled: &Compiled,
         options: &JitOptions,
     ) -> Result<(Module, JitLog), JitError> {
-        self.load_module_with_options(compiled.loadable()?, options)
+        let image = compiled.loadable()?;
+        let _current = self.enter()?;
+        // SAFETY: NVIDIA's compiler has written it in this process, or it was checked when it was read from a file.
+        unsafe { Module::load_unchecked(image, options) }
     }
 }
 
@@ -56,6 +63,8 @@ impl Library {
     /// [`load`](Self::load).
     #[doc(alias = "cuLibraryLoadData")]
     pub fn load_nvrtc(compiled: &Compiled, options: &JitOptions) -> CudaResult<Library> {
-        Library::load(compiled.loadable()?, options)
+        // SAFETY: as for a module.
+        let loaded = unsafe { Library::load_unchecked(compiled.loadable()?, options) };
+        loaded.map(|(library, _)| library).map_err(|refused| refused.error)
     }
 }

@@ -17,7 +17,7 @@ use std::ptr;
 impl Driver {
     /// # Safety
     ///
-    /// The image is a text with a final NUL, or machine code that is as long as it says. The options stay where they
+    /// The image is a text with a final NUL, or machine code that is as its compiler wrote it. The options stay where they
     /// are as long as the library exists.
     #[inline]
     pub(crate) unsafe fn library_load_data(

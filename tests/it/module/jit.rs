@@ -1,11 +1,16 @@
 //! Loading with options, what the compiler tells, and what a module lists.
 
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
+
 use super::KERNELS;
 use crate::harness::{is_simulated, parked, pushed, run, skip};
 use custack::context::CurrentContext;
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::function::FunctionAttribute;
-use custack::module::{CacheMode, Fallback, JitError, JitOptions, LoadingMode, Module};
+use custack::library::Library;
+use custack::module::{CacheMode, Fallback, JitError, JitOptions, Linker, LoadingMode, Module};
 use std::collections::BTreeSet;
 
 /// A kernel that no other test has, so that the driver has no machine code of it in its cache.
@@ -80,20 +85,51 @@ fn what_does_not_compile_has_its_whole_log_in_the_error() {
 }
 
 #[test]
-fn options_that_cannot_be_are_refused_and_one_before_the_driver_divides_by_it() {
+fn options_that_cannot_be_are_refused_before_the_driver_divides_by_them() {
     run(|| {
         let _ctx = pushed();
         let load = |options: &JitOptions| Module::load_with_options(KERNELS.as_bytes(), options).map(|_| ());
-        let (refused, calls) =
-            custack::driver::instrument::during(|| load(&JitOptions::new().threads_per_block(0)));
-        assert_eq!(
-            (refused.unwrap_err().error, calls.of("cuModuleLoadDataEx")),
-            (CudaError::InvalidValue, 0)
-        );
-        let refused = load(&JitOptions::new().max_registers(0)).unwrap_err();
+        let new = JitOptions::new;
+        let impossible = [0, 1025, 65536, 1 << 31, u32::MAX].into_iter().flat_map(|threads| {
+            [new().threads_per_block(threads), new().max_threads_per_block(threads).override_directives(true)]
+        });
+        let others = [
+            new().min_blocks_per_multiprocessor(0),
+            new().min_blocks_per_multiprocessor(65),
+            new().optimization_level(5),
+        ];
+        for options in impossible.chain(others) {
+            let (refused, calls) = instrument::during(|| load(&options));
+            let refused = refused.unwrap_err();
+            assert_eq!((refused.error, calls.total()), (CudaError::InvalidValue, 0), "{options:?}");
+            assert!(refused.to_string().contains("to compile for "), "{refused}");
+            let linker = Linker::new(&options).map(|_| ());
+            let library = Library::load(KERNELS.as_bytes(), &options).map(|_| ());
+            assert_eq!((linker, library), (Err(CudaError::InvalidValue), Err(CudaError::InvalidValue)));
+        }
+        let refused = load(&new().max_registers(0)).unwrap_err();
         assert_eq!(refused.error, CudaError::InvalidValue);
         // The last of two counts.
-        load(&JitOptions::new().max_registers(0).max_registers(64)).unwrap();
+        load(&new().max_registers(0).max_registers(64)).unwrap();
+        load(&new().max_threads_per_block(0).max_threads_per_block(1024).override_directives(true)).unwrap();
+        assert_eq!(new().debug_info(true).debug_info(false).verbose(false), new());
+    });
+}
+
+#[test]
+fn what_is_vouched_for_is_loaded_unchecked() {
+    run(|| {
+        let _ctx = pushed();
+        let (module, log) =
+            unsafe { Module::load_unchecked(KERNELS.as_bytes(), &JitOptions::new()) }.unwrap();
+        assert!(module.get_function(c"saxpy").is_ok() && log.error.is_empty());
+        let library = unsafe { Library::load_unchecked(KERNELS.as_bytes(), &JitOptions::new()) }.unwrap().0;
+        assert!(library.kernel(c"saxpy").is_ok());
+        // It is the driver that says what is no image.
+        let (unknown, calls) =
+            instrument::during(|| unsafe { Module::load_unchecked(b"no image", &JitOptions::new()) });
+        assert_eq!(unknown.unwrap_err().error, CudaError::InvalidImage);
+        assert_eq!(calls.of("cuModuleLoadDataEx"), 1);
     });
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use crate::harness::{is_simulated, parked, pushed, run, run_alone};
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::launch;
 use custack::library::Library;
@@ -12,6 +13,7 @@ use custack::module::{JitOptions, LinkInput, Linker, Module};
 use custack::sim;
 use custack::stream::{Stream, StreamFlags};
 use static_assertions::assert_impl_all;
+use std::ffi::CString;
 
 assert_impl_all!(Linker: Send, Sync);
 
@@ -44,7 +46,7 @@ fn linker() -> Linker {
 fn link(texts: &[&str]) -> Result<Vec<u8>, CudaError> {
     let mut linker = linker();
     for (at, text) in texts.iter().enumerate() {
-        let name = std::ffi::CString::new(format!("text {at}")).unwrap();
+        let name = CString::new(format!("text {at}")).unwrap();
         linker.add(LinkInput::Ptx, text.as_bytes(), &name)?;
     }
     linker.complete().map(|linked| linked.0).map_err(|refused| refused.error)
@@ -107,6 +109,48 @@ fn what_cannot_be_linked_says_what_is_wrong() {
             missing == CudaError::FileNotFound && crate::harness::said(missing).contains("/nowhere/at.all")
         );
         assert_eq!(linker().add_file(LinkInput::Ptx, "a\0b"), Err(CudaError::InvalidValue));
+    });
+}
+
+#[test]
+fn what_cannot_be_checked_is_linked_by_an_unsafe_function_alone() {
+    run(|| {
+        let _ctx = pushed();
+        let mut linker = linker();
+        for kind in [LinkInput::Object, LinkInput::Library] {
+            for data in [&b"\x7fELF\x02\x01\x01 an object"[..], b"!<arch>\n", b"garbage"] {
+                let (refused, calls) = instrument::during(|| linker.add(kind, data, c"of the host"));
+                let refused = refused.unwrap_err();
+                assert_eq!((refused, calls.total()), (CudaError::InvalidImage, 0), "{kind:?}");
+                assert!(refused.to_string().contains("add_unchecked"), "{refused}");
+            }
+        }
+        let text = CString::new(variable()).unwrap();
+        unsafe { linker.add_unchecked(LinkInput::Ptx, text.as_bytes_with_nul(), c"variable") }.unwrap();
+        assert!(linker.complete().is_ok());
+    });
+}
+
+#[test]
+fn a_part_of_a_file_is_refused_as_a_part_of_the_bytes_is() {
+    const FATBIN: &[u8] = include_bytes!("images/several.fatbin");
+    const CUBIN: &[u8] = include_bytes!("images/relocatable.cubin");
+    run(|| {
+        let _ctx = pushed();
+        let file = std::env::temp_dir().join(format!("custack-part-{}", std::process::id()));
+        let mut linker = linker();
+        for (kind, whole) in [(LinkInput::Fatbin, FATBIN), (LinkInput::Cubin, CUBIN)] {
+            for length in [0, 4, 16, 64, whole.len() / 2, whole.len() - 1] {
+                std::fs::write(&file, &whole[..length]).unwrap();
+                let (refused, calls) = instrument::during(|| linker.add_file(kind, &file));
+                assert_eq!(
+                    (refused, calls.total()),
+                    (Err(CudaError::InvalidImage), 0),
+                    "{length} of {kind:?}"
+                );
+            }
+        }
+        std::fs::remove_file(&file).unwrap();
     });
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod damaged;
+mod damaged_code;
 mod image;
 mod images;
 mod jit;

@@ -125,6 +125,30 @@ fn a_file_that_is_cut_or_empty_is_written_anew() {
     }
 }
 
+/// Whoever writes to the folder can write the sum, too.
+#[test]
+fn a_damaged_cubin_whose_sum_is_right_does_not_reach_the_driver() {
+    if !is_here("a_damaged_cubin_whose_sum_is_right_does_not_reach_the_driver") {
+        return;
+    }
+    let folder = Folder::new();
+    let first = twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap();
+    let file = folder.files().remove(0);
+    let mut bytes = fs::read(&file).unwrap();
+    let whole = bytes.clone();
+    let image = bytes.windows(4).position(|window| window == b"\x7fELF").unwrap();
+    // Where the section headers are. The sum follows the first line and its own length, and is over the rest.
+    bytes[image + 0x28] ^= 0x40;
+    let begin = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let sum = bytes[begin + 16..]
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    bytes[begin + 8..begin + 16].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&file, &bytes).unwrap();
+    assert_eq!(twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap(), first);
+    assert_eq!(fs::read(&file).unwrap(), whole, "it is written anew");
+}
+
 #[test]
 fn programs_that_include_files_are_compiled_each_time() {
     if !is_here("programs_that_include_files_are_compiled_each_time") {

@@ -11,6 +11,8 @@ const INFO_LOG_BUFFER: u32 = 3;
 const INFO_LOG_BUFFER_SIZE_BYTES: u32 = 4;
 const ERROR_LOG_BUFFER: u32 = 5;
 const ERROR_LOG_BUFFER_SIZE_BYTES: u32 = 6;
+/// The driver gets this much room for each log at the least.
+const LEAST_LOG_BYTES: usize = 16 << 10;
 /// The options that this file gives by itself: the first numbers of the list.
 const OWN: usize = 5;
 
@@ -22,6 +24,8 @@ pub(crate) struct Jit {
     values: Vec<*mut c_void>,
     info: Vec<u8>,
     error: Vec<u8>,
+    /// How many bytes of each log are wanted, with the NUL.
+    log_bytes: usize,
 }
 
 // SAFETY: the pointers lead into its own buffers, and no method of a shared reference gives them away.
@@ -60,14 +64,15 @@ impl Jit {
     /// With these options, and as many bytes for each of the two logs.
     #[inline]
     pub(crate) fn new(options: &[(u32, u32)], log_bytes: usize) -> Jit {
-        let (mut info, mut error) = (vec![0; log_bytes], vec![0; log_bytes]);
-        let mut jit = Jit { options: Vec::new(), values: Vec::new(), info: Vec::new(), error: Vec::new() };
+        let room = log_bytes.max(LEAST_LOG_BYTES);
+        let (mut info, mut error) = (vec![0; room], vec![0; room]);
+        let mut jit = Jit { log_bytes, ..Jit::default() };
         let own: [(u32, *mut c_void); OWN] = [
             (WALL_TIME, ptr::null_mut()),
             (INFO_LOG_BUFFER, info.as_mut_ptr().cast()),
-            (INFO_LOG_BUFFER_SIZE_BYTES, by_value(log_bytes)),
+            (INFO_LOG_BUFFER_SIZE_BYTES, by_value(room)),
             (ERROR_LOG_BUFFER, error.as_mut_ptr().cast()),
-            (ERROR_LOG_BUFFER_SIZE_BYTES, by_value(log_bytes)),
+            (ERROR_LOG_BUFFER_SIZE_BYTES, by_value(room)),
         ];
         let given = options.iter().map(|(option, value)| (*option, by_value(*value as usize)));
         (jit.options, jit.values) = own.into_iter().chain(given).unzip();
@@ -87,14 +92,18 @@ impl Jit {
         self.values.as_mut_ptr()
     }
 
+    fn wanted<'a>(&self, log: &'a [u8]) -> &'a [u8] {
+        &log[..log.len().min(self.log_bytes.saturating_sub(1))]
+    }
+
     /// The output so far.
     #[inline]
     pub(crate) fn told(&self) -> Told {
         let low = |value: &*mut c_void| value.addr() as u32;
         let options = self.options.iter().copied().zip(self.values.iter().map(low));
         Told {
-            info: text(&self.info),
-            error: text(&self.error),
+            info: text(self.wanted(&self.info)),
+            error: text(self.wanted(&self.error)),
             milliseconds: f32::from_bits(low(&self.values[0])),
             options: options.skip(OWN).collect(),
         }

@@ -23,9 +23,13 @@ impl Driver {
         made!(self, created, state, link_destroy)
     }
 
-    /// Adds data of this kind, which the driver does not look at any more afterwards; a text ends with a NUL.
+    /// Adds data of this kind, which the driver does not look at any more afterwards.
+    ///
+    /// # Safety
+    ///
+    /// The data is a text with a final NUL, or machine code that is as its compiler wrote it.
     #[inline]
-    pub(crate) fn link_add_data(
+    pub(crate) unsafe fn link_add_data(
         &self,
         state: Held<'_, CUlinkState>,
         kind: u32,
@@ -37,19 +41,6 @@ impl Driver {
         let name = name.as_ptr();
         ask!(self.cuLinkAddData_v2(state.raw(), kind, at, size, name, 0, none, ptr::null_mut()))
             .map_err(|error| complained("cuLinkAddData", error, jit))
-    }
-
-    #[inline]
-    pub(crate) fn link_add_file(
-        &self,
-        state: Held<'_, CUlinkState>,
-        kind: u32,
-        path: &CStr,
-        jit: &Jit,
-    ) -> CudaResult<()> {
-        let none = ptr::null_mut();
-        ask!(self.cuLinkAddFile_v2(state.raw(), kind, path.as_ptr(), 0, none, ptr::null_mut()))
-            .map_err(|error| complained("cuLinkAddFile", error, jit))
     }
 
     /// The image that was linked.

@@ -24,7 +24,7 @@ const LOG_SIZE: usize = 4096;
 impl Driver {
     /// # Safety
     ///
-    /// The image is a text with a final NUL, or machine code that is as long as it says.
+    /// The image is a text with a final NUL, or machine code that is as its compiler wrote it.
     #[inline]
     pub(crate) unsafe fn module_load_data(&self, image: *const c_void) -> CudaResult<CUmodule> {
         const ERROR_LOG_BUFFER: u32 = 5;
@@ -50,7 +50,7 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// The image is a text with a final NUL, or machine code that is as long as it says.
+    /// The image is a text with a final NUL, or machine code that is as its compiler wrote it.
     #[inline]
     pub(crate) unsafe fn module_load_data_with(
         &self,
