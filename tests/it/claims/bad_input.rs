@@ -87,7 +87,7 @@ fn rows<'a>(
             Box::new(|| ctx.scoped(|_| ContextStack::pop().map(drop))),
             CudaError::HeldByGuard,
             "bad_input.rs",
-            1,
+            2,
         ),
     ]
 }
