@@ -94,7 +94,6 @@ mod report;
 mod sealed;
 
 mod fence;
-mod thread_end;
 
 pub mod driver;
 

@@ -109,8 +109,8 @@ impl JitOptions {
         self.with(MAX_REGISTERS, registers)
     }
 
-    /// Compiles so that a block can have at least this many threads; [`JitLog::threads_per_block`] says for how many it
-    /// did. Cannot be combined with a [target](Self::target).
+    /// Compiles so that a block can have at least this many threads, from 1 to 1024.
+    /// [`JitLog::threads_per_block`] says for how many it did. Cannot be combined with a [target](Self::target).
     #[inline]
     pub fn threads_per_block(self, threads: u32) -> JitOptions {
         self.with(THREADS_PER_BLOCK, threads)
@@ -165,14 +165,15 @@ impl JitOptions {
         self.switch(POSITION_INDEPENDENT_CODE, wanted)
     }
 
-    /// Compiles so that at least this many blocks can run at once on a multiprocessor (CUDA 12.0 and later). It has an
-    /// effect only together with [`max_threads_per_block`](Self::max_threads_per_block).
+    /// Compiles so that at least this many blocks, from 1 to 64, can run at once on a multiprocessor
+    /// (CUDA 12.0 and later). It has an effect only together with
+    /// [`max_threads_per_block`](Self::max_threads_per_block).
     #[inline]
     pub fn min_blocks_per_multiprocessor(self, blocks: u32) -> JitOptions {
         self.with(MIN_CTA_PER_SM, blocks)
     }
 
-    /// Sets the maximum number of threads of a block (CUDA 12.0 and later).
+    /// Sets the maximum number of threads of a block, from 1 to 1024 (CUDA 12.0 and later).
     #[inline]
     pub fn max_threads_per_block(self, threads: u32) -> JitOptions {
         self.with(MAX_THREADS_PER_BLOCK, threads)

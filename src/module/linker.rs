@@ -23,9 +23,9 @@ numbered! {
         Ptx = 1,
         /// A fatbin.
         Fatbin = 2,
-        /// A host object file that contains device code.
+        /// A host object file that contains device code; see [`add_unchecked`](Linker::add_unchecked).
         Object = 3,
-        /// An archive of such object files.
+        /// An archive of such object files; see [`add_unchecked`](Linker::add_unchecked).
         Library = 4,
     }
 }

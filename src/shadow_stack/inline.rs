@@ -12,9 +12,9 @@
 
 use super::cells::Cells;
 use super::entry::{Entry, How};
+use super::thread_end;
 use crate::driver::ffi::CUcontext;
 use crate::liveness::{Handle, deaths};
-use crate::thread_end;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::Location;
@@ -275,7 +275,7 @@ pub(crate) fn pop_scope_entry() -> bool {
 /// told from that of its thread-locals, it keeps them: a destructor could still use them.
 pub(super) fn let_go_at_end() {
     let first = STACK.with(|stack| !stack.lets_go.replace(true));
-    if first && cfg!(unix) {
+    if first {
         thread_end::at_end(|| {
             STACK.with(|stack| stack.lets_go.set(false));
             (0..depth()).filter_map(get).for_each(|entry| entry.let_go());

@@ -24,6 +24,7 @@
 mod cells;
 mod entry;
 mod inline;
+mod thread_end;
 
 pub use entry::How;
 pub(crate) use entry::{Entry, Lines};

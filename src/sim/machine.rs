@@ -7,8 +7,8 @@ use super::memory;
 use super::module::CompilerLog;
 pub(super) use super::objects::{Object, Objects};
 use super::stream::{Captures, Queue};
+use super::thread_end;
 use crate::driver::ffi::CUresult;
-use crate::thread_end;
 use lazy_static::lazy_static;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -108,14 +108,14 @@ pub(super) fn lock() -> MutexGuard<'static, Machine> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// The number of the machine's thread. It has no destructor, so that it can be read while the thread ends, when it is
-// released.
+// The number of the machine's thread. It has no destructor, so that it can be read while the thread ends; `thread_end`
+// releases it.
 thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// The calling thread ends: the machine releases its stack.
-fn end_this_thread() {
+pub(super) fn end_this_thread() {
     if let Some(number) = NUMBER.take() {
         lock().end_thread(number);
     }
@@ -188,7 +188,7 @@ impl Machine {
             self.threads.len() - 1
         });
         NUMBER.set(Some(number));
-        thread_end::at_end(end_this_thread);
+        thread_end::watch();
         number
     }
 

@@ -128,6 +128,7 @@ mod circles;
 mod machine;
 mod objects;
 mod shared;
+mod thread_end;
 
 // The chapters of the driver manual: each has the C ABI and the model.
 mod context;

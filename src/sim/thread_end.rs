@@ -1,35 +1,16 @@
-//! The end of a thread, after all of its thread-locals are destroyed.
+//! The end of a thread: when the driver releases its stack.
 //!
-//! The NVIDIA driver releases a thread's stack at that time: a destructor of a thread-local that asks what is current still
-//! gets it, whichever was made first. On Unix, destructors of pthread keys run then, after those of Rust's and C++'s
-//! thread-locals. Where those are built on a key themselves, all keys are processed in rounds, and Rust's run in the second
-//! round at the latest; so this destructor waits for the third of the at least four rounds. Elsewhere a Rust thread-local is
-//! used, whose turn comes among the others.
+//! The NVIDIA driver does so after all thread-locals of the program are destroyed: a destructor of one that asks what
+//! is current still gets it, whichever was made first. On Unix, destructors of pthread keys run at that time, after
+//! those of Rust's and C++'s thread-locals. Where those are built on a key themselves, all keys are processed in
+//! rounds, and Rust's run in the second round at the latest; so this destructor waits for the third of the at least
+//! four rounds. Elsewhere a Rust thread-local is used, whose turn comes among the others.
 
-use std::cell::Cell;
+use super::machine;
 
-/// The shadow stack and the simulated driver want to know.
-const MOST: usize = 2;
-
-type Calls = [Cell<Option<fn()>>; MOST];
-
-thread_local! {
-    /// Has no destructor, so it can be read to the end.
-    static CALLS: Calls = const { [const { Cell::new(None) }; MOST] };
-}
-
-/// Has this function called when the calling thread ends, once.
-pub(crate) fn at_end(call: fn()) {
-    CALLS.with(|calls| {
-        if let Some(free) = calls.iter().find(|known| known.get().is_none()) {
-            free.set(Some(call));
-        }
-    });
+/// Has this thread's stack released when the thread ends.
+pub(super) fn watch() {
     end::watch();
-}
-
-fn ends() {
-    CALLS.with(|calls| calls.iter().filter_map(Cell::take).for_each(|call| call()));
 }
 
 #[cfg(unix)]
@@ -37,6 +18,7 @@ mod end {
     // Declares two POSIX functions that no dependency declares, and defines the destructor that they call.
     #![allow(unsafe_code)]
 
+    use super::machine;
     use std::cell::Cell;
     use std::os::raw::{c_int, c_void};
     use std::ptr;
@@ -53,7 +35,7 @@ mod end {
         fn pthread_setspecific(key: Key, value: *const c_void) -> c_int;
     }
 
-    /// The round of destructors in which the thread ends.
+    /// The round of destructors in which the stack is released.
     const ROUND: usize = 3;
 
     /// The key, made once and never deleted; `None` if the system has none left.
@@ -70,19 +52,19 @@ mod end {
     /// Sets the value to the number of the next round; it is not a pointer.
     fn set(round: usize) {
         if let Some(key) = key() {
-            // SAFETY: the key was made and is never deleted. If there is no memory for the value it is not set, and the end is
-            // not noticed.
+            // SAFETY: the key was made and is never deleted. If there is no memory for the value it is not set, and the
+            // stack stays, as the NVIDIA driver's would.
             unsafe { pthread_setspecific(key, ptr::without_provenance(round)) };
         }
     }
 
     thread_local! {
-        /// Whether the end was noticed already. Has no destructor, so it can be read to the end.
+        /// Whether the stack was released already. Has no destructor, so it can be read to the end.
         static OVER: Cell<bool> = const { Cell::new(false) };
     }
 
     pub(super) fn watch() {
-        // A destructor of another key made this call, after this key's destructor: the next round calls what it wants.
+        // A destructor of another key made this call, after this key's destructor: the next round clears what it left.
         set(if OVER.get() { ROUND } else { 1 });
     }
 
@@ -93,12 +75,14 @@ mod end {
             return set(round + 1);
         }
         OVER.set(true);
-        super::ends();
+        machine::end_this_thread();
     }
 }
 
 #[cfg(not(unix))]
 mod end {
+    use super::machine;
+
     thread_local! {
         static SENTINEL: Sentinel = const { Sentinel };
     }
@@ -107,12 +91,12 @@ mod end {
 
     impl Drop for Sentinel {
         fn drop(&mut self) {
-            super::ends();
+            machine::end_this_thread();
         }
     }
 
     pub(super) fn watch() {
-        // The end of a thread whose sentinel is already destroyed is not noticed.
+        // A thread whose sentinel is already destroyed keeps its stack for good.
         let _ = SENTINEL.try_with(|_| ());
     }
 }
