@@ -4,7 +4,7 @@
 // Allocates memory that is never read.
 #![allow(unsafe_code)]
 
-use crate::harness::{device, is_simulated, parked, run_alone, skip};
+use crate::harness::{device, is_simulated, parked, run_alone, said, skip};
 use custack::context::{GreenContext, PrimaryContext};
 use custack::device::Device;
 use custack::driver::instrument;
@@ -33,7 +33,7 @@ fn memory_of_a_context_without_a_number_is_refused_and_all_else_of_it_works() {
             let (result, calls) = instrument::during(|| last.scoped(|_| make()));
             assert_eq!(result, Err(CudaError::NotSupported));
             assert!(!calls.to_string().contains("Alloc"), "{calls}");
-            let text = result.unwrap_err().to_string();
+            let text = said(result.unwrap_err());
             assert!(text.contains("32767 contexts"), "{text}");
         };
         refused(&|| DeviceBuffer::from_slice(&[1u32]).map(drop));
@@ -90,7 +90,7 @@ fn memory_in_the_order_of_a_stream_without_a_number_is_refused_until_one_is_free
             assert!(all.len() < MANY, "there is no end of numbers");
         };
         assert_eq!((error, all.len()), (CudaError::NotSupported, 1 << 15));
-        assert!(error.to_string().contains("32768 streams"), "{error}");
+        assert!(said(error).contains("32768 streams"), "{}", said(error));
         let allocations = sim::allocations();
         assert_eq!(within(&last).map(drop), Err(CudaError::NotSupported));
         assert_eq!(sim::allocations(), allocations, "refused before anything is made");

@@ -135,7 +135,7 @@ fn a_guard_by_its_handle_holds_it_when_the_owner_s_is_dropped() {
         let by_handle = handle.enter().unwrap();
         drop(by_owner);
         let error = std::thread::scope(|scope| {
-            scope.spawn(|| green.enter().map(drop).unwrap_err().to_string()).join().unwrap()
+            scope.spawn(|| crate::harness::said(green.enter().map(drop).unwrap_err())).join().unwrap()
         });
         assert!(error.contains("still on the stack of another thread"), "{error}");
         drop(green.enter().expect("this thread has it"));

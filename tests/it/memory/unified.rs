@@ -62,7 +62,7 @@ pub(crate) fn without_concurrent_access() {
             let error = result.unwrap_err();
             assert_eq!(error, CudaError::NotSupported);
             let why = "while a kernel runs on device 0, the host must not access it";
-            assert!(error.to_string().contains(why), "{error}");
+            assert!(crate::harness::said(error).contains(why), "{error}");
         }
         assert_eq!(sim::allocations(), 0);
         // No memory, nothing to be kept from.

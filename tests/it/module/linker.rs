@@ -122,7 +122,7 @@ fn what_cannot_be_checked_is_linked_by_an_unsafe_function_alone() {
                 let (refused, calls) = instrument::during(|| linker.add(kind, data, c"of the host"));
                 let refused = refused.unwrap_err();
                 assert_eq!((refused, calls.total()), (CudaError::InvalidImage, 0), "{kind:?}");
-                assert!(refused.to_string().contains("add_unchecked"), "{refused}");
+                assert!(crate::harness::said(refused).contains("add_unchecked"), "{refused}");
             }
         }
         let text = CString::new(variable()).unwrap();

@@ -289,7 +289,7 @@ fn errors_quote_the_text_of_the_operands() {
             ("mov.u32 %r1, %r2", "near 'ret' behind `%r2`"),
             ("mov.u32 %r1, \u{e9};", "`\u{e9}` is not a character of PTX"),
         ] {
-            let text = refusal(&kernel(line)).to_string();
+            let text = crate::harness::said(refusal(&kernel(line)));
             assert!(text.contains(says), "{line}: {text}");
             for debug in ["Word(", "Sign(", "Int(", "Single(", "Double(", "Text("] {
                 assert!(!text.contains(debug), "{line}: {text}");
@@ -308,7 +308,7 @@ fn a_fault_names_the_kind_of_memory_in_small_letters() {
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
         let module = load(&kernel("mov.u64 %rd1, 4096; ld.local.u32 %r1, [%rd1];")).unwrap();
         unsafe { launch!(module.k<<<1, 1, 0, stream>>>(0u64)) }.unwrap();
-        let text = stream.synchronize().unwrap_err().to_string();
+        let text = crate::harness::said(stream.synchronize().unwrap_err());
         assert!(text.contains("4 bytes at 0x1000 of 0 bytes of local memory"), "{text}");
     });
 }
