@@ -56,10 +56,7 @@ impl Machine {
         if !waits {
             return Ok(None);
         }
-        let moment = Arc::new(Moment::default());
-        let comes = Arc::clone(&moment);
-        found.queue.push(Box::new(move || comes.comes()));
-        Ok(Some(moment))
+        Ok(Some(Moment::behind(&found.queue)))
     }
 
     /// What a copy without a stream comes after in the contexts of its two sides, besides the
