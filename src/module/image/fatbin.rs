@@ -10,7 +10,7 @@ use std::io::Read;
 const HEADER: u64 = 16;
 /// An entry's header without its name and its options.
 const ENTRY_HEADER: u64 = 64;
-/// More than any program has. What is compressed can be a thousand times as long as the image.
+/// More than any fatbin has in all. What is compressed can be a thousand times as long as the image.
 const MOST: u64 = 256 << 20;
 
 /// Kinds of entries.
@@ -50,7 +50,7 @@ pub(super) fn rebuilt(image: Bytes<'_>) -> Result<Vec<u8>, Wrong> {
 fn entry<'a>(entries: Bytes<'a>, to: &mut Vec<u8>) -> Result<Bytes<'a>, Wrong> {
     let (header, size) = (entries.number(4, 4)?, entries.number(8, 8)?);
     let (own, payload) = (entries.part(0, header)?, entries.part(header, size)?);
-    let code = unpacked(own, payload)?;
+    let code = unpacked(own, payload, MOST.saturating_sub(to.len() as u64))?;
     if own.number(0, 2)? == SEVERAL {
         several(own.from(ENTRY_HEADER)?, Bytes(&code), to)?;
     } else {
@@ -59,11 +59,11 @@ fn entry<'a>(entries: Bytes<'a>, to: &mut Vec<u8>) -> Result<Bytes<'a>, Wrong> {
     entries.from(header + size)
 }
 
-/// The code of an entry, without compression.
-fn unpacked(header: Bytes<'_>, payload: Bytes<'_>) -> Result<Vec<u8>, Wrong> {
+/// The code of an entry, without compression, which may then have this many bytes.
+fn unpacked(header: Bytes<'_>, payload: Bytes<'_>, most: u64) -> Result<Vec<u8>, Wrong> {
     let (compressed, flags, length) =
         (header.number(0x10, 4)?, header.number(0x28, 8)?, header.number(0x38, 8)?);
-    if flags & !KNOWN != 0 || (flags & COMPRESSED != 0 && length > MOST) {
+    if flags & !KNOWN != 0 || (flags & COMPRESSED != 0 && length > most) {
         return Err(format!(
             "custack does not know its flags {flags:#x}, or that something has {length} bytes"
         ));
@@ -94,9 +94,12 @@ fn unpacked(header: Bytes<'_>, payload: Bytes<'_>) -> Result<Vec<u8>, Wrong> {
 /// in what is unpacked instead of their own size.
 fn several(list: Bytes<'_>, code: Bytes<'_>, to: &mut Vec<u8>) -> Result<(), Wrong> {
     let (count, mut rest) = (list.number(0, 4)?, list.part(0, list.number(4, 4)?)?.from(8)?);
+    let mut left = code.0.len() as u64;
     for _ in 0..count {
         let own = rest.part(0, length_of_header(rest)?)?;
-        write(own, code.part(own.number(4, 4)?, own.number(8, 8)?)?, to)?;
+        let size = own.number(8, 8)?;
+        left = left.checked_sub(size).ok_or("its entries have more bytes than it has")?;
+        write(own, code.part(own.number(4, 4)?, size)?, to)?;
         rest = rest.from(own.0.len() as u64)?;
     }
     Ok(())

@@ -12,6 +12,7 @@ const LINKED: &[u8] = include_bytes!("images/linked.cubin");
 const RELOCATABLE: &[u8] = include_bytes!("images/relocatable.cubin");
 const SEVERAL: &[u8] = include_bytes!("images/several.fatbin");
 const COMPRESSED: &[u8] = include_bytes!("images/compressed.fatbin");
+const TOGETHER: &[u8] = include_bytes!("images/together.fatbin");
 const WHOLE: [&[u8]; 4] = [LINKED, RELOCATABLE, SEVERAL, COMPRESSED];
 
 /// Whether the driver is asked to load this. It is not let: it fails before it looks.
@@ -203,6 +204,30 @@ fn each_part_of_a_fatbin_lies_in_it() {
         let endless = changed(SEVERAL, payload, &vec![b' '; SEVERAL.len() - payload]);
         assert!(!passes(&endless), "a text without an end");
         assert!(passes(&changed(SEVERAL, 8, &[0; 8])), "no entries");
+    });
+}
+
+#[test]
+fn no_small_fatbin_becomes_a_huge_one() {
+    run(|| {
+        let _ctx = pushed();
+        // Entries that were compressed together, and each of which would be all that is unpacked.
+        let first = 16 + at(TOGETHER, 16 + 4, 4) + at(TOGETHER, 16 + 8, 8);
+        assert_eq!(at(TOGETHER, first, 2), 256);
+        let (length, own) = (at(TOGETHER, first + 0x38, 8) as u64, first + 72);
+        assert!(passes(TOGETHER) && at(TOGETHER, own + 8, 8) * 3 == length as usize);
+        assert!(!passes(&changed(TOGETHER, own + 8, &length.to_le_bytes())));
+        // One that would be no more than what a fatbin may have in all, if it were the only one.
+        let entry = changed(&COMPRESSED[16..], 0x38, &(256u64 << 20).to_le_bytes());
+        let said = |image: &[u8]| {
+            let mut image = image.to_vec();
+            let size = image.len() as u64 - 16;
+            image[8..16].copy_from_slice(&size.to_le_bytes());
+            crate::harness::said(Module::load_from_bytes(&image).unwrap_err())
+        };
+        let (alone, second) = ([&COMPRESSED[..16], &entry].concat(), [COMPRESSED, &entry].concat());
+        assert!(said(&alone).contains("its entry 0: it cannot be unpacked"), "{}", said(&alone));
+        assert!(said(&second).contains("that something has 268435456 bytes"), "{}", said(&second));
     });
 }
 
