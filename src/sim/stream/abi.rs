@@ -14,6 +14,7 @@ use crate::sim::abi::{c_abi, call, give, give_first, put, wait_then};
 use crate::sim::graph::Host;
 use crate::sim::graph::abi::after;
 use crate::sim::machine::*;
+use std::cell::Cell;
 use std::os::raw::{c_int, c_uint, c_ulonglong, c_void};
 
 /// Pointers as numbers, so that they can be sent to the stream's thread.
@@ -32,11 +33,13 @@ c_abi! {
     fn cuStreamDestroy_v2(stream: CUstream) { call(|m| m.destroy_stream(stream.addr())) }
     fn cuStreamQuery(stream: CUstream) { call(|m| m.query_stream(stream.addr())) }
     fn cuStreamSynchronize(stream: CUstream) {
+        let owner = Cell::new(0);
         wait_then(
             |m| {
                 let found = m.stream_of(stream.addr())?;
                 m.no_node(stream.addr())?;
                 m.may_wait()?;
+                owner.set(found.owner());
                 // What is submitted from now on is not waited for.
                 let (before, count) = (m.comes_after(stream.addr(), &found), found.queue.added());
                 Ok(Box::new(move || {
@@ -44,7 +47,8 @@ c_abi! {
                     found.queue.wait_for(count);
                 }))
             },
-            |m| m.stream_of(stream.addr()).map(|_| ()),
+            // A capture that has begun meanwhile is no matter of a call that has been blocked since before.
+            |m| m.healthy(owner.get()).map(|_| ()),
         )
     }
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) { give_first(flags, |m| m.not_captured(stream.addr()).map(|s| s.flags)) }
