@@ -5,8 +5,9 @@
 
 use super::allocation::Allocation;
 use super::given_away;
-use crate::context::in_call::enter_legacy_stream;
-use crate::context::{UnownedContext, ask_until_over, refuse_by_default, refuse_unsafe, relax};
+use crate::context::{
+    UnownedContext, ask_until_over, refuse_by_default, refuse_in_context, refuse_unsafe, relax,
+};
 use crate::driver::{Driver, Fill, Held, Order};
 use crate::error::{CudaError, CudaResult};
 use crate::sealed::Sealed;
@@ -100,16 +101,24 @@ pub(crate) fn finish(issued: CudaResult<()>, driver: &Driver, order: Order<'_>) 
     if order.is_some() || issued.is_err_and(CudaError::is_of_capture) {
         return issued;
     }
-    // Without looking at an error, because the work has begun.
-    let _call = enter_legacy_stream(&UnownedContext::none());
     // The work breaks no capture, so neither may this.
     let _relaxed = relax(driver);
-    // SAFETY: null is the default stream of the context, which is current.
-    let wait = || driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) });
-    let waited = wait();
-    if waited.is_err() {
-        let _ = ask_until_over(&[&wait, &|| driver.ctx_synchronize()], None);
-    }
+    // A capture may have begun while the call was blocked in the driver. So each question is refused
+    // while there is one, and is published for itself.
+    let (current, what) = (UnownedContext::none(), "wait for work without a stream");
+    let the_stream = || {
+        let _call = refuse_by_default(&current, what)?;
+        // SAFETY: null is the default stream of the context, which is current.
+        driver.stream_synchronize(unsafe { Held::new(ptr::null_mut()) })
+    };
+    let the_context = || {
+        let _call = refuse_in_context(&current, what)?;
+        driver.ctx_synchronize()
+    };
+    let waited = the_stream().or_else(|error| {
+        let asked = ask_until_over(&[&the_stream, &the_context], None);
+        if error.is_of_capture() && asked.is_ok() { asked } else { Err(error) }
+    });
     issued.and(waited)
 }
 

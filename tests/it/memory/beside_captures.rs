@@ -7,11 +7,12 @@ use crate::harness::{device, pushed, run_alone};
 use crate::stream::stream;
 use custack::context::{Context, ContextFlags, ContextStack, CurrentContext, wait_until_retired};
 use custack::driver::instrument::{self, When};
-use custack::error::CudaError;
+use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
+use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::*;
 use custack::stream::{
-    BorrowedStream, CaptureMode, CaptureStatus, StreamFlags, StreamWaitEventFlags, ThreadCaptureMode,
+    BorrowedStream, CaptureMode, CaptureStatus, Stream, StreamFlags, StreamWaitEventFlags, ThreadCaptureMode,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -288,5 +289,55 @@ fn captures_begin_and_end_while_other_threads_make_calls_that_are_refused() {
             assert_eq!(captured, Ok::<_, CudaError>(()));
         });
         assert!(refused.into_inner() > 0);
+    });
+}
+
+#[test]
+fn a_capture_that_begins_while_a_call_without_a_stream_is_blocked_is_not_broken_and_the_call_is_done() {
+    type Call = Box<dyn FnMut() -> CudaResult<()> + Send>;
+    run_alone(|| {
+        let _ctx = pushed();
+        let context = CurrentContext::get_current().unwrap();
+        let blocking = || Stream::new(StreamFlags::DEFAULT, None).unwrap();
+        let (busy, mut origin) = (blocking(), blocking());
+        let zeros = || DeviceBuffer::from_slice(&[0u8; 4096]).unwrap();
+        let rows = || PitchedBuffer::from_slice(&[0u8; 64], 8).unwrap();
+        let array = ArrayObject::new_1d(64, ArrayFormat::UnsignedInt8, 1).unwrap();
+        let (mut written, mut copied, from, mut filled, read) = (zeros(), zeros(), zeros(), zeros(), zeros());
+        let (mut written_rows, mut filled_rows) = (rows(), rows());
+        let calls: [Call; 7] = [
+            Box::new(move || written.copy_from(&[1; 4096])),
+            Box::new(move || copied.copy_from(&from)),
+            Box::new(move || filled.fill(1)),
+            Box::new(move || read.copy_to(&mut [1; 4096])),
+            Box::new(move || written_rows.copy_from(&[1; 64])),
+            Box::new(move || filled_rows.fill(1)),
+            Box::new(move || array.copy_from(&[1u8; 64])),
+        ];
+        for (index, mut call) in calls.into_iter().enumerate() {
+            let (go, wait) = channel::<()>();
+            busy.launch_host_func(move || {
+                let _ = wait.recv();
+            })
+            .unwrap();
+            thread::scope(|scope| {
+                let calling = scope.spawn(|| {
+                    let _here = context.enter().unwrap();
+                    call()
+                });
+                // Until it is blocked.
+                thread::sleep(Duration::from_millis(100));
+                let captured = origin.capture(CaptureMode::Relaxed, |_| {
+                    drop(go);
+                    while busy.is_done() != Ok(true) {
+                        thread::yield_now();
+                    }
+                    thread::sleep(Duration::from_millis(50));
+                    Ok(())
+                });
+                assert_eq!(captured.map(drop), Ok(()), "{index}");
+                assert_eq!(calling.join().unwrap(), Ok(()), "{index}");
+            });
+        }
     });
 }
