@@ -51,7 +51,8 @@ pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
     };
     let image = Image::new(kind, next(&mut rest)?.to_vec());
     // Whoever can write to the folder may have written it, not the compiler. What the check does not know is compiled anew.
-    if kind == OutputKind::Cubin && checked(image.as_bytes()).is_err() {
+    // A text is checked, too: the driver takes it for machine code if it begins so.
+    if matches!(kind, OutputKind::Ptx | OutputKind::Cubin) && checked(image.as_bytes()).is_err() {
         return None;
     }
     let log = String::from_utf8(next(&mut rest)?.to_vec()).ok()?;

@@ -127,26 +127,32 @@ fn a_file_that_is_cut_or_empty_is_written_anew() {
 
 /// Whoever writes to the folder can write the sum, too.
 #[test]
-fn a_damaged_cubin_whose_sum_is_right_does_not_reach_the_driver() {
-    if !is_here("a_damaged_cubin_whose_sum_is_right_does_not_reach_the_driver") {
+fn a_damaged_image_whose_sum_is_right_does_not_reach_the_driver() {
+    if !is_here("a_damaged_image_whose_sum_is_right_does_not_reach_the_driver") {
         return;
     }
-    let folder = Folder::new();
-    let first = twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap();
-    let file = folder.files().remove(0);
-    let mut bytes = fs::read(&file).unwrap();
-    let whole = bytes.clone();
-    let image = bytes.windows(4).position(|window| window == b"\x7fELF").unwrap();
-    // Where the section headers are. The sum follows the first line and its own length, and is over the rest.
-    bytes[image + 0x28] ^= 0x40;
-    let begin = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    let sum = bytes[begin + 16..]
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    bytes[begin + 8..begin + 16].copy_from_slice(&sum.to_le_bytes());
-    fs::write(&file, &bytes).unwrap();
-    assert_eq!(twice().compile_cached(OutputKind::Cubin, &folder.0).unwrap(), first);
-    assert_eq!(fs::read(&file).unwrap(), whole, "it is written anew");
+    // Where the section headers are; a text that is machine code instead.
+    let cubin = (OutputKind::Cubin, &b"\x7fELF"[..], 0x28, &[0xff][..]);
+    let elf = (OutputKind::Ptx, &b"//\n// Generated"[..], 0, &b"\x7fELF\x02\x01\x01"[..]);
+    let fatbin = (OutputKind::Ptx, elf.1, 0, &[0x50, 0xed, 0x55, 0xba, 1][..]);
+    for (kind, begin, place, damage) in [cubin, elf, fatbin] {
+        let folder = Folder::new();
+        let first = twice().compile_cached(kind, &folder.0).unwrap();
+        let file = folder.files().remove(0);
+        let mut bytes = fs::read(&file).unwrap();
+        let whole = bytes.clone();
+        let image = bytes.windows(begin.len()).position(|window| window == begin).unwrap() + place;
+        bytes[image..image + damage.len()].copy_from_slice(damage);
+        // The sum follows the first line and its own length, and is over the rest.
+        let sum_at = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1 + 8;
+        let sum = bytes[sum_at + 8..].iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        bytes[sum_at..sum_at + 8].copy_from_slice(&sum.to_le_bytes());
+        fs::write(&file, &bytes).unwrap();
+        assert_eq!(twice().compile_cached(kind, &folder.0).unwrap(), first);
+        assert_eq!(fs::read(&file).unwrap(), whole, "it is written anew");
+    }
 }
 
 #[test]
