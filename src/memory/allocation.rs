@@ -9,6 +9,7 @@ use crate::driver::{Driver, driver};
 use crate::error::{CudaError, CudaResult, keep_note};
 use crate::liveness::{MOST_NUMBERED, retire};
 use crate::report;
+use std::cell::Cell;
 use std::mem;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,12 +50,21 @@ impl Kind {
     }
 }
 
+/// How often the driver has to refuse an address before it is believed.
+const TIMES: u32 = 16;
+
 /// Unregisters memory of the program again, after that failed. The program may free it afterwards, so
-/// this is repeated until the driver, which looks the address up, finds nothing registered there.
+/// this is repeated until the driver, which looks the address up, finds nothing registered there. It
+/// refuses an address in memory that it has page-locked itself, for which registering failed.
 #[cold]
 pub(super) fn unregister_again(unregister: impl Fn() -> CudaResult<()>) -> CudaResult<()> {
+    let refused = Cell::new(0);
     let is_unregistered = || match unregister() {
         Err(CudaError::HostMemoryNotRegistered) => Ok(()),
+        Err(error @ (CudaError::InvalidValue | CudaError::NotSupported)) => {
+            refused.set(refused.get() + 1);
+            if refused.get() < TIMES { Err(error) } else { Ok(()) }
+        }
         result => result,
     };
     ask_until_over(&[&is_unregistered], None)

@@ -5,7 +5,7 @@
 
 use crate::harness::{current, parked, pushed, run, run_alone};
 use crate::stream::stream;
-use custack::driver::instrument::during;
+use custack::driver::instrument::{self, When, during};
 use custack::error::CudaError;
 use custack::memory::*;
 
@@ -94,6 +94,39 @@ fn nothing_is_registered_for_nothing_or_without_a_context() {
             }))
             .unwrap();
         assert_eq!(result.recv().unwrap(), Err(CudaError::NotPermitted));
+    });
+}
+
+#[test]
+fn memory_that_the_driver_has_made_is_refused_and_stays_what_it_is() {
+    run(|| {
+        let _ctx = pushed();
+        let mut locked = LockedBuffer::from_slice(&[1u8; 8192]).unwrap();
+        let mut unified = UnifiedBuffer::from_slice(&[1u8; 8192]).unwrap();
+        for part in [0..8192, 0..1, 100..5000] {
+            let scoped =
+                RegisteredSlice::scoped(&mut locked[part.clone()], RegisterFlags::empty(), |_| Ok(()));
+            assert_eq!(scoped, Err(CudaError::InvalidValue), "{part:?}");
+            // What a driver says of this is not known; but it says something.
+            let _ = RegisteredSlice::scoped(&mut unified[part], RegisterFlags::empty(), |_| Ok(()));
+        }
+        assert_eq!((LockedBuffer::drop(locked).is_ok(), unified[8191]), (true, 1));
+    });
+}
+
+#[test]
+fn a_slice_whose_registering_is_refused_is_not_registered() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let mut values = [0u8; 64];
+        for (status, when) in
+            [1, 2, 801, 999].into_iter().flat_map(|it| [(it, When::Before), (it, When::After)])
+        {
+            instrument::fail(Some("cuMemHostRegister_v2"), 1, status, when);
+            let failed = RegisteredSlice::scoped(&mut values, RegisterFlags::empty(), |_| Ok(()));
+            assert!(!instrument::disarm() && failed.is_err(), "{status}, {when:?}");
+            RegisteredSlice::scoped(&mut values, RegisterFlags::empty(), |_| Ok(())).unwrap();
+        }
     });
 }
 
