@@ -42,6 +42,7 @@ pub(crate) fn ends_all_work(error: CudaError) -> bool {
             error,
             CudaError::EccUncorrectable
                 | CudaError::NvlinkUncorrectable
+                | CudaError::Contained
                 | CudaError::IllegalAddress
                 | CudaError::LaunchTimeout
                 | CudaError::AssertError
@@ -51,6 +52,9 @@ pub(crate) fn ends_all_work(error: CudaError) -> bool {
                 | CudaError::InvalidAddressSpace
                 | CudaError::InvalidProgramCounter
                 | CudaError::LaunchFailed
+                | CudaError::TensorMemoryLeak
+                | CudaError::MpsClientTerminated
+                | CudaError::ExternalDevice
         )
 }
 

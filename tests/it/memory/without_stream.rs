@@ -9,7 +9,7 @@ use crate::context::green::green;
 use crate::harness::{is_simulated, parked, run_alone, table};
 use crate::module::KERNELS;
 use custack::context::Context;
-use custack::driver::instrument::during;
+use custack::driver::instrument::{self, When, during};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::array::ArrayFormat;
 use custack::module::Module;
@@ -342,5 +342,24 @@ fn a_call_that_fails_after_its_work_has_begun_is_waited_for() {
             assert_eq!((failed, disarm()), (Err(CudaError::LaunchFailed), false));
             assert!(place.finds(&buffer) == [expected; LEN]);
         }
+    });
+}
+
+/// The errors after which a process or a context can do nothing any more, by the driver's manual.
+const LAST: [u32; 15] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911];
+
+#[test]
+fn a_wait_ends_with_each_error_that_ends_all_work() {
+    in_place(|place| {
+        let mut buffer = DeviceBuffer::from_slice(&[0u8; 16]).unwrap();
+        for status in LAST {
+            // From the fill on, which is the second call.
+            instrument::fail_times(None, 2, 2_000, status, When::Before);
+            let (filled, calls) = during(|| buffer.fill(1));
+            instrument::disarm();
+            assert!(filled.is_err() && calls.total() < 200, "{status}: {calls}");
+        }
+        assert_eq!(buffer.fill(2), Ok(()));
+        assert_eq!(place.finds(&buffer), [2; 16]);
     });
 }
