@@ -247,6 +247,36 @@ fn a_later_context_is_free_although_a_thread_has_its_predecessor_on_the_stack() 
     });
 }
 
+#[test]
+fn one_that_a_failed_call_left_on_the_stack_is_not_entered_elsewhere() {
+    run(|| {
+        let mut green = green();
+        let base = parked();
+        for below in [false, true] {
+            for (nth, times) in (1..=4).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
+                for when in [When::Before, When::After] {
+                    let name = format!("{below}, {times} calls from {nth}, {when:?}");
+                    if below {
+                        ContextStack::push(&base).unwrap();
+                    }
+                    instrument::fail_times(None, nth, times, 999, when);
+                    drop(green.enter());
+                    instrument::disarm();
+                    let left = current() == green.as_raw_context();
+                    let elsewhere = entered_elsewhere(&mut green);
+                    assert!(!left || elsewhere == Err(CudaError::HeldByGuard), "{name}: {elsewhere:?}");
+                    // The next call restores the stack.
+                    let now = CurrentContext::get_current().unwrap();
+                    assert_eq!((now.as_raw(), ContextStack::depth()), (current(), below.into()), "{name}");
+                    assert_eq!(entered_elsewhere(&mut green), Ok(()), "{name}");
+                    assert_eq!(drain().len(), usize::from(below), "{name}");
+                    (0..ContextStack::depth()).for_each(|_| drop(ContextStack::pop()));
+                }
+            }
+        }
+    });
+}
+
 /// In its destructor it does this with what it has.
 struct Late(RefCell<Option<Box<dyn FnOnce()>>>);
 
