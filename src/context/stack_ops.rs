@@ -54,7 +54,8 @@ fn push_failed(
 /// After a call that failed, and may have added an entry all the same.
 #[cold]
 fn undo_push(driver: &Driver, context: Handle, location: &'static Location<'static>) {
-    shadow_stack::push(&context, How::Pushed, location, 0);
+    // Like a scope, so that what was destroyed before the call stays.
+    shadow_stack::push(&context, How::Pushed, location, 1);
     let added = shadow_stack::top();
     shadow_stack::pop();
     sweep::restore_quietly(driver, added, Known::UNSURE);

@@ -93,11 +93,13 @@ fn restore_now(driver: &'static Driver) -> CudaResult<()> {
 }
 
 fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
-    while let Some(gone) = shadow_stack::take_ended(false) {
-        if gone.has_to_be_looked_at() {
+    let mut scope_is_over = false;
+    while let Some(gone) = shadow_stack::take_ended(scope_is_over) {
+        if gone.has_to_be_looked_at() && !(scope_is_over && gone.died_within()) {
             shadow_stack::put_back(&gone.into_looked_at());
             continue;
         }
+        scope_is_over |= gone.has_ended();
         restore_or_later(driver, Some(gone.clone()), known)?;
         gone.let_go();
         known.unsure = false;

@@ -286,3 +286,32 @@ fn an_owner_dropped_while_calls_fail_leaves_no_destroyed_context_current() {
         }
     });
 }
+
+#[test]
+fn what_was_destroyed_within_a_scope_goes_with_it_however_many_calls_fail() {
+    run(|| {
+        let base = parked();
+        for (deep, finds) in [(1, false), (1, true), (3, false), (3, true)] {
+            for (nth, times) in (1..=8).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
+                for when in [When::Before, When::After] {
+                    ContextStack::push(&base).unwrap();
+                    let below: Vec<_> = (0..deep).map(|_| crate::harness::pushed()).collect();
+                    let (a, name) =
+                        (parked(), format!("{deep}, {finds}, {times} calls from {nth}, {when:?}"));
+                    let found = finds.then(|| below[deep - 1].get_unowned());
+                    let found = found.as_ref().map(|top| top.enter().unwrap());
+                    let guard = a.enter().unwrap();
+                    drop(below);
+                    drop(found);
+                    instrument::fail_times(None, nth, times, 999, when);
+                    drop(guard);
+                    instrument::disarm();
+                    assert_eq!(CurrentContext::get_current().unwrap(), base.get_unowned(), "{name}");
+                    assert_eq!(ContextStack::depth(), 1, "{name}");
+                    assert_eq!(ContextStack::pop().unwrap(), base.get_unowned(), "{name}");
+                    assert!(current().is_null(), "{name}");
+                }
+            }
+        }
+    });
+}
