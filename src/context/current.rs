@@ -5,8 +5,8 @@ use super::relaxed::refuse_in_current;
 use super::stack_ops;
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
-use crate::driver::{Driver, Failed, Live, driver, driver_to_drop, running};
-use crate::error::CudaResult;
+use crate::driver::{Driver, Failed, Live, driver, driver_to_drop};
+use crate::error::{CudaError, CudaResult};
 use crate::report;
 use crate::sealed::Sealed;
 use crate::shadow_stack::{self, How};
@@ -60,7 +60,7 @@ pub struct CurrentContext<'a> {
 
 /// What the end of a scope does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+enum Scope {
     /// It pops the entry that the beginning pushed.
     Switched,
     /// The context was current. The end looks whether it is, because the program's code ran in the
@@ -99,13 +99,15 @@ impl UnownedContext {
     #[track_caller]
     #[inline]
     pub fn enter(&self) -> CudaResult<CurrentContext<'_>> {
-        if let Some(driver) = running().filter(|_| shadow_stack::is_top(self.handle()) && self.is_alive()) {
+        // First, because it may restore the stack.
+        let driver = driver()?;
+        if self.is_on_top() && self.is_alive() {
             return match driver.try_get() {
                 Ok(raw) if ptr::eq(raw, self.as_raw()) => Ok(self.guard_top()),
-                odd => self.enter_changed(odd, Location::caller()),
+                odd => self.enter_changed(driver, odd, Location::caller()),
             };
         }
-        self.switch(Location::caller())
+        self.switch(driver, Location::caller())
     }
 
     /// Like [`enter`](Self::enter), for a scope in which no code of the program runs.
@@ -139,27 +141,22 @@ impl UnownedContext {
     }
 
     #[inline]
-    pub(super) fn guard_top(&self) -> CurrentContext<'_> {
+    fn guard_top(&self) -> CurrentContext<'_> {
         self.guard(shadow_stack::hold_top(), Scope::Found)
     }
 
     #[inline]
-    pub(super) fn guard(&self, serial: u64, scope: Scope) -> CurrentContext<'_> {
+    fn guard(&self, serial: u64, scope: Scope) -> CurrentContext<'_> {
         CurrentContext { context: self, serial, scope, thread: PhantomData }
     }
 
     #[inline(never)]
-    fn switch(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
-        stack_ops::refuse_green(self.handle())?;
-        self.switch_to(driver()?, location)
-    }
-
-    #[inline]
-    fn switch_to(
+    fn switch(
         &self,
         driver: &Driver,
         location: &'static Location<'static>,
     ) -> CudaResult<CurrentContext<'_>> {
+        stack_ops::refuse_green(self.handle())?;
         if self.is_found(driver, location)? {
             return Ok(self.guard_top());
         }
@@ -196,16 +193,50 @@ impl UnownedContext {
     #[cold]
     fn enter_changed(
         &self,
+        driver: &Driver,
         current: Result<CUcontext, Failed>,
         location: &'static Location<'static>,
     ) -> CudaResult<CurrentContext<'_>> {
         current.map_err(|failed| failed.of("cuCtxGetCurrent"))?;
         self.report_change();
-        self.switch(location)
+        self.switch(driver, location)
+    }
+
+    /// Like [`enter`](Self::enter), for the owner of a green context, which nobody else enters. It is on one thread's stack at a
+    /// time, as far as custack puts it there: where other code has made it current, another entry is made.
+    pub(super) fn enter_owned(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
+        let driver = driver()?;
+        if self.is_on_top() && shadow_stack::top_is_own() && self.is_alive() {
+            if driver.is_current(self.as_raw())? {
+                return Ok(self.guard_top());
+            }
+            self.report_change();
+        }
+        let Ok(taken) = self.handle().take() else {
+            return Err(CudaError::HeldByGuard
+                .note(format_args!("to enter {self}, which is still on the stack of another thread")));
+        };
+        match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
+            Ok(serial) => {
+                if taken {
+                    shadow_stack::top_takes();
+                }
+                Ok(self.guard(serial, Scope::Switched))
+            }
+            Err(error) => {
+                match taken {
+                    // The failed call left it on the stack, and it could not be popped.
+                    true if self.is_on_top() && shadow_stack::top_is_own() => shadow_stack::top_takes(),
+                    true => self.handle().let_go(),
+                    false => {}
+                }
+                Err(error)
+            }
+        }
     }
 
     #[cold]
-    pub(super) fn report_change(&self) {
+    fn report_change(&self) {
         report::debug(format_args!(
             "{self} should be current and is not: other code changed this thread's context stack"
         ));

@@ -222,27 +222,27 @@ fn pop_unknown(driver: &Driver) -> CudaResult<Handle> {
 #[track_caller]
 #[inline]
 pub(super) fn set(context: &Handle) -> CudaResult<()> {
+    // First, because it may restore the stack.
+    let driver = driver()?;
     if shadow_stack::is_top(context) && context.is_alive() && !shadow_stack::guard_near_top() {
         // The shadow stack stays as it is, whatever the result.
-        let driver = driver()?;
         return match context.hazard(|live| driver.try_set(live)) {
             Some(Ok(())) => Ok(()),
             Some(Err(failed)) => Err(failed.of("cuCtxSetCurrent")),
             None => Err(refusal(*context)),
         };
     }
-    set_other(*context, Location::caller())
+    set_other(driver, *context, Location::caller())
 }
 
 #[inline(never)]
-fn set_other(context: Handle, location: &'static Location<'static>) -> CudaResult<()> {
+fn set_other(driver: &Driver, context: Handle, location: &'static Location<'static>) -> CudaResult<()> {
     refuse_green(&context)?;
     let top = shadow_stack::top();
     let same = top.as_ref().is_some_and(|top| top.context == context);
     if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
         return Err(held(top, "replace"));
     }
-    let driver = driver()?;
     if context.is_alive() && top.as_ref().is_some_and(|top| top.guards > 0) {
         // It is current already, unless other code has changed the stack.
         return sweep::look(driver, driver.try_get(), context);

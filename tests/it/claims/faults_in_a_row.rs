@@ -288,6 +288,52 @@ fn an_owner_dropped_while_calls_fail_leaves_no_destroyed_context_current() {
 }
 
 #[test]
+fn every_call_after_a_scope_that_could_not_be_left_does_what_it_does_otherwise() {
+    run(|| {
+        let (a, base) = (parked(), parked());
+        let null = CurrentContext::get_current().unwrap();
+        type Call = (&'static str, fn(&UnownedContext) -> CudaResult<()>);
+        let calls: [Call; 6] = [
+            ("set_current", |ctx| CurrentContext::set_current(ctx)),
+            ("bind", UnownedContext::bind),
+            ("push", |ctx| ContextStack::push(ctx)),
+            ("pop", |_| ContextStack::pop().map(drop)),
+            ("forgotten enter", |ctx| ctx.enter().map(std::mem::forget)),
+            ("two scopes", |ctx| ctx.scoped(|_| ctx.scoped(|_| Ok(())))),
+        ];
+        for (name, call) in calls {
+            for (of, held) in [&*a, &*base, &null].into_iter().flat_map(|of| [(of, false), (of, true)]) {
+                for scopes in 1..4 {
+                    let outcome = |times| {
+                        ContextStack::push(&base).unwrap();
+                        let outer = held.then(|| base.enter().unwrap());
+                        let mut guards: Vec<_> = (0..scopes)
+                            .map(|at| if at % 2 == 0 { &a } else { &base }.enter().unwrap())
+                            .collect();
+                        instrument::fail_times(None, 1, times, 999, When::Before);
+                        while guards.pop().is_some() {}
+                        instrument::disarm();
+                        let result = call(of);
+                        // A call that was refused has restored nothing yet.
+                        drop(CurrentContext::get_current());
+                        let depth = ContextStack::depth();
+                        drop(outer);
+                        (result, depth, drain().iter().map(|raw| raw.addr()).collect::<Vec<_>>())
+                    };
+                    // What a guard that is forgotten holds stays in the mirror: each on its own thread.
+                    let apart =
+                        |times| std::thread::scope(|scope| scope.spawn(|| outcome(times)).join().unwrap());
+                    let right = apart(0);
+                    for times in 1..40 {
+                        assert_eq!(apart(times), right, "{name} of {of}, {held}, {scopes}, {times}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn what_was_destroyed_within_a_scope_goes_with_it_however_many_calls_fail() {
     run(|| {
         let base = parked();
