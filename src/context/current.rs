@@ -6,7 +6,7 @@ use super::stack_ops;
 use crate::device::Device;
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Failed, Live, driver, driver_to_drop};
-use crate::error::{CudaError, CudaResult};
+use crate::error::CudaResult;
 use crate::report;
 use crate::sealed::Sealed;
 use crate::shadow_stack::{self, How};
@@ -60,7 +60,7 @@ pub struct CurrentContext<'a> {
 
 /// What the end of a scope does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
+pub(super) enum Scope {
     /// It pops the entry that the beginning pushed.
     Switched,
     /// The context was current. The end looks whether it is, because the program's code ran in the
@@ -141,12 +141,12 @@ impl UnownedContext {
     }
 
     #[inline]
-    fn guard_top(&self) -> CurrentContext<'_> {
+    pub(super) fn guard_top(&self) -> CurrentContext<'_> {
         self.guard(shadow_stack::hold_top(), Scope::Found)
     }
 
     #[inline]
-    fn guard(&self, serial: u64, scope: Scope) -> CurrentContext<'_> {
+    pub(super) fn guard(&self, serial: u64, scope: Scope) -> CurrentContext<'_> {
         CurrentContext { context: self, serial, scope, thread: PhantomData }
     }
 
@@ -202,41 +202,8 @@ impl UnownedContext {
         self.switch(driver, location)
     }
 
-    /// Like [`enter`](Self::enter), for the owner of a green context, which nobody else enters. It is on one thread's stack at a
-    /// time, as far as custack puts it there: where other code has made it current, another entry is made.
-    pub(super) fn enter_owned(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
-        let driver = driver()?;
-        if self.is_on_top() && shadow_stack::top_is_own() && self.is_alive() {
-            if driver.is_current(self.as_raw())? {
-                return Ok(self.guard_top());
-            }
-            self.report_change();
-        }
-        let Ok(taken) = self.handle().take() else {
-            return Err(CudaError::HeldByGuard
-                .note(format_args!("to enter {self}, which is still on the stack of another thread")));
-        };
-        match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
-            Ok(serial) => {
-                if taken {
-                    shadow_stack::top_takes();
-                }
-                Ok(self.guard(serial, Scope::Switched))
-            }
-            Err(error) => {
-                match taken {
-                    // The failed call left it on the stack, and it could not be popped.
-                    true if self.is_on_top() && shadow_stack::top_is_own() => shadow_stack::top_takes(),
-                    true => self.handle().let_go(),
-                    false => {}
-                }
-                Err(error)
-            }
-        }
-    }
-
     #[cold]
-    fn report_change(&self) {
+    pub(super) fn report_change(&self) {
         report::debug(format_args!(
             "{self} should be current and is not: other code changed this thread's context stack"
         ));

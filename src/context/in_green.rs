@@ -2,44 +2,13 @@
 
 use super::current::{CurrentContext, Scope};
 use super::green::GreenContext;
-use super::{UnownedContext, stack_ops};
+use super::handle::UnownedContext;
+use super::stack_ops;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 use crate::shadow_stack::{self, How};
 use std::ops::Deref;
 use std::panic::Location;
-
-impl UnownedContext {
-    /// Like [`enter`](Self::enter), for the owner of a green context, which nobody else enters. It is on one thread's stack at a
-    /// time, as far as custack puts it there: where other code has made it current, another entry is made.
-    fn enter_owned(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
-        let driver = driver()?;
-        if self.is_on_top() && shadow_stack::top_is_own() && self.is_alive() {
-            if driver.is_current(self.as_raw())? {
-                return Ok(self.guard_top());
-            }
-            self.report_change();
-        }
-        let Ok(taken) = self.handle().take() else {
-            return Err(CudaError::HeldByGuard
-                .note(format_args!("to enter {self}, which is still on the stack of another thread")));
-        };
-        match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
-            Ok(serial) => {
-                if taken {
-                    shadow_stack::top_takes();
-                }
-                Ok(self.guard(serial, Scope::Switched))
-            }
-            Err(error) => {
-                if taken {
-                    self.handle().let_go();
-                }
-                Err(error)
-            }
-        }
-    }
-}
 
 impl GreenContext {
     /// Makes the green context current on the calling thread until the guard is dropped. It costs as much as
@@ -93,6 +62,41 @@ impl GreenContext {
     ) -> Result<R, E> {
         let current = self.enter()?;
         f(&current)
+    }
+}
+
+impl UnownedContext {
+    /// Like [`enter`](Self::enter), for the owner of a green context, which nobody else enters. It is on one thread's stack at a
+    /// time, as far as custack puts it there: where other code has made it current, another entry is made.
+    fn enter_owned(&self, location: &'static Location<'static>) -> CudaResult<CurrentContext<'_>> {
+        let driver = driver()?;
+        if self.is_on_top() && shadow_stack::top_is_own() && self.is_alive() {
+            if driver.is_current(self.as_raw())? {
+                return Ok(self.guard_top());
+            }
+            self.report_change();
+        }
+        let Ok(taken) = self.handle().take() else {
+            return Err(CudaError::HeldByGuard
+                .note(format_args!("to enter {self}, which is still on the stack of another thread")));
+        };
+        match stack_ops::push_entry(driver, self.handle(), How::Entered, location, 1) {
+            Ok(serial) => {
+                if taken {
+                    shadow_stack::top_takes();
+                }
+                Ok(self.guard(serial, Scope::Switched))
+            }
+            Err(error) => {
+                match taken {
+                    // The failed call left it on the stack, and it could not be popped.
+                    true if self.is_on_top() && shadow_stack::top_is_own() => shadow_stack::top_takes(),
+                    true => self.handle().let_go(),
+                    false => {}
+                }
+                Err(error)
+            }
+        }
     }
 }
 
