@@ -237,9 +237,11 @@ pub(super) fn set(context: &Handle) -> CudaResult<()> {
 
 #[inline(never)]
 fn set_other(driver: &Driver, context: Handle, location: &'static Location<'static>) -> CudaResult<()> {
-    refuse_green(&context)?;
     let top = shadow_stack::top();
     let same = top.as_ref().is_some_and(|top| top.context == context);
+    if !same {
+        refuse_green(&context)?;
+    }
     if let Some(top) = top.as_ref().filter(|top| top.guards > 0 && !same) {
         return Err(held(top, "replace"));
     }
@@ -260,7 +262,7 @@ fn set_other(driver: &Driver, context: Handle, location: &'static Location<'stat
     let set = context.hazard(|live| driver.ctx_set_current(live)).ok_or_else(|| refusal(context))?;
     set.inspect_err(|_| match top {
         Some(_) => sweep::restore_quietly(driver, None, Known::default()),
-        None => undo_push(driver, context, location),
+        None => undo_push(driver, context),
     })?;
     if !same {
         shadow_stack::set_top(context, location);

@@ -5,6 +5,7 @@
 mod act;
 mod answers;
 mod deeds;
+mod green;
 mod oracle;
 mod perform;
 mod run;
@@ -27,11 +28,7 @@ fn run_programs(cases: u32, length: usize, creates: u32, most: usize) {
     static STEPS: AtomicUsize = AtomicUsize::new(0);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
     let steps = prop::collection::vec((0..THREADS, act::acts(creates)), 1..2 * length);
-    let rng = match asked("CUSTACK_PROGRAM_SEED", 0) {
-        0 => TestRng::deterministic_rng(RngAlgorithm::ChaCha),
-        seed => TestRng::from_seed(RngAlgorithm::ChaCha, &[seed.to_le_bytes(); 8].concat()),
-    };
-    let mut runner = TestRunner::new_with_rng(config, rng);
+    let mut runner = TestRunner::new_with_rng(config, rng());
     let result = runner.run(&steps, |program: Program| {
         let steps = run::check(&program, most).map_err(TestCaseError::fail)?;
         let done = STEPS.fetch_add(steps, Ordering::Relaxed);
@@ -49,6 +46,13 @@ fn run_programs(cases: u32, length: usize, creates: u32, most: usize) {
             panic!("{reason}\nof the program\n{lines}");
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+fn rng() -> TestRng {
+    match asked("CUSTACK_PROGRAM_SEED", 0) {
+        0 => TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+        seed => TestRng::from_seed(RngAlgorithm::ChaCha, &[seed.to_le_bytes(); 8].concat()),
     }
 }
 

@@ -160,6 +160,11 @@ impl Stacks {
         self.sweep(thread);
     }
 
+    /// Whether a dead context lies on the stack.
+    pub(super) fn has_dead(&self, thread: usize) -> bool {
+        self.of[thread].iter().any(|entry| self.is_dead(entry))
+    }
+
     /// Whether a dead context lies on the stack twice in a row: then a failed call does not show whether it popped one.
     pub(super) fn has_dead_run(&self, thread: usize, raws: &[usize]) -> bool {
         let same = |pair: &[Entry]| raws[pair[0].context] == raws[pair[1].context];
