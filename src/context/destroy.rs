@@ -28,7 +28,7 @@ pub(super) fn destroy(context: Handle) -> CudaResult<()> {
         stack_ops::clear_destroyed(driver, context);
         return Ok(());
     };
-    let hold = hold?;
+    let hold = hold.inspect_err(|_| stack_ops::undo_hold(driver, context, own))?;
     let claimed = if context.end_life() { context.claim() } else { None };
     let result = match claimed {
         Some(claimed) => if_captured(driver, || claimed.finish_held(hold)),
@@ -100,8 +100,12 @@ pub(super) fn finish(claimed: Option<Claimed>) {
         return retire(move || claimed.finish_quietly(0));
     }
     let Ok(driver) = driver_to_drop() else { return claimed.finish_quietly(0) };
-    match own(driver, claimed.context()) {
-        Ok(own) => if_captured(driver, || claimed.finish_quietly(own)),
+    let context = claimed.context();
+    match own(driver, context) {
+        Ok(own) => {
+            if_captured(driver, || claimed.finish_quietly(own));
+            stack_ops::clear_pushed(driver, context);
+        }
         // On that thread's stack there are none.
         Err(_) => retire(move || claimed.finish_quietly(0)),
     }

@@ -7,7 +7,7 @@
 
 mod sweep;
 
-pub(super) use sweep::{clear_destroyed, release_guard};
+pub(super) use sweep::{clear_destroyed, clear_pushed, release_guard, undo_hold};
 
 use super::restore::Known;
 use crate::driver::ffi::CUcontext;
@@ -33,29 +33,24 @@ pub(super) fn push_entry(
 ) -> CudaResult<u64> {
     match context.hazard(|live| driver.try_push(live)) {
         Some(Ok(())) => Ok(shadow_stack::push(context, how, location, guards)),
-        Some(Err(failed)) => Err(push_failed(driver, *context, location, failed)),
+        Some(Err(failed)) => Err(push_failed(driver, *context, failed)),
         None => Err(refusal(*context)),
     }
 }
 
 /// Runs outside the hazard: a report runs the program's code, which may destroy the context and wait for that hazard.
 #[cold]
-fn push_failed(
-    driver: &Driver,
-    context: Handle,
-    location: &'static Location<'static>,
-    failed: Failed,
-) -> CudaError {
+fn push_failed(driver: &Driver, context: Handle, failed: Failed) -> CudaError {
     let error = failed.of("cuCtxPushCurrent_v2");
-    undo_push(driver, context, location);
+    undo_push(driver, context);
     error
 }
 
 /// After a call that failed, and may have added an entry all the same.
 #[cold]
-fn undo_push(driver: &Driver, context: Handle, location: &'static Location<'static>) {
+fn undo_push(driver: &Driver, context: Handle) {
     // Like a scope, so that what was destroyed before the call stays.
-    shadow_stack::push(&context, How::Pushed, location, 1);
+    shadow_stack::push(&context, How::Pushed, Location::caller(), 1);
     let added = shadow_stack::top();
     shadow_stack::pop();
     sweep::restore_quietly(driver, added, Known::UNSURE);
@@ -69,7 +64,7 @@ pub(super) fn push_leased(
     live: Live<'_>,
     location: &'static Location<'static>,
 ) -> CudaResult<u64> {
-    driver.try_push(live).map_err(|failed| push_failed(driver, *context, location, failed))?;
+    driver.try_push(live).map_err(|failed| push_failed(driver, *context, failed))?;
     Ok(shadow_stack::push(context, How::Entered, location, 1))
 }
 

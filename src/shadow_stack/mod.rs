@@ -109,6 +109,12 @@ pub(crate) fn set_top(context: Handle, location: &'static Location<'static>) {
     push(&context, How::Set, location, 0);
 }
 
+/// Adds an entry that is to be popped as soon as nothing holds it.
+pub(crate) fn push_ended(context: &Handle, location: &'static Location<'static>) {
+    let serial = push(context, How::Pushed, location, 0);
+    inline::change(depth() - 1, |entry| entry.ended_from = serial);
+}
+
 /// Removes found entries from the top, which are no longer on the driver's stack.
 pub(crate) fn forget_found() {
     while top().is_some_and(|top| top.how == How::Found && top.guards == 0) {

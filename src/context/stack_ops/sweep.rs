@@ -9,6 +9,7 @@ use crate::error::{CudaError, CudaResult, keep_note, twice};
 use crate::liveness::{Handle, Origin};
 use crate::report;
 use crate::shadow_stack::{self, Entry, How};
+use std::panic::Location;
 use std::ptr;
 
 /// Removes a guard where more than one entry may be affected.
@@ -103,6 +104,9 @@ fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
         restore_or_later(driver, Some(gone.clone()), known)?;
         gone.let_go();
         known.unsure = false;
+        if gone.is_tombstone() && !shadow_stack::top_has(gone.context.raw()) {
+            clear_found(driver, gone.context)?;
+        }
     }
     restore_or_later(driver, None, known)
 }
@@ -138,6 +142,20 @@ pub(super) fn look_closely(driver: &Driver, current: Result<CUcontext, Failed>, 
     }
 }
 
+/// After a [`Hold`](crate::liveness::Hold) that failed, and may have left its entries: two, or one
+/// where the thread has its own.
+#[cold]
+pub(in crate::context) fn undo_hold(driver: &Driver, context: Handle, own: usize) {
+    if own == 0 {
+        shadow_stack::push_ended(&context, Location::caller());
+    }
+    let depth = shadow_stack::depth();
+    super::undo_push(driver, context);
+    if shadow_stack::depth() == depth {
+        sweep(driver, false, None);
+    }
+}
+
 /// After this thread ended a context: no destroyed context stays current here, unless a guard holds it.
 pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     while let Some(top) = shadow_stack::top().filter(|top| top.guards == 0 && top.is_tombstone()) {
@@ -157,24 +175,32 @@ pub(in crate::context) fn clear_destroyed(driver: &Driver, destroyed: Handle) {
     let own = shadow_stack::top().is_some_and(|top| {
         ptr::eq(top.context.raw(), destroyed.raw()) && (top.how != How::Found || top.guards > 0)
     });
-    if !own {
-        clear_found(driver, destroyed);
+    if !own && clear_found(driver, destroyed).is_err() {
+        return report::warn(format_args!("{destroyed} stays current for now, as it could not be popped"));
     }
     sweep(driver, false, None);
 }
 
-/// Pops a destroyed context that other code made current. A primary context is queried first: other code may have a
-/// share of its own, and then it is not destroyed.
-fn clear_found(driver: &Driver, destroyed: Handle) {
+/// After this thread destroyed a context without a word of the program: what that pushed goes.
+pub(in crate::context) fn clear_pushed(driver: &Driver, destroyed: Handle) {
+    let pushed = destroyed.origin() == Origin::Created && !shadow_stack::top_has(destroyed.raw());
+    if pushed && clear_found(driver, destroyed).is_err() {
+        report::warn(format_args!("{destroyed} stays current for now, as it could not be popped"));
+    }
+}
+
+/// Pops a destroyed context that is current without an entry of custack's: other code made it so, or
+/// destroying it did. A primary context is queried first: other code may have a share of its own, and
+/// then it is not destroyed. What cannot be popped is an ended entry from here on.
+#[track_caller]
+fn clear_found(driver: &Driver, destroyed: Handle) -> CudaResult<()> {
     let primary = destroyed.origin() == Origin::Primary;
     if primary && driver.ctx_get_current_api_version() != Err(CudaError::ContextIsDestroyed) {
-        return;
+        return Ok(());
     }
     shadow_stack::forget_found();
-    if driver.pop_while_current(destroyed.raw()).is_err() {
+    driver.pop_while_current(destroyed.raw()).inspect_err(|_| {
+        shadow_stack::push_ended(&destroyed, Location::caller());
         do_first(restore_now);
-        report::warn(format_args!(
-            "{destroyed} stays current where other code put it, and could not be popped"
-        ));
-    }
+    })
 }

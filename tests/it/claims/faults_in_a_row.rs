@@ -8,6 +8,10 @@ use custack::driver::instrument::{self, When};
 use custack::error::{CudaError, CudaResult};
 use custack::memory::DeviceBuffer;
 
+fn null() -> UnownedContext {
+    std::thread::scope(|scope| scope.spawn(|| CurrentContext::get_current().unwrap()).join().unwrap())
+}
+
 const CODES: [u32; 3] = [2, 719, 999];
 
 /// What is called next, and what it returns of the context that it finds.
@@ -269,15 +273,32 @@ fn an_owner_dropped_while_calls_fail_leaves_no_destroyed_context_current() {
     run(|| {
         let base = parked();
         for (nth, times) in (1..=8).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
-            for when in [When::Before, When::After] {
-                ContextStack::push(&base).unwrap();
-                let ctx = crate::harness::pushed();
+            for (when, below, is_current, by_hand) in [When::Before, When::After]
+                .into_iter()
+                .flat_map(|when| (0..8).map(move |bits| (when, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0)))
+            {
+                let name = format!("{times} calls from {nth}, {when:?}, {below}, {is_current}, {by_hand}");
+                if below {
+                    ContextStack::push(&base).unwrap();
+                }
+                let ctx = if is_current { crate::harness::pushed() } else { parked() };
                 instrument::fail_times(None, nth, times, 999, when);
-                drop(ctx);
+                let left = if by_hand {
+                    Context::drop(ctx).err()
+                } else {
+                    drop(ctx);
+                    None
+                };
                 instrument::disarm();
-                let now = CurrentContext::get_current().unwrap();
-                assert_eq!(now, base.get_unowned(), "{times} calls from {nth}, {when:?}");
-                assert_eq!(drain(), [base.as_raw()], "{times} calls from {nth}, {when:?}");
+                let expected = match &left {
+                    Some((_, ctx)) if ctx.is_alive() && is_current => ctx.get_unowned(),
+                    _ if below => base.get_unowned(),
+                    _ => null(),
+                };
+                assert_eq!(CurrentContext::get_current().unwrap(), expected, "{name}");
+                drop(left);
+                let below: Vec<_> = below.then(|| base.as_raw()).into_iter().collect();
+                assert_eq!(drain(), below, "{name}");
                 // The mirror may have the entry that the driver has lost, as after a pop by other
                 // code.
                 (0..ContextStack::depth()).for_each(|_| drop(ContextStack::pop()));
@@ -291,7 +312,7 @@ fn an_owner_dropped_while_calls_fail_leaves_no_destroyed_context_current() {
 fn every_call_after_a_scope_that_could_not_be_left_does_what_it_does_otherwise() {
     run(|| {
         let (a, base) = (parked(), parked());
-        let null = CurrentContext::get_current().unwrap();
+        let null = null();
         type Call = (&'static str, fn(&UnownedContext) -> CudaResult<()>);
         let calls: [Call; 6] = [
             ("set_current", |ctx| CurrentContext::set_current(ctx)),
@@ -357,6 +378,33 @@ fn what_was_destroyed_within_a_scope_goes_with_it_however_many_calls_fail() {
                     assert_eq!(ContextStack::pop().unwrap(), base.get_unowned(), "{name}");
                     assert!(current().is_null(), "{name}");
                 }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_last_memory_of_a_destroyed_context_leaves_nothing_on_the_stack_while_calls_fail() {
+    run(|| {
+        let base = parked();
+        for (nth, times) in (1..=10).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
+            for (when, below) in
+                [When::Before, When::After].into_iter().flat_map(|it| [(it, true), (it, false)])
+            {
+                let name = format!("{times} calls from {nth}, {when:?}, {below}");
+                let ctx = parked();
+                let buffer = ctx.scoped(|_| DeviceBuffer::from_slice(&[1u8])).unwrap();
+                drop(ctx);
+                if below {
+                    ContextStack::push(&base).unwrap();
+                }
+                instrument::fail_times(None, nth, times, 999, when);
+                drop(buffer);
+                instrument::disarm();
+                let expected = if below { base.get_unowned() } else { null() };
+                assert_eq!(CurrentContext::get_current().unwrap(), expected, "{name}");
+                assert_eq!(drain().len(), usize::from(below), "{name}");
+                (0..ContextStack::depth()).for_each(|_| drop(ContextStack::pop()));
             }
         }
     });
