@@ -6,6 +6,7 @@
 use super::allocation::{Allocation, Kind};
 use super::given_away;
 use super::{DeviceCopy, UnifiedPointer};
+use crate::context::refuse_unsafe;
 use crate::device::{Device, DeviceAttribute};
 use crate::error::{CudaError, CudaResult, DropResult};
 use std::borrow::{Borrow, BorrowMut};
@@ -161,6 +162,7 @@ pub(super) fn refuse_unless_concurrent() -> CudaResult<()> {
     if ALL_DO.load(Ordering::Relaxed) {
         return Ok(());
     }
+    refuse_unsafe("allocate memory")?;
     for device in Device::devices()? {
         let device = device?;
         if device.get_attribute(DeviceAttribute::ConcurrentManagedAccess)? == 0 {

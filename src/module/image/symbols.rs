@@ -78,12 +78,19 @@ fn symbol<'a>(sections: &[Section<'a>], entry: Bytes<'_>, strings: Bytes<'a>) ->
     };
     let memory = MEMORIES.iter().find(|memory| kind == RESOURCE && memory.0 == other & MEMORY);
     let is_there = |section: &Section<'_>| memory.is_none_or(|memory| section.name.starts_with(memory.1));
+    let names = |section: &Section<'_>| {
+        let of_kernel = name.strip_prefix(".nv.constant.optimizer");
+        let is_constant = section.name.starts_with(".nv.constant");
+        section.name == name || is_constant && of_kernel.is_some_and(|it| section.name.ends_with(it))
+    };
     let end = value.checked_add(size).filter(|end| *end < MOST_MEMORY);
     let fits = match section.map(|index| sections.get(index)) {
         None => kind != SECTION && end.is_some(),
         Some(None) => false,
         Some(Some(section)) if !is_there(section) => false,
-        Some(Some(section)) if kind == SECTION => (value, size) == (0, 0) && !section.name.is_empty(),
+        Some(Some(section)) if kind == SECTION => {
+            (value, size) == (0, 0) && !section.name.is_empty() && names(section)
+        }
         // Of memory that is placed later it has the alignment.
         Some(Some(section)) if kind == RESOURCE && section.name.starts_with(".nv.shared.") => {
             value <= LARGEST_ALIGNMENT && size <= section.size

@@ -271,7 +271,7 @@ fn describe(number: u64) -> String {
 #[test]
 fn images_that_have_crashed_a_driver_are_refused() {
     let zero = vec![0; 4];
-    let crashes: [(&str, Changes); 14] = [
+    let crashes: [(&str, Changes); 15] = [
         // Where the options of a text are.
         ("plain.fatbin", vec![(36, zero.clone())]),
         ("lz4.fatbin", vec![(36, zero.clone())]),
@@ -287,6 +287,8 @@ fn images_that_have_crashed_a_driver_are_refused() {
         ("prints.cubin", vec![(1832, vec![0, 0, 0, 0, 253, 255, 255, 255])]),
         // In which memory a symbol is.
         ("barriers.cubin", vec![(781, vec![176])]),
+        // What the symbol of a section is called.
+        ("barriers.cubin", vec![(584, vec![1, 0, 0, 0])]),
         // Which section is the note.
         ("votes.cubin", vec![(48, vec![4, 90, 0, 14])]),
         ("votes.cubin", vec![(48, vec![4, 90, 0, 14, 64, 0, 0, 0])]),
