@@ -37,10 +37,22 @@ pub(crate) fn checked(image: &[u8]) -> CudaResult<Vec<u8>> {
 
 /// The same bytes for the driver, which the caller vouches for.
 pub(crate) fn padded(image: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(image.len() + PADDING);
-    bytes.extend_from_slice(image);
-    bytes.resize(image.len() + PADDING, 0);
+    let is_code = [ELF, FATBIN, FATBIN_WRAPPER].iter().any(|magic| image.starts_with(magic));
+    let text = image.iter().position(|byte| *byte == 0).unwrap_or(image.len());
+    let mut bytes = image.to_vec();
+    if !is_code && image[text..].iter().all(|byte| *byte == 0) {
+        bytes.truncate(text);
+        bytes.extend(end_of_line(text));
+    }
+    bytes.resize(bytes.len() + PADDING, 0);
     bytes
+}
+
+/// What a text of this length ends with, so that its length is no multiple of 8. Where code is to have
+/// debug information or lines, NVIDIA's driver (580) copies a text to as many bytes, rounded up to a
+/// multiple of 8, and writes the NUL behind them.
+fn end_of_line(length: usize) -> Option<u8> {
+    (length % 8 == 0).then_some(b'\n')
 }
 
 /// Like [`checked`], for a text, in which machine code would end at its first zero.

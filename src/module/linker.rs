@@ -200,7 +200,8 @@ fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
         LinkInput::Ptx => {
             let text = data.split(|byte| *byte == 0).next().unwrap_or_default();
             let mut checked = image::checked_text(text)?;
-            checked.truncate(text.len() + 1);
+            let end = checked.iter().position(|byte| *byte == 0).unwrap_or(checked.len());
+            checked.truncate(end + 1);
             Ok(checked.into())
         }
         LinkInput::Cubin if begins(image::ELF) => image::kept(data),

@@ -98,6 +98,7 @@ pub(super) struct Thread {
     pub(super) compiler_log: CompilerLog,
     /// How many registers the threads of what is compiled now have at most.
     pub(super) most_registers: Option<super::ptx::MostRegisters>,
+    pub(super) tells_lines: bool,
 }
 
 lazy_static! {

@@ -4,7 +4,7 @@
 //! gets a fatbin in which nothing is compressed, so that it reads the very bytes that were checked.
 
 use super::bytes::{Bytes, Wrong};
-use super::{elf, text};
+use super::{elf, end_of_line, text};
 use std::io::Read;
 
 const HEADER: u64 = 16;
@@ -140,7 +140,10 @@ fn write(header: Bytes<'_>, code: Bytes<'_>, to: &mut Vec<u8>) -> Result<(), Wro
             elf::check(code)?;
             code.0.to_vec()
         }
-        PTX if code.0.contains(&0) => [text(code.0)?, &[0]].concat(),
+        PTX if code.0.contains(&0) => {
+            let text = text(code.0)?;
+            text.iter().copied().chain(end_of_line(text.len())).chain([0]).collect()
+        }
         kind => return Err(format!("it is no cubin and no complete PTX, but of kind {kind}")),
     };
     code.resize(code.len().next_multiple_of(8), 0);

@@ -113,9 +113,9 @@ pub(in crate::sim) unsafe fn with_options<T>(
     // SAFETY: as the caller guarantees.
     let pairs = unsafe { options.check(machine) }?;
     machine.compiler_log();
-    machine.bound_registers(&pairs);
+    machine.compile_with(&pairs);
     let answer = f(machine);
-    machine.bound_registers(&[]);
+    machine.compile_with(&[]);
     let log = machine.compiler_log();
     // SAFETY: as above.
     unsafe { options.answer(&pairs, &log) };

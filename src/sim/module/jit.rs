@@ -42,16 +42,20 @@ const THREADS_PER_BLOCK: u32 = 1;
 const LOGS: [(u32, u32); 2] = [(3, 4), (5, 6)];
 const OPTIMIZATION_LEVEL: u32 = 7;
 const TARGET: u32 = 9;
+/// Debug information, and line numbers.
+const LINES: [u32; 2] = [11, 13];
 const OVERRIDE_DIRECTIVES: u32 = 33;
 /// The newest option that the driver for CUDA 13.0 knows.
 const LAST: u32 = 34;
 
 impl Machine {
-    /// What is compiled next on this thread has at most as many registers as the options say.
-    pub(in crate::sim) fn bound_registers(&mut self, options: &[(u32, usize)]) {
+    /// What is compiled next on this thread has at most as many registers as the options say, and
+    /// debug information or lines if they ask for these.
+    pub(in crate::sim) fn compile_with(&mut self, options: &[(u32, usize)]) {
         let find = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|it| it.1 as u32);
         let overrides = find(OVERRIDE_DIRECTIVES).is_some_and(|it| it != 0);
         self.thread().most_registers = find(MAX_REGISTERS).map(|most| MostRegisters { most, overrides });
+        self.thread().tells_lines = LINES.iter().any(|option| find(*option).is_some_and(|it| it != 0));
     }
 
     pub(in crate::sim) fn check_options(&mut self, options: &[(u32, usize)]) -> Answer<()> {

@@ -10,7 +10,7 @@ use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::function::FunctionAttribute;
 use custack::library::Library;
-use custack::module::{CacheMode, Fallback, JitError, JitOptions, Linker, LoadingMode, Module};
+use custack::module::{CacheMode, Fallback, JitError, JitOptions, LinkInput, Linker, LoadingMode, Module};
 use std::collections::BTreeSet;
 
 /// A kernel that no other test has, so that the driver has no machine code of it in its cache.
@@ -20,6 +20,23 @@ fn fresh(body: &str) -> String {
         std::process::id(),
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos()
     )
+}
+
+#[test]
+fn a_text_of_any_length_has_debug_information_and_lines() {
+    run(|| {
+        let _ctx = pushed();
+        for length in 0..16 {
+            for options in [JitOptions::new().debug_info(true), JitOptions::new().line_info(true)] {
+                let text = fresh("") + &" ".repeat(length);
+                Module::load_with_options(text.as_bytes(), &options).unwrap();
+                Library::load(text.as_bytes(), &options).unwrap().kernel_count().unwrap();
+                let mut linker = Linker::new(&options).unwrap();
+                linker.add(LinkInput::Ptx, text.as_bytes(), c"text").unwrap();
+                linker.complete().unwrap();
+            }
+        }
+    });
 }
 
 #[test]
