@@ -360,8 +360,9 @@ fn every_call_after_a_scope_that_could_not_be_left_does_what_it_does_otherwise()
 fn what_was_destroyed_within_a_scope_goes_with_it_however_many_calls_fail() {
     run(|| {
         let base = parked();
+        let most = if is_simulated() { 8 } else { 2 };
         for (deep, finds) in [(1, false), (1, true), (3, false), (3, true)] {
-            for (nth, times) in (1..=8).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
+            for (nth, times) in (1..=most).flat_map(|nth| (1..=most).map(move |times| (nth, times))) {
                 for when in [When::Before, When::After] {
                     ContextStack::push(&base).unwrap();
                     let below: Vec<_> = (0..deep).map(|_| crate::harness::pushed()).collect();
@@ -389,7 +390,8 @@ fn what_was_destroyed_within_a_scope_goes_with_it_however_many_calls_fail() {
 fn the_last_memory_of_a_destroyed_context_leaves_nothing_on_the_stack_while_calls_fail() {
     run(|| {
         let base = parked();
-        for (nth, times) in (1..=10).flat_map(|nth| (1..=8).map(move |times| (nth, times))) {
+        let most = if is_simulated() { 10 } else { 2 };
+        for (nth, times) in (1..=most).flat_map(|nth| (1..=8.min(most)).map(move |times| (nth, times))) {
             for (when, below) in
                 [When::Before, When::After].into_iter().flat_map(|it| [(it, true), (it, false)])
             {
