@@ -5,10 +5,11 @@
 #![allow(unsafe_code)]
 
 use super::act::Change;
+use super::perform::foreign;
 use super::stacks::{Guard, Life, Stacks};
 use super::{THREADS, asked, rng};
 use crate::context::green::green;
-use crate::harness::{current, is_simulated, other, parked, run_alone};
+use crate::harness::{current, is_simulated, parked, run_alone};
 use custack::context::{
     Context, ContextStack, CurrentContext, CurrentGreenContext, GreenContext, UnownedContext,
     wait_until_retired,
@@ -206,29 +207,6 @@ impl Actor {
         }
         Ok(())
     }
-}
-
-fn foreign(handle: &UnownedContext, other: &UnownedContext, change: Change) -> CudaResult<()> {
-    handle.scoped(|_| {
-        let snapshot = ContextStack::snapshot()?;
-        let stack: Vec<_> = snapshot.entries().map(|entry| entry.context).collect();
-        let count = |of: &UnownedContext| stack.iter().filter(|it| it.as_raw() == of.as_raw()).count();
-        let may_pop = stack.iter().all(|context| context.is_alive() && count(context) == 1);
-        let may_push = other.is_alive() && count(other) == 0 && count(handle) == 1;
-        match change {
-            Change::Set if may_push => other::set(other.as_raw()),
-            Change::Push if may_push => other::push(other.as_raw()),
-            Change::PopAndPush if may_push => {
-                let _ = other::pop();
-                other::push(other.as_raw());
-            }
-            Change::Pop if may_pop => drop(other::pop()),
-            Change::Unset if may_pop => other::set(std::ptr::null_mut()),
-            Change::TwoPops if may_pop => drop((other::pop(), other::pop())),
-            _ => {}
-        }
-        Ok(())
-    })
 }
 
 thread_local!(static DYING: Dying = const { Dying(RefCell::new(None)) });

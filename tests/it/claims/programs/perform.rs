@@ -137,7 +137,9 @@ impl Actor {
                 Ok(vec![])
             }
             Act::PanicInScope(n, m) => self.with(n, |this, handle| this.panic_in_scope(handle, m)),
-            Act::ForeignInScope(n, m, change) => self.with(n, |this, handle| this.foreign(handle, m, change)),
+            Act::ForeignInScope(n, m, change) => {
+                self.with(n, |this, handle| foreign(handle, this.handle(m).unwrap(), change))
+            }
             Act::Synchronize(n) => self.with(n, |_, handle| handle.synchronize()),
             Act::SynchronizeCurrent => CurrentContext::synchronize().map(|()| vec![]),
             Act::GetCurrent => {
@@ -162,32 +164,6 @@ impl Actor {
         assert!(catch_unwind(scope).is_err());
         Ok(())
     }
-
-    fn foreign(&mut self, handle: &'static UnownedContext, m: usize, change: Change) -> CudaResult<()> {
-        let other = self.handle(m).unwrap();
-        handle.scoped(|_| {
-            let snapshot = ContextStack::snapshot()?;
-            let stack: Vec<_> = snapshot.entries().map(|entry| entry.context).collect();
-            let count = |of: &UnownedContext| stack.iter().filter(|it| it.as_raw() == of.as_raw()).count();
-            // What is destroyed cannot come back, and equal entries could be mistaken for each
-            // other.
-            let may_pop = stack.iter().all(|context| context.is_alive() && count(context) == 1);
-            let may_push = other.is_alive() && count(other) == 0 && count(handle) == 1;
-            match change {
-                Change::Set if may_push => other::set(other.as_raw()),
-                Change::Push if may_push => other::push(other.as_raw()),
-                Change::PopAndPush if may_push => {
-                    let _ = other::pop();
-                    other::push(other.as_raw());
-                }
-                Change::Pop if may_pop => drop(other::pop()),
-                Change::Unset if may_pop => other::set(std::ptr::null_mut()),
-                Change::TwoPops if may_pop => drop((other::pop(), other::pop())),
-                _ => {}
-            }
-            Ok(())
-        })
-    }
 }
 
 /// The handle that `get_current` returns on a thread without a context.
@@ -195,4 +171,30 @@ fn null() -> UnownedContext {
     thread_local!(static NULL: std::cell::RefCell<Option<UnownedContext>> = const { std::cell::RefCell::new(None) });
     let fresh = || std::thread::spawn(|| CurrentContext::get_current().unwrap()).join().unwrap();
     NULL.try_with(|null| null.borrow_mut().get_or_insert_with(fresh).clone()).unwrap_or_else(|_| fresh())
+}
+
+/// Other code changes the stack in a scope of this context.
+pub(super) fn foreign(handle: &UnownedContext, other: &UnownedContext, change: Change) -> CudaResult<()> {
+    handle.scoped(|_| {
+        let snapshot = ContextStack::snapshot()?;
+        let stack: Vec<_> = snapshot.entries().map(|entry| entry.context).collect();
+        let count = |of: &UnownedContext| stack.iter().filter(|it| it.as_raw() == of.as_raw()).count();
+        // What is destroyed cannot come back, and equal entries could be mistaken for each
+        // other.
+        let may_pop = stack.iter().all(|context| context.is_alive() && count(context) == 1);
+        let may_push = other.is_alive() && count(other) == 0 && count(handle) == 1;
+        match change {
+            Change::Set if may_push => other::set(other.as_raw()),
+            Change::Push if may_push => other::push(other.as_raw()),
+            Change::PopAndPush if may_push => {
+                let _ = other::pop();
+                other::push(other.as_raw());
+            }
+            Change::Pop if may_pop => drop(other::pop()),
+            Change::Unset if may_pop => other::set(std::ptr::null_mut()),
+            Change::TwoPops if may_pop => drop((other::pop(), other::pop())),
+            _ => {}
+        }
+        Ok(())
+    })
 }
