@@ -53,7 +53,7 @@ fn undo_push(driver: &Driver, context: Handle) {
     shadow_stack::push(&context, How::Pushed, Location::caller(), 1);
     let added = shadow_stack::top();
     shadow_stack::pop();
-    sweep::restore_quietly(driver, added, Known::UNSURE);
+    sweep::restore_quietly(driver, added.as_ref(), Known::UNSURE);
 }
 
 /// Like [`push_entry`], for a caller that has a lease.

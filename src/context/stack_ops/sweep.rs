@@ -53,18 +53,15 @@ fn after_pop(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> C
         Ok(raw) if ptr::eq(raw, context.raw()) => Ok(()),
         Ok(raw) => {
             shadow_stack::probe_soon();
-            let restored = restore_or_later(
-                driver,
-                Some(entry.clone()),
-                Known { popped: Some(raw), ..Known::default() },
-            );
+            let restored =
+                restore_or_later(driver, Some(entry), Known { popped: Some(raw), ..Known::default() });
             report::debug(format_args!(
                 "the scope of {context} ended and {raw:p} was on top: other code changed this thread's context stack"
             ));
             restored
         }
         Err(error) => {
-            let restored = restore_or_later(driver, Some(entry.clone()), Known::UNSURE);
+            let restored = restore_or_later(driver, Some(entry), Known::UNSURE);
             if error != CudaError::InvalidContext {
                 report::warn(format_args!("leaving {context}: {error:?}"));
             }
@@ -75,10 +72,10 @@ fn after_pop(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> C
 
 /// Makes the driver's stack what the shadow stack says; see [`restore`]. If that fails, it is tried
 /// again before the thread's next call, and the entry `gone` stays in the shadow stack until then.
-fn restore_or_later(driver: &Driver, gone: Option<Entry>, mut known: Known) -> CudaResult<()> {
-    restore(driver, gone.as_ref(), &mut known).map_err(|error| {
+fn restore_or_later(driver: &Driver, gone: Option<&Entry>, mut known: Known) -> CudaResult<()> {
+    restore(driver, gone, &mut known).map_err(|error| {
         if let Some(gone) = gone {
-            shadow_stack::put_back(&gone.into_ended());
+            shadow_stack::put_back(&gone.clone().into_ended());
         }
         do_first(if known.unsure { restore_unsure } else { restore_now });
         error.note_instead(format_args!("to restore this thread's context stack, after a call that failed"))
@@ -101,7 +98,7 @@ fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
             continue;
         }
         scope_is_over |= gone.has_ended();
-        restore_or_later(driver, Some(gone.clone()), known)?;
+        restore_or_later(driver, Some(&gone), known)?;
         gone.let_go();
         known.unsure = false;
         if gone.is_tombstone() && !shadow_stack::top_has(gone.context.raw()) {
@@ -112,7 +109,7 @@ fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
 }
 
 /// Like [`restore_or_later`], after a call whose own error is returned.
-pub(super) fn restore_quietly(driver: &Driver, gone: Option<Entry>, known: Known) {
+pub(super) fn restore_quietly(driver: &Driver, gone: Option<&Entry>, known: Known) {
     let _note = keep_note();
     if let Err(error) = restore_or_later(driver, gone, known) {
         report::warn(format_args!("this thread's context stack could not be restored: {error:?}"));
