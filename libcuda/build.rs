@@ -1,6 +1,6 @@
 //! Generates the exported functions: those of custack's list, their variants, and all others of the driver's headers.
 
-use custack::driver::{ARGUMENTS, FUNCTIONS};
+use custack_sys::{ARGUMENTS, FUNCTIONS};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `cuGetProcAddress`: a function by the name and the version that the program was compiled for.
 
 use super::exports::{NAMES, SYMBOLS};
-use custack::driver::ffi::CUresult;
+use custack_sys::ffi::CUresult;
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_ulonglong, c_void};
 

@@ -1,9 +1,9 @@
 //! How an exported function reaches the simulated driver.
 
-use custack::driver::ffi::{
-    CU_STREAM_PER_THREAD, CUdeviceptr, CUfunction, CUlaunchConfig, CUresult, CUstream,
-};
-use custack::driver::{self, Choice, Table, instrument};
+use custack_sim::instrument;
+use custack_sys::Table;
+use custack_sys::ffi::{CU_STREAM_PER_THREAD, CUdeviceptr, CUfunction, CUlaunchConfig, CUresult, CUstream};
+use custack_sys::fork::Starting;
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::os::raw::{c_uint, c_void};
@@ -15,14 +15,14 @@ const NOT_INITIALIZED: CUresult = 3;
 const NOT_SUPPORTED: CUresult = 801;
 
 fn table() -> Option<&'static Table> {
-    static TABLE: OnceLock<Option<&'static Table>> = OnceLock::new();
-    *TABLE.get_or_init(|| match driver::choose(Choice::Sim) {
-        Ok(driver) => Some(driver.table()),
-        Err(error) => {
-            eprintln!("custack: {error}");
-            None
-        }
-    })
+    static TABLE: OnceLock<Option<Table>> = OnceLock::new();
+    let start = || {
+        let starting = Starting::begin();
+        let table = custack_sim::start().inspect_err(|error| eprintln!("custack: {error}")).ok()?;
+        starting.done();
+        Some(table)
+    };
+    TABLE.get_or_init(start).as_ref()
 }
 
 /// Calls a function of the simulated driver's table.

@@ -1,7 +1,7 @@
 //! The names and texts of errors, and the tables that NVIDIA's own libraries ask for.
 
-use custack::driver::ffi::CUresult;
-use custack::error::ERRORS;
+use custack_sys::ERRORS;
+use custack_sys::ffi::CUresult;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::os::raw::{c_char, c_void};

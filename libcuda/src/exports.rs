@@ -9,7 +9,7 @@ use super::errors::{cuGetErrorName, cuGetErrorString, cuGetExportTable};
 use super::kernel_nodes::*;
 use super::launch::*;
 use super::old::*;
-use custack::driver::ffi::*;
+use custack_sys::ffi::*;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 include!(concat!(env!("OUT_DIR"), "/exports.rs"));

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "they have the names of C")]
 
 use super::driver::call;
-use custack::driver::ffi::*;
+use custack_sys::ffi::*;
 use std::os::raw::{c_uint, c_void};
 use std::ptr::{null, null_mut};
 
@@ -49,7 +49,7 @@ impl CUDA_KERNEL_NODE_PARAMS_v1 {
 /// `params` is NULL or may be read.
 unsafe fn with(
     params: *const CUDA_KERNEL_NODE_PARAMS_v1,
-    f: impl FnOnce(&custack::driver::Table, *const CUDA_KERNEL_NODE_PARAMS) -> CUresult,
+    f: impl FnOnce(&custack_sys::Table, *const CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
     // SAFETY: the caller guarantees what is not NULL.
     let newer = unsafe { params.as_ref() }.map(CUDA_KERNEL_NODE_PARAMS_v1::newer);

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "they have the names of C")]
 
 use super::driver::call;
-use custack::driver::ffi::{CUfunction, CUresult, CUstream};
+use custack_sys::ffi::{CUfunction, CUresult, CUstream};
 use std::collections::BTreeMap;
 use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};

@@ -3,8 +3,8 @@
 #![allow(non_snake_case, reason = "they have the names of C")]
 
 use super::driver::{call, per_thread};
-use custack::driver::Table;
-use custack::driver::ffi::*;
+use custack_sys::Table;
+use custack_sys::ffi::*;
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::{null, null_mut};
 

@@ -27,42 +27,49 @@
 //! No driver works in the child of a fork, if its parent has used one: see [this page](crate::device::processes).
 
 mod calls;
-pub mod ffi;
-mod fork;
 mod handles;
 mod host_function;
 #[cfg(feature = "sim")]
 pub mod instrument;
 mod last_kernel;
-mod native;
 mod numbered;
 mod select;
 mod stack_top;
-mod table;
 mod version;
 
 #[cfg(feature = "graph")]
 pub(crate) use calls::{Added, After, Edge, NotAdded};
 pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
-pub(crate) use fork::{Counted, Locked, OrOwn, is_child, lock, read, refuse_in_child, write};
+pub(crate) use custack_sys::fork::{Counted, Locked, OrOwn, is_child, lock, read, write};
 pub(crate) use handles::{Held, Live};
 pub(crate) use host_function::{as_host_function, do_first, in_host_function, refuse_in_host_function};
 pub(crate) use last_kernel::KernelName;
 pub(crate) use numbered::{Numbered, numbered};
 pub use select::{Choice, choose, current};
 pub(crate) use select::{driver, driver_to_drop, running};
-#[doc(hidden)]
-pub use table::ARGUMENTS;
-#[cfg(feature = "sim")]
-pub(crate) use table::for_each_function;
-pub use table::{FUNCTIONS, SINCE, Table};
 pub use version::CudaApiVersion;
+
+#[doc(hidden)]
+pub use custack_sys::ARGUMENTS;
+pub use custack_sys::{FUNCTIONS, SINCE, Table, ffi};
 
 use crate::error::{CudaError, CudaResult};
 use ffi::{CUDA_SUCCESS, CUresult};
 use std::cell::Cell;
 use std::fmt;
 use std::num::NonZero;
+
+/// Why no driver is used in the child of a fork.
+const FORKED: &str =
+    "this process was forked after the driver was started, and no driver works in such a child";
+
+/// Refuses what would wait for threads or locks of the parent of a fork.
+pub(crate) fn refuse_in_child() -> CudaResult<()> {
+    if is_child() {
+        return Err(CudaError::NotInitialized.note(format_args!("to use the driver: {FORKED}")));
+    }
+    Ok(())
+}
 
 /// A driver in use.
 pub struct Driver {
@@ -162,8 +169,8 @@ fn failed(function: &'static str, status: CUresult) -> CudaError {
         // An answer, which most callers expect.
         return error;
     }
-    if fork::is_child() {
-        return error.note(format_args!("to call {function}: {}", fork::WHY));
+    if is_child() {
+        return error.note(format_args!("to call {function}: {}", FORKED));
     }
     if error == CudaError::CallRequiresNewerDriver {
         let since = FUNCTIONS.iter().zip(SINCE).find(|(name, _)| **name == function);

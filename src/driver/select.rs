@@ -1,14 +1,10 @@
 //! Selects the driver: by the environment, or by the program.
 
-use super::fork::{self, Starting};
 use super::host_function::{do_what_comes_first, in_host_function, may_call, refuse_in_host_function};
-#[cfg(feature = "sim")]
-use super::instrument::{self, watch, watch::Simulator};
-use super::{Driver, native};
+use super::{Driver, refuse_in_child};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
-#[cfg(feature = "sim")]
-use crate::sim;
+use custack_sys::{fork, fork::Starting};
 use std::ffi::OsString;
 use std::str::FromStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -125,17 +121,11 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
     Ok(running)
 }
 
-/// Adds the instrument layer if it is enabled. Only the driver that is chosen in the end gets it, because the layer
-/// always calls the first table that it was given.
+/// Adds the instruments, if they are wanted. Only the driver that is chosen in the end gets them, because they always call
+/// the first table that they were given.
 #[cfg(feature = "sim")]
 fn instrumented(chosen: Driver) -> Result<Driver, DriverError> {
-    let simulator = Simulator { why: sim::last_refusal, misuses: sim::misuses, stacks: sim::stacks_left };
-    let is_watched = watch::from_environment(chosen.simulated.then_some(simulator))?;
-    if is_watched {
-        sim::timeline::tell(sim::timeline::Timeline { name: watch::name_of_work, done: watch::work_done });
-    }
-    let wanted = chosen.simulated || is_watched || instrument::is_enabled();
-    Ok(Driver { table: instrument::layered(chosen.table, wanted), ..chosen })
+    Ok(Driver { table: custack_sim::instrumented(chosen.table, chosen.simulated)?, ..chosen })
 }
 
 #[cfg(not(feature = "sim"))]
@@ -145,22 +135,21 @@ fn instrumented(chosen: Driver) -> Result<Driver, DriverError> {
 
 fn native_driver() -> Result<Driver, DriverError> {
     let (table, library) = match variable("CUSTACK_LIBCUDA") {
-        Some(name) => native::load_any(&[&*name])?,
-        None => native::load()?,
+        Some(name) => custack_sys::load_any(&[&*name])?,
+        None => custack_sys::load()?,
     };
     Ok(Driver { table, simulated: false, library, explain: None })
 }
 
 #[cfg(feature = "sim")]
 fn simulated_driver() -> Result<Driver, DriverError> {
-    if let Some(value) = variable("CUSTACK_SIM_DEVICES") {
-        let value = value.to_string_lossy().into_owned();
-        if !value.parse().is_ok_and(|count: usize| count <= sim::MOST_DEVICES) {
-            return Err(DriverError::UnknownDeviceCount { value });
-        }
-    }
     let library = "simulated".to_owned();
-    Ok(Driver { table: sim::table(), simulated: true, library, explain: Some(sim::why_refused) })
+    Ok(Driver {
+        table: custack_sim::start()?,
+        simulated: true,
+        library,
+        explain: Some(custack_sim::why_refused),
+    })
 }
 
 #[cfg(not(feature = "sim"))]
@@ -206,7 +195,7 @@ fn start_and_do_what_comes_first() -> CudaResult<&'static Driver> {
 
 #[cold]
 fn start_or_say_why() -> CudaResult<&'static Driver> {
-    fork::refuse_in_child()?;
+    refuse_in_child()?;
     refuse_in_host_function()?;
     current().map_err(|reason| CudaError::NoDriver(kept(reason)))
 }

@@ -12,9 +12,9 @@
 
 use super::cells::Cells;
 use super::entry::{Entry, How};
-use super::thread_end;
 use crate::driver::ffi::CUcontext;
 use crate::liveness::{Handle, deaths};
+use custack_sys::thread_end::AtEnd;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::panic::Location;
@@ -274,12 +274,13 @@ pub(crate) fn pop_scope_entry() -> bool {
 /// Has this thread let go of the green contexts that are left on its stack when it ends. Where the end of a thread cannot be
 /// told from that of its thread-locals, it keeps them: a destructor could still use them.
 pub(super) fn let_go_at_end() {
+    static END: AtEnd = AtEnd::new(|| {
+        STACK.with(|stack| stack.lets_go.set(false));
+        (0..depth()).filter_map(get).for_each(|entry| entry.let_go());
+    });
     let first = STACK.with(|stack| !stack.lets_go.replace(true));
     if first {
-        thread_end::at_end(|| {
-            STACK.with(|stack| stack.lets_go.set(false));
-            (0..depth()).filter_map(get).for_each(|entry| entry.let_go());
-        });
+        END.watch();
     }
 }
 

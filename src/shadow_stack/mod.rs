@@ -24,7 +24,6 @@
 mod cells;
 mod entry;
 mod inline;
-mod thread_end;
 
 pub use entry::How;
 pub(crate) use entry::{Entry, Lines};

@@ -1,4 +1,4 @@
-//! The source itself: which files are unsafe, which modules use which, how long files are.
+//! The source itself: which modules use which, what stands where, how long files are.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,195 +38,6 @@ pub(crate) fn has_source(test: &str) -> bool {
         crate::harness::skip(test, "the source is not here");
     }
     there
-}
-
-/// A line of code that is unsafe: a block, a function, an implementation.
-fn is_unsafe(line: &str) -> bool {
-    let code = line.split("//").next().unwrap_or("");
-    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().any(|word| code.contains(word))
-}
-
-#[test]
-fn unsafe_code_is_only_where_it_may_be() {
-    if !has_source("unsafe_code_is_only_where_it_may_be") {
-        return;
-    }
-    // The C boundary; a system call; the files that vouch for handles; the functions that take raw handles from the
-    // caller, or images that he vouches for; memory, and what kernels do to it.
-    let allowed = [
-        "src/driver/table/define.rs",
-        "src/driver/fork.rs",
-        "src/driver/native.rs",
-        "src/driver/handles.rs",
-        "src/driver/instrument/made.rs",
-        "src/driver/instrument/mod.rs",
-        "src/driver/instrument/watch.rs",
-        "src/driver/ffi.rs",
-        "src/driver/calls/mod.rs",
-        "src/driver/calls/stream.rs",
-        "src/driver/calls/graph/mod.rs",
-        "src/driver/calls/graph/capture.rs",
-        "src/driver/calls/graph/exec.rs",
-        "src/driver/calls/graph/keep.rs",
-        "src/driver/calls/memory/array.rs",
-        "src/driver/calls/memory/mod.rs",
-        "src/driver/calls/memory/pool.rs",
-        "src/driver/calls/module/mod.rs",
-        "src/driver/calls/module/jit.rs",
-        "src/driver/calls/module/link.rs",
-        "src/driver/calls/library.rs",
-        "src/driver/calls/function.rs",
-        "src/driver/calls/texture.rs",
-        "src/sim/abi.rs",
-        "src/sim/thread_end.rs",
-        "src/sim/context/abi.rs",
-        "src/sim/context/abi/green.rs",
-        "src/sim/device/abi.rs",
-        "src/sim/event/abi.rs",
-        "src/sim/function/abi.rs",
-        "src/sim/function/abi/occupancy.rs",
-        "src/sim/function/abi/parameters.rs",
-        "src/sim/graph/abi.rs",
-        "src/sim/graph/abi/generic.rs",
-        "src/sim/graph/abi/nodes.rs",
-        "src/sim/graph/abi/params.rs",
-        "src/sim/graph/abi/executable.rs",
-        "src/sim/init/abi.rs",
-        "src/sim/library/abi.rs",
-        "src/sim/memory/abi.rs",
-        "src/sim/memory/abi/copied.rs",
-        "src/sim/memory/abi/interprocess.rs",
-        "src/sim/memory/abi/managed.rs",
-        "src/sim/memory/abi/mapping.rs",
-        "src/sim/memory/abi/pointer.rs",
-        "src/sim/memory/abi/unified.rs",
-        "src/sim/memory/apart.rs",
-        "src/sim/memory/block.rs",
-        "src/sim/memory/host.rs",
-        "src/sim/memory/storage.rs",
-        "src/sim/memory/words.rs",
-        "src/sim/module/abi.rs",
-        "src/sim/shared.rs",
-        "src/sim/stream/abi.rs",
-        "src/sim/stream/abi/values.rs",
-        "src/sim/texture/abi.rs",
-        "src/fence.rs",
-        "src/shadow_stack/thread_end.rs",
-        "src/liveness/record.rs",
-        "src/liveness/hazard.rs",
-        "src/liveness/lease.rs",
-        "src/liveness/participant.rs",
-        "src/liveness/destroy.rs",
-        "src/liveness/green.rs",
-        "src/context/owned.rs",
-        "src/context/green.rs",
-        "src/context/handle.rs",
-        "src/context/primary.rs",
-        "src/context/resource.rs",
-        "src/context/resource/kept.rs",
-        "src/stream/mod.rs",
-        "src/stream/borrowed.rs",
-        "src/stream/green.rs",
-        "src/stream/callback.rs",
-        "src/stream/host_function.rs",
-        "src/stream/scope.rs",
-        "src/stream/shared.rs",
-        "src/event/mod.rs",
-        "src/event/interprocess.rs",
-        "src/memory/allocation.rs",
-        "src/memory/interprocess.rs",
-        "src/memory/shared_pool.rs",
-        "src/memory/malloc.rs",
-        "src/memory/of_context.rs",
-        "src/memory/scope.rs",
-        "src/memory/copies.rs",
-        "src/memory/device_box.rs",
-        "src/memory/device_buffer.rs",
-        "src/memory/device_slice.rs",
-        "src/memory/unified.rs",
-        "src/memory/unified_buffer.rs",
-        "src/memory/locked.rs",
-        "src/memory/ordered.rs",
-        "src/memory/pool.rs",
-        "src/memory/fill.rs",
-        "src/memory/pitched.rs",
-        "src/memory/pitched/copies.rs",
-        "src/memory/registered.rs",
-        "src/memory/array.rs",
-        "src/memory/array/copies.rs",
-        "src/memory/array/raw.rs",
-        "src/memory/array/texel.rs",
-        "src/texture/object.rs",
-        "src/texture/owned.rs",
-        "src/texture/sources.rs",
-        "src/texture/surface.rs",
-        "src/module/mod.rs",
-        "src/module/load.rs",
-        "src/module/linker.rs",
-        "src/library/mod.rs",
-        "src/library/loaded.rs",
-        "src/library/kernel.rs",
-        "src/library/variable.rs",
-        "src/function/mod.rs",
-        "src/function/launch.rs",
-        "src/nvrtc/library.rs",
-        "src/nvrtc/load.rs",
-        "src/nvrtc/mod.rs",
-        "src/graph/mod.rs",
-        "src/graph/owned.rs",
-        "src/graph/build.rs",
-        "src/graph/capture/mod.rs",
-        "src/graph/capture/within.rs",
-        "src/graph/capture/memory.rs",
-        "src/graph/edges.rs",
-        "src/graph/exec.rs",
-        "src/graph/exec_set.rs",
-        "src/graph/kept.rs",
-        "src/graph/node.rs",
-        "src/graph/work.rs",
-    ];
-    let vouching = ["src/context/resource.rs", "src/context/resource/kept.rs"];
-    for (name, text) in files("src", ".rs") {
-        let unsafe_lines = text.lines().filter(|line| is_unsafe(line)).count();
-        assert!(
-            unsafe_lines == 0 || allowed.contains(&name.as_str()),
-            "{name} has {unsafe_lines} unsafe lines"
-        );
-        // In the files of the types, only the functions that take raw handles.
-        if name.starts_with("src/context/") && !vouching.contains(&name.as_str()) {
-            assert!(unsafe_lines <= 3, "{name}: {unsafe_lines}");
-        }
-    }
-}
-
-#[test]
-fn every_unsafe_block_has_its_argument() {
-    if !has_source("every_unsafe_block_has_its_argument") {
-        return;
-    }
-    for folder in ["src", "tests", "examples"] {
-        for (name, text) in files(folder, ".rs").iter().filter(|(name, _)| !name.ends_with("tidy.rs")) {
-            if text.contains("#![allow(clippy::undocumented_unsafe_blocks, reason") {
-                assert!(name.starts_with("tests/"), "{name}");
-                continue;
-            }
-            let lines: Vec<_> = text.lines().collect();
-            for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
-                let before = &lines[at.saturating_sub(5)..at];
-                let argued = before.iter().any(|line| line.contains("SAFETY:"));
-                assert!(argued || line.trim_start().starts_with("//"), "{name}:{}: {line}", at + 1);
-            }
-        }
-    }
-}
-
-#[test]
-fn the_root_denies_unsafe() {
-    if !has_source("the_root_denies_unsafe") {
-        return;
-    }
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    assert!(manifest.contains("unsafe_code = \"deny\"") && manifest.contains("missing_docs = \"deny\""));
 }
 
 #[test]
@@ -276,22 +87,11 @@ fn only_the_choice_of_the_driver_uses_the_simulator() {
     if !has_source("only_the_choice_of_the_driver_uses_the_simulator") {
         return;
     }
-    // Every other file outside the simulator works through the table, and so is tested with both drivers.
-    let outside: Vec<_> =
-        files("src", ".rs").into_iter().filter(|(name, _)| !name.starts_with("src/sim/")).collect();
-    let mut imports = Vec::new();
-    for (name, text) in &outside {
-        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            let words: Vec<_> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-            let paths = line.contains("crate::") || line.contains("super::") || line.contains("sim::");
-            if paths && words.contains(&"sim") {
-                imports.push((name.as_str(), line.trim()));
-            }
-        }
-    }
-    let select = "src/driver/select.rs";
-    assert_eq!(imports.first(), Some(&(select, "use crate::sim;")));
-    assert!(imports.iter().all(|(name, _)| *name == select), "{imports:?}");
+    // Every other file works through the table, and so is tested with both drivers.
+    let may = ["src/driver/instrument.rs", "src/driver/select.rs", "src/error/no_driver.rs", "src/sim.rs"];
+    let files = files("src", ".rs").into_iter();
+    let using = files.filter(|(_, text)| text.contains("custack_sim::")).map(|(name, _)| name);
+    assert_eq!(using.collect::<Vec<_>>(), may);
 }
 
 #[test]
@@ -304,7 +104,7 @@ fn a_chapter_has_one_name_on_every_level() {
         let chapter = name.trim_start_matches("src/driver/calls/").trim_end_matches(".rs");
         let chapter = chapter.split('/').next().unwrap();
         assert!(
-            root().join(format!("src/sim/{chapter}/abi.rs")).is_file(),
+            root().join(format!("custack-sim/src/{chapter}/abi.rs")).is_file(),
             "{chapter} in the simulated driver"
         );
         // `cuInit` and the driver's version are a single file, and are tested with the driver.
@@ -338,8 +138,9 @@ fn the_paths_that_the_pages_mention_exist() {
     for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "tests/README.md"] {
         let text = fs::read_to_string(root().join(page)).unwrap();
         for quoted in text.split('`').skip(1).step_by(2) {
-            let path =
-                ["src/", "tests/", "benches/", "examples/"].iter().any(|start| quoted.starts_with(start));
+            let path = ["src/", "tests/", "benches/", "examples/", "custack-", "libcuda/"]
+                .iter()
+                .any(|start| quoted.starts_with(start));
             // What compares with peers is in no package, nor are packages of their own.
             let elsewhere = ["benches/peers", "examples/mpi", "examples/nccl"];
             let left_out = elsewhere.iter().any(|start| quoted.starts_with(start))
@@ -364,24 +165,6 @@ fn the_shadow_stack_never_calls_the_driver() {
     }
 }
 
-#[test]
-fn the_simulator_imports_nothing_of_the_safe_modules() {
-    if !has_source("the_simulator_imports_nothing_of_the_safe_modules") {
-        return;
-    }
-    // The types of the C interface; `mod.rs` also imports what its table is made with.
-    for (name, text) in files("src/sim", ".rs") {
-        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            let makes_table =
-                name == "src/sim/mod.rs" && line == "use crate::driver::{Table, for_each_function};";
-            for import in line.split("crate::").skip(1) {
-                let own = import.starts_with("sim::") || import.starts_with("sim)");
-                assert!(own || import.starts_with("driver::ffi") || makes_table, "{name}: {line}");
-            }
-        }
-    }
-}
-
 /// Every test looks whether a thread calls the driver with a lock that `driver::lock` counts.
 #[test]
 fn every_lock_is_counted() {
@@ -390,7 +173,6 @@ fn every_lock_is_counted() {
     }
     // Here locks are counted by hand, or held for some lines without a call, or while a driver is started.
     let by_themselves = [
-        "src/driver/fork.rs",
         "src/driver/select.rs",
         "src/future/completion.rs",
         "src/future/inbox.rs",
@@ -401,11 +183,8 @@ fn every_lock_is_counted() {
         "src/stream/scope.rs",
     ];
     for (name, text) in files("src", ".rs") {
-        if !name.starts_with("src/sim/") && !name.starts_with("src/driver/instrument/") {
-            let locks =
-                ["lock", "read", "write"].iter().any(|how| text.contains(&format!(".{how}().unwrap")));
-            assert_eq!(locks, by_themselves.contains(&name.as_str()), "{name}");
-        }
+        let locks = ["lock", "read", "write"].iter().any(|how| text.contains(&format!(".{how}().unwrap")));
+        assert_eq!(locks, by_themselves.contains(&name.as_str()), "{name}");
     }
 }
 
@@ -414,7 +193,9 @@ fn no_file_is_longer_than_400_lines() {
     if !has_source("no_file_is_longer_than_400_lines") {
         return;
     }
-    for (name, text) in files("src", ".rs") {
+    for (name, text) in
+        ["src", "custack-sys", "custack-sim", "libcuda"].iter().flat_map(|it| files(it, ".rs"))
+    {
         assert!(text.lines().count() <= 400, "{name}: {} lines", text.lines().count());
     }
 }
@@ -424,8 +205,8 @@ fn every_driver_function_is_declared_once() {
     if !has_source("every_driver_function_is_declared_once") {
         return;
     }
-    let table = fs::read_to_string(root().join("src/driver/table.rs")).unwrap();
-    let simulated: String = files("src/sim", ".rs")
+    let table = fs::read_to_string(root().join("custack-sys/src/table.rs")).unwrap();
+    let simulated: String = files("custack-sim/src", ".rs")
         .into_iter()
         .filter(|(name, _)| name.ends_with("/abi.rs") || name.contains("/abi/"))
         .map(|(_, text)| text)
@@ -500,8 +281,6 @@ fn what_may_grow_cannot_be_matched_to_the_end_or_built_by_its_fields() {
     let types = open_types();
     for (file, name, above) in &types {
         let listed = rustacudas.contains(&name.as_str())
-            // The C header's, which a caller of the table fills field by field.
-            || file.starts_with("src/driver/ffi")
             // RustaCUDA's GridSize and BlockSize.
             || (name == "$name" && file == "src/function/size.rs");
         let handed_on = name.starts_with('$') && above.contains("$(#[");
@@ -540,7 +319,7 @@ fn the_page_of_instructions_lists_what_the_table_has() {
     if !has_source("the_page_of_instructions_lists_what_the_table_has") {
         return;
     }
-    let read = |name: &str| fs::read_to_string(root().join("src/sim").join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(root().join("custack-sim/src").join(name)).unwrap();
     let (table, page) = (read("ptx/code/table.rs"), read("instructions.md"));
     let quoted = |text: &str, quote: char| -> BTreeSet<String> {
         let is_name = |part: &&str| part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());

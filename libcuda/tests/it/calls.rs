@@ -3,7 +3,7 @@
 //! A process of its own makes them, and writes each into a file before it makes it, so that the last one is known.
 
 use super::folder;
-use custack::driver::{ARGUMENTS, FUNCTIONS};
+use custack_sys::{ARGUMENTS, FUNCTIONS};
 use libloading::Library;
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};

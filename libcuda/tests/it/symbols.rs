@@ -30,7 +30,7 @@ const OTHERS: &str = "Functions that answer 801";
 pub(crate) fn listed_symbols() -> Vec<&'static str> {
     let mut symbols: Vec<&str> =
         include_str!("../../symbols.tsv").lines().filter_map(|line| line.split('\t').next()).collect();
-    symbols.extend(custack::driver::FUNCTIONS);
+    symbols.extend(custack_sys::FUNCTIONS);
     symbols.sort_unstable();
     symbols.dedup();
     symbols
@@ -51,14 +51,14 @@ fn the_library_exports_what_the_readme_lists() {
         modelled.union(&others).cloned().collect(),
         "CUSTACK_WRITE_README=README.md writes it anew"
     );
-    for function in custack::driver::FUNCTIONS {
+    for function in custack_sys::FUNCTIONS {
         assert!(modelled.contains(*function), "{function}");
     }
 }
 
 /// A function that is not modelled has no arguments to read, and answers at once.
 fn is_modelled(library: &libloading::Library, symbol: &str) -> bool {
-    let known = custack::driver::FUNCTIONS.contains(&symbol) || symbol.starts_with("cuGet");
+    let known = custack_sys::FUNCTIONS.contains(&symbol) || symbol.starts_with("cuGet");
     // SAFETY: null and zero are taken by all functions.
     known
         || unsafe {

@@ -10,7 +10,7 @@
 mod record;
 
 /// The types of a build without the feature `rustacuda`, which are not those of this one.
-#[path = "../../../src/driver/ffi/handles.rs"]
+#[path = "../../../custack-sys/src/ffi/handles.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod handles;
 
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 use std::mem::{align_of, offset_of, size_of};
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong};
 
-const TABLE: &str = include_str!("../../../src/driver/table.rs");
+const TABLE: &str = include_str!("../../../custack-sys/src/table.rs");
 const FFI: &str = concat!(
-    include_str!("../../../src/driver/ffi.rs"),
-    include_str!("../../../src/driver/ffi/graph.rs"),
-    include_str!("../../../src/driver/ffi/library.rs"),
-    include_str!("../../../src/driver/ffi/memory.rs"),
-    include_str!("../../../src/driver/ffi/texture.rs"),
+    include_str!("../../../custack-sys/src/ffi.rs"),
+    include_str!("../../../custack-sys/src/ffi/graph.rs"),
+    include_str!("../../../custack-sys/src/ffi/library.rs"),
+    include_str!("../../../custack-sys/src/ffi/memory.rs"),
+    include_str!("../../../custack-sys/src/ffi/texture.rs"),
 );
 const HEADER: &str = include_str!("abi/cuda.txt");
 

@@ -6,7 +6,7 @@ use custack::module::Module;
 use std::cell::Cell;
 use std::fmt::Write;
 
-#[path = "../../../src/sim/circles.rs"]
+#[path = "../../../custack-sim/src/circles.rs"]
 mod circles;
 
 const HEAD: &str = ".version 8.0 .target sm_70 .address_size 64\n";

@@ -20,14 +20,14 @@ mod addresses {
     pub(super) const GRANULE: u64 = 512;
 }
 
-#[path = "../../../src/sim/memory/block.rs"]
+#[path = "../../../custack-sim/src/memory/block.rs"]
 mod block;
 
 #[allow(dead_code, reason = "these tests do not copy")]
-#[path = "../../../src/sim/memory/storage.rs"]
+#[path = "../../../custack-sim/src/memory/storage.rs"]
 mod stored;
 
-#[path = "../../../src/sim/memory/words.rs"]
+#[path = "../../../custack-sim/src/memory/words.rs"]
 mod words;
 
 const PAGE: usize = 1 << 16;

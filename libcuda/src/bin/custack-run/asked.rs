@@ -2,7 +2,7 @@
 
 use crate::USAGE;
 use crate::fault::fault;
-use custack::sim::MOST_DEVICES;
+use custack_sim::MOST_DEVICES;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;

@@ -121,7 +121,7 @@ fn page(counts: &BTreeMap<String, Count>) -> String {
     page
 }
 
-const PAGE: &str = include_str!("../../../../src/sim/forms.md");
+const PAGE: &str = include_str!("../../../../custack-sim/src/forms.md");
 
 /// The part of the page that is generated begins with its figures.
 fn generated(page: &str) -> &str {

@@ -2,7 +2,7 @@
 //!
 //! The files under test are the crate's own, compiled here by themselves: a kernel would be a slow way to reach them.
 
-#[path = "../../../../src/sim/ptx/arith/mod.rs"]
+#[path = "../../../../custack-sim/src/ptx/arith/mod.rs"]
 #[allow(dead_code, reason = "what only the interpreter uses")]
 mod numbers;
 

@@ -1,0 +1,23 @@
+//! The C interface of the CUDA driver: what custack and its simulated driver both stand on.
+//!
+//! * [`ffi`]: the C types.
+//! * [`Table`]: the driver's functions, one field for each. [`for_each_function!`] has the list from which it is made.
+//! * [`ERRORS`]: the numbers that the functions return. [`for_each_error!`] has the list.
+//! * [`load`] finds and opens the installed driver, and fills a table.
+//! * [`fork`] and [`thread_end`]: what a driver must know of its process and its threads.
+//!
+//! Programs use the crate custack, which has all of this that they need.
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("custack is for targets with pointers of 64 bits: NVIDIA has no driver for others");
+
+mod errors;
+pub mod ffi;
+pub mod fork;
+mod native;
+mod table;
+pub mod thread_end;
+
+pub use errors::ERRORS;
+pub use native::{Attempt, LoadError, load, load_any};
+pub use table::{ARGUMENTS, FUNCTIONS, SINCE, Table};
