@@ -72,7 +72,7 @@
 //! Paths, names and signatures are RustaCUDA's; the README has the table of what differs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// In the other build the compiler reports what nothing uses.
+// In the default build the compiler reports what nothing uses.
 #![cfg_attr(
     not(all(
         feature = "future",
@@ -83,7 +83,7 @@
         feature = "processes",
         feature = "texture"
     )),
-    allow(dead_code, reason = "some of what the features bring is all that uses it")
+    allow(dead_code, unused_imports, reason = "only what the features bring uses some of it")
 )]
 
 #[cfg(not(target_pointer_width = "64"))]

@@ -16,29 +16,17 @@ pub(crate) fn contained(f: impl FnOnce()) -> bool {
     false
 }
 
-#[cfg(feature = "tracing")]
-macro_rules! quietly {
-    ($level:ident, $text:expr) => {{
-        let text = $text;
-        contained(|| tracing::$level!(target: "custack", "{text}"));
-    }};
-}
-
-#[cfg(not(feature = "tracing"))]
-macro_rules! quietly {
-    ($level:ident, $text:expr) => {{
-        let _ = $text;
-    }};
-}
+#[cfg_attr(not(feature = "tracing"), path = "report/nowhere.rs")]
+mod events;
 
 /// For a loss or an inconsistency that the program should know about.
 #[cold]
 pub(crate) fn warn(text: std::fmt::Arguments<'_>) {
-    quietly!(warn, text);
+    contained(|| events::warn(text));
 }
 
 /// For what helps to find the cause of a problem.
 #[cold]
 pub(crate) fn debug(text: std::fmt::Arguments<'_>) {
-    quietly!(debug, text);
+    contained(|| events::debug(text));
 }

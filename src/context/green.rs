@@ -3,6 +3,10 @@
 // Gives the driver the handles that it has just got from it.
 #![allow(unsafe_code)]
 
+mod current;
+
+pub use current::CurrentGreenContext;
+
 use super::destroy::{Pin, destroy_green, destroy_green_quietly};
 use super::handle::UnownedContext;
 use super::primary::PrimaryContext;

@@ -64,7 +64,6 @@ pub(super) fn key_of_whole_context(context: usize) -> usize {
 }
 
 /// Whether it is one of these keys, of a context that is not known.
-#[cfg(feature = "graph")]
 pub(super) fn is_of_unknown_context(key: usize) -> bool {
     key == key_of_legacy_stream(0) || key == key_of_whole_context(0)
 }

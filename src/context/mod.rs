@@ -69,18 +69,12 @@ mod peer;
 
 // The owners of contexts, the resources made in them, and how both are used.
 mod access;
-#[cfg(feature = "graph")]
 pub(crate) mod captures;
 mod destroy;
 #[cfg(feature = "green")]
 mod green;
-#[cfg(feature = "graph")]
 pub(crate) mod in_call;
-#[cfg(feature = "green")]
-mod in_green;
 pub(crate) mod key;
-#[cfg(not(feature = "graph"))]
-mod no_captures;
 mod over;
 mod owned;
 mod primary;
@@ -96,15 +90,10 @@ pub(crate) use destroy::Pin;
 pub use destroy::wait_until_retired;
 pub use flags::ContextFlags;
 #[cfg(feature = "green")]
-pub use green::GreenContext;
+pub use green::{CurrentGreenContext, GreenContext};
 pub use handle::{ContextHandle, UnownedContext};
-#[cfg(feature = "green")]
-pub use in_green::CurrentGreenContext;
 pub use limits::{ResourceLimit, StreamPriorityRange};
-#[cfg(not(feature = "graph"))]
-pub(crate) use no_captures::{captures, in_call};
 pub(crate) use over::ask_until_over;
-#[cfg(any(feature = "future", feature = "graph"))]
 pub(crate) use over::is_lost;
 pub use owned::{Context, quick_init};
 pub use primary::{PrimaryContext, PrimaryState};

@@ -59,7 +59,6 @@ pub(crate) fn ends_all_work(error: CudaError) -> bool {
 }
 
 /// Whether the context is lost, by its answers to one question.
-#[cfg(any(feature = "future", feature = "graph"))]
 #[cold]
 pub(crate) fn is_lost(ask: impl Fn() -> CudaResult<()>) -> bool {
     (0..TIMES).all(|_| ask().is_err_and(ends_all_work))

@@ -20,34 +20,18 @@
 
 mod attribute;
 mod identity;
-#[cfg(feature = "processes")]
-mod local_rank;
-#[cfg(feature = "processes")]
-mod of_process;
 mod peer;
+#[cfg(feature = "processes")]
+mod process;
 #[cfg(feature = "green")]
 mod resource;
-#[cfg(feature = "processes")]
-mod topology;
-#[cfg(feature = "green")]
-mod workqueue;
 
 pub use attribute::DeviceAttribute;
-#[cfg(feature = "processes")]
-pub use local_rank::{Launcher, LocalRank, LocalRankError};
-#[cfg(feature = "processes")]
-pub use of_process::ProcessDevice;
 pub use peer::PeerAttribute;
-#[cfg(feature = "green")]
-pub use resource::{SmResource, SmSplit, SmSplitFlags};
 #[cfg(feature = "processes")]
-pub use topology::{Link, Topology};
+pub use process::{Launcher, Link, LocalRank, LocalRankError, ProcessDevice, Topology, processes};
 #[cfg(feature = "green")]
-pub use workqueue::{WorkqueueConfig, WorkqueueScope};
-
-#[cfg(feature = "processes")]
-#[doc = include_str!("processes.md")]
-pub mod processes {}
+pub use resource::{SmResource, SmSplit, SmSplitFlags, WorkqueueConfig, WorkqueueScope};
 
 use crate::driver::ffi::CUdevice;
 use crate::driver::{Numbered, driver};

@@ -1,5 +1,9 @@
 //! A device's multiprocessors as a resource that can be split.
 
+mod workqueue;
+
+pub use workqueue::{WorkqueueConfig, WorkqueueScope};
+
 use super::Device;
 use crate::driver::driver;
 use crate::driver::ffi::{CU_DEV_RESOURCE_TYPE_SM, CUdevResource};

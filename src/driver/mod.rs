@@ -34,10 +34,11 @@ pub mod instrument;
 mod last_kernel;
 mod numbered;
 mod select;
+#[cfg_attr(not(feature = "sim"), path = "not_simulated.rs")]
+mod simulated;
 mod stack_top;
 mod version;
 
-#[cfg(feature = "graph")]
 pub(crate) use calls::{Added, After, Edge, NotAdded};
 pub(crate) use calls::{Fill, Jit, More, Order, RELAXED, Shape, Told};
 pub(crate) use custack_sys::fork::{Counted, Locked, OrOwn, is_child, lock, read, write};

@@ -1,7 +1,7 @@
 //! Selects the driver: by the environment, or by the program.
 
 use super::host_function::{do_what_comes_first, in_host_function, may_call, refuse_in_host_function};
-use super::{Driver, refuse_in_child};
+use super::{Driver, refuse_in_child, simulated};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
 use custack_sys::{fork, fork::Starting};
@@ -115,22 +115,12 @@ fn start(choice: Choice) -> Result<&'static Driver, DriverError> {
     };
     // Early, because registering is slow once the program has many threads.
     fence::register();
-    let chosen = instrumented(chosen)?;
+    // Only the driver that is chosen in the end gets instruments, because they call the first table that they were given.
+    let table = simulated::instrumented(chosen.table, chosen.simulated)?;
+    let chosen = Driver { table, ..chosen };
     let running = RUNNING.get_or_init(|| chosen);
     starting.done();
     Ok(running)
-}
-
-/// Adds the instruments, if they are wanted. Only the driver that is chosen in the end gets them, because they always call
-/// the first table that they were given.
-#[cfg(feature = "sim")]
-fn instrumented(chosen: Driver) -> Result<Driver, DriverError> {
-    Ok(Driver { table: custack_sim::instrumented(chosen.table, chosen.simulated)?, ..chosen })
-}
-
-#[cfg(not(feature = "sim"))]
-fn instrumented(chosen: Driver) -> Result<Driver, DriverError> {
-    Ok(chosen)
 }
 
 fn native_driver() -> Result<Driver, DriverError> {
@@ -141,20 +131,10 @@ fn native_driver() -> Result<Driver, DriverError> {
     Ok(Driver { table, simulated: false, library, explain: None })
 }
 
-#[cfg(feature = "sim")]
 fn simulated_driver() -> Result<Driver, DriverError> {
     let library = "simulated".to_owned();
-    Ok(Driver {
-        table: custack_sim::start()?,
-        simulated: true,
-        library,
-        explain: Some(custack_sim::why_refused),
-    })
-}
-
-#[cfg(not(feature = "sim"))]
-fn simulated_driver() -> Result<Driver, DriverError> {
-    Err(DriverError::SimulatorNotBuilt)
+    let (table, explain) = simulated::start()?;
+    Ok(Driver { table, simulated: true, library, explain: Some(explain) })
 }
 
 /// The driver, if it is running already, and in this process.

@@ -74,11 +74,8 @@ impl fmt::Debug for DriverError {
     }
 }
 
-#[cfg(not(feature = "sim"))]
-const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, build custack with \
-     its feature `sim` and set CUSTACK_DRIVER=sim";
-#[cfg(feature = "sim")]
-const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, set CUSTACK_DRIVER=sim";
+const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, \
+     set CUSTACK_DRIVER=sim (this takes custack's feature `sim`)";
 
 struct Tried<'a>(&'a [Attempt]);
 
@@ -100,17 +97,6 @@ impl From<LoadError> for DriverError {
             LoadError::MissingSymbol { library, symbol } => {
                 DriverError::MissingSymbol { library, symbol: symbol.to_owned() }
             }
-        }
-    }
-}
-
-#[cfg(feature = "sim")]
-impl From<custack_sim::StartError> for DriverError {
-    fn from(error: custack_sim::StartError) -> DriverError {
-        use custack_sim::StartError;
-        match error {
-            StartError::UnknownDeviceCount { value } => DriverError::UnknownDeviceCount { value },
-            StartError::UnknownFault { value, why } => DriverError::UnknownFault { value, why },
         }
     }
 }

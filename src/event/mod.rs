@@ -20,7 +20,6 @@
 // Raw handles from the caller.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "future")]
 mod awaited;
 #[cfg(feature = "green")]
 mod green;

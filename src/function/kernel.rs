@@ -1,11 +1,33 @@
 //! Kernels of libraries as functions, and their attributes on a device.
 
-use super::{Function, FunctionAttribute, SettableAttribute, Source};
+use super::{Function, FunctionAttribute, OfLibrary, SettableAttribute, Source};
 use crate::context::{CacheConfig, ContextHandle};
 use crate::device::Device;
-use crate::driver::Numbered;
+use crate::driver::{KernelName, Numbered};
 use crate::error::CudaResult;
 use crate::library::Kernel;
+use std::any::Any;
+
+impl OfLibrary for Kernel {
+    fn parameter_sizes(&self) -> Option<&[usize]> {
+        self.known_parameters()
+    }
+
+    fn label(&self) -> KernelName {
+        self.known_name()
+    }
+}
+
+impl Function<'_> {
+    /// The kernel of a library that it belongs to; `None` for a function of a module.
+    #[inline]
+    pub fn kernel(&self) -> Option<&Kernel> {
+        match &self.source {
+            Source::Module { .. } => None,
+            Source::Kernel { kernel, .. } => <dyn Any>::downcast_ref(&**kernel),
+        }
+    }
+}
 
 impl Kernel {
     /// The kernel's function in this context, for launches there. The driver is asked once for each context.
@@ -35,7 +57,7 @@ impl Kernel {
     pub fn function_in(&self, context: &impl ContextHandle) -> CudaResult<Function<'static>> {
         let context = context.as_unowned();
         let inner = self.raw_function_in(context)?;
-        let source = Source::Kernel { kernel: self.clone(), context: context.clone() };
+        let source = Source::Kernel { kernel: Box::new(self.clone()), context: context.clone() };
         Ok(Function { inner, source })
     }
 

@@ -5,7 +5,6 @@
 
 use super::config::refuse_impossible;
 use super::{Argument, BlockSize, Function, GridSize, LaunchConfig};
-#[cfg(feature = "graph")]
 use crate::context::captures;
 use crate::driver::{Held, Shape};
 use crate::error::{CudaError, CudaResult};
@@ -205,7 +204,6 @@ impl Stream {
     #[inline]
     unsafe fn launch_as(&self, func: &Function<'_>, shape: Shape, args: &[*mut c_void]) -> CudaResult<()> {
         refuse_impossible(&shape)?;
-        #[cfg(feature = "graph")]
         if captures::any() {
             self.refuse_empty(func, &shape)?;
         }
@@ -230,7 +228,6 @@ impl Stream {
     }
 }
 
-#[cfg(feature = "graph")]
 impl Stream {
     /// Refuses a launch of nothing in a capture, which would break it.
     #[cold]

@@ -46,7 +46,6 @@ mod size;
 #[doc(hidden)]
 pub use argument::{Argument, OfAny, OfInteger, Passed};
 pub use attribute::{FunctionAttribute, SettableAttribute};
-#[cfg(feature = "graph")]
 pub(crate) use config::refuse_impossible;
 pub use config::{ClusterScheduling, LaunchConfig};
 pub use potential::BestBlock;
@@ -56,9 +55,8 @@ use crate::context::{CacheConfig, SharedMemoryConfig, UnownedContext};
 use crate::driver::ffi::{CUfunction, CUmodule};
 use crate::driver::{Driver, Held, KernelName, Numbered};
 use crate::error::CudaResult;
-#[cfg(feature = "library")]
-use crate::library::Kernel;
 use crate::module::{Known, Module};
+use std::any::Any;
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::ops::Range;
@@ -84,8 +82,16 @@ enum Source<'a> {
     /// A module, and what is known of the kernel.
     Module { module: &'a Module, known: &'a Known },
     /// A kernel of a library, in this context.
-    #[cfg(feature = "library")]
-    Kernel { kernel: Kernel, context: UnownedContext },
+    Kernel { kernel: Box<dyn OfLibrary>, context: UnownedContext },
+}
+
+/// A kernel of a library, of which this room knows no more.
+pub(crate) trait OfLibrary: Any + Send + Sync {
+    /// The sizes of its parameters, in bytes, if the driver says them.
+    fn parameter_sizes(&self) -> Option<&[usize]>;
+
+    /// Its name in errors.
+    fn label(&self) -> KernelName;
 }
 
 // SAFETY: the driver's functions may be called on any thread.
@@ -159,7 +165,6 @@ impl Function<'_> {
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUfunction>) -> CudaResult<R>) -> CudaResult<R> {
         let access = match &self.source {
             Source::Module { module, .. } => module.inner().access(),
-            #[cfg(feature = "library")]
             Source::Kernel { context, .. } => context.access(),
         }?;
         // SAFETY: a function lives as long as its module, or as its library and its context, which are kept or
@@ -177,7 +182,6 @@ impl Function<'_> {
         let f = |driver: &Driver| f(driver, unsafe { Held::new(self.inner) });
         match &self.source {
             Source::Module { module, .. } => module.inner().with_current(|driver, _| f(driver)),
-            #[cfg(feature = "library")]
             Source::Kernel { context, .. } => context.inside(f),
         }
     }
@@ -187,18 +191,7 @@ impl Function<'_> {
     pub fn context(&self) -> &UnownedContext {
         match &self.source {
             Source::Module { module, .. } => module.context(),
-            #[cfg(feature = "library")]
             Source::Kernel { context, .. } => context,
-        }
-    }
-
-    /// The kernel of a library that it belongs to; `None` for a function of a module.
-    #[cfg(feature = "library")]
-    #[inline]
-    pub fn kernel(&self) -> Option<&Kernel> {
-        match &self.source {
-            Source::Module { .. } => None,
-            Source::Kernel { kernel, .. } => Some(kernel),
         }
     }
 
@@ -207,7 +200,6 @@ impl Function<'_> {
     fn parameter_sizes(&self) -> Option<&[usize]> {
         match &self.source {
             Source::Module { known, .. } => known.known_parameters(),
-            #[cfg(feature = "library")]
             Source::Kernel { kernel, .. } => kernel.parameter_sizes(),
         }
     }
@@ -216,7 +208,6 @@ impl Function<'_> {
     fn label(&self) -> KernelName {
         match &self.source {
             Source::Module { known, .. } => known.name,
-            #[cfg(feature = "library")]
             Source::Kernel { kernel, .. } => kernel.label(),
         }
     }

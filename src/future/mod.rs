@@ -91,6 +91,8 @@
 //! the driver would be slower for short work, would hold up the stream while they run, and do not come at all once a context is in error.
 
 mod completion;
+#[cfg(feature = "graph")]
+mod graph;
 mod in_context;
 mod inbox;
 mod outcome;
@@ -230,40 +232,5 @@ impl Event {
         let waiting = self.context().create_stream(crate::stream::StreamFlags::NON_BLOCKING, None)?;
         self.awaited_by(&waiting)?;
         waiting.completion()
-    }
-}
-
-#[cfg(feature = "graph")]
-impl crate::graph::GraphExec {
-    /// Like [`launch`](Self::launch); the future is ready when the launch is done.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`launch`](Self::launch) and of [`Stream::completion`]; in the latter case nothing was launched.
-    ///
-    /// ```
-    /// use custack::graph::{Graph, InstantiateFlags};
-    /// use custack::stream::{Stream, StreamFlags};
-    ///
-    /// let context = custack::quick_init()?;
-    /// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
-    /// let mut graph = Graph::new(&context)?;
-    /// graph.add_host_func(&[], || println!("in a graph"))?;
-    /// graph.instantiate(InstantiateFlags::empty())?.launch_async(&stream)?.wait()?;
-    /// # Ok::<(), custack::error::CudaError>(())
-    /// ```
-    #[doc(alias("cuGraphLaunch", "cuEventQuery"))]
-    pub fn launch_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
-        submit::submit(stream, false, || self.launch(stream))
-    }
-
-    /// Like [`upload`](Self::upload); the future is ready when the graph is uploaded.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`upload`](Self::upload) and of [`Stream::completion`]; in the latter case nothing was uploaded.
-    #[doc(alias("cuGraphUpload", "cuEventQuery"))]
-    pub fn upload_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
-        submit::submit(stream, false, || self.upload(stream))
     }
 }

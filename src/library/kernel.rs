@@ -96,7 +96,7 @@ impl Kernel {
 
     /// Its name in errors.
     #[inline]
-    pub(crate) fn label(&self) -> KernelName {
+    pub(crate) fn known_name(&self) -> KernelName {
         self.found.label
     }
 
@@ -141,7 +141,7 @@ impl Kernel {
 
     /// The sizes of its parameters, in bytes, if they are known, which is so once it has a function in some context.
     #[inline]
-    pub(crate) fn parameter_sizes(&self) -> Option<&[usize]> {
+    pub(crate) fn known_parameters(&self) -> Option<&[usize]> {
         self.found.parameters.get()?.as_deref()
     }
 

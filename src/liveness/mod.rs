@@ -82,14 +82,12 @@ mod sync {
 
 pub(crate) use destroy::{Claimed, Hold};
 pub(crate) use hazard::{BREAKS, WAITS};
-#[cfg(feature = "graph")]
 pub(crate) use hazard::{
     Call, wait_for_calls, wait_for_looks, wait_for_uncaptured, wait_for_waits, wait_shortly_while,
 };
 pub(crate) use lease::{Lease, LeaseOn};
 pub use record::Origin;
 pub(crate) use record::{Handle, MOST_NUMBERED, NUMBERS, deaths};
-#[cfg(feature = "future")]
 pub(crate) use retire::Expected;
 pub(crate) use retire::{retire, wait};
 pub(crate) use thread::{is_ending, this_thread};

@@ -39,10 +39,8 @@ fn queue(job: Box<dyn FnOnce() + Send>) {
 }
 
 /// What nobody awaits any more, and is retired when its work is done: [`wait`] waits until this is dropped.
-#[cfg(feature = "future")]
 pub(crate) struct Expected(());
 
-#[cfg(feature = "future")]
 impl Expected {
     pub(crate) fn new() -> Expected {
         QUEUE.expect();
@@ -50,7 +48,6 @@ impl Expected {
     }
 }
 
-#[cfg(feature = "future")]
 impl Drop for Expected {
     fn drop(&mut self) {
         if !driver::is_child() {

@@ -3,8 +3,6 @@
 // Fills memory that it has a reference to.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "texture")]
-use super::PitchedBuffer;
 use super::{DeviceBox, DeviceCopy, DeviceSlice};
 use crate::driver::Fill;
 use crate::error::CudaResult;
@@ -104,33 +102,5 @@ impl<T: FillValue> DeviceBox<T> {
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
         // SAFETY: the box's memory; the pattern has the width of its value.
         unsafe { self.span().fill(value.pattern().0, None) }
-    }
-}
-
-#[cfg(feature = "texture")]
-impl<T: FillValue> PitchedBuffer<T> {
-    /// Sets all values to this one, like [`DeviceSlice::fill`].
-    ///
-    /// # Errors
-    ///
-    /// Those of that function.
-    #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
-    #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
-    pub fn fill(&mut self, value: T) -> CudaResult<()> {
-        self.fill_with(value.pattern().0, 1, None)
-    }
-
-    /// Submits a fill of all values with this one to the stream.
-    ///
-    /// # Errors
-    ///
-    /// Like [`DeviceSlice::async_fill`].
-    ///
-    /// # Safety
-    ///
-    /// Those of that function.
-    #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
-    pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
-        self.fill_with(value.pattern().0, 1, Some(stream))
     }
 }

@@ -3,6 +3,9 @@
 // Memory of another process is valid only as long as that process keeps it.
 #![allow(unsafe_code)]
 
+#[cfg(unix)]
+mod shared_pool;
+
 use super::allocation::{Allocation, Kind};
 use super::malloc::size_of;
 use super::{DeviceBuffer, DeviceCopy, DevicePointer, DeviceSlice};

@@ -40,7 +40,6 @@
 //! # Ok::<(), custack::error::CudaError>(())
 //! ```
 
-#[cfg(any(feature = "rustacuda", feature = "texture"))]
 pub mod array;
 
 mod allocation;
@@ -62,14 +61,8 @@ mod others;
 mod pitched;
 #[cfg(feature = "pool")]
 mod pool;
-#[cfg(feature = "pool")]
-mod pool_properties;
 mod registered;
-#[cfg(feature = "texture")]
-mod rows;
 mod scope;
-#[cfg(all(unix, feature = "processes"))]
-mod shared_pool;
 mod unified;
 mod unified_buffer;
 
@@ -91,9 +84,7 @@ pub use ordered::StreamOrder;
 #[cfg(feature = "texture")]
 pub use pitched::PitchedBuffer;
 #[cfg(feature = "pool")]
-pub use pool::MemoryPool;
-#[cfg(feature = "pool")]
-pub use pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
+pub use pool::{MemoryPool, PoolAccess, PoolProperties, PoolReuse, PoolUsage};
 pub use registered::{RegisterFlags, RegisteredSlice};
 pub use rustacuda_core::{DeviceCopy, DevicePointer, UnifiedPointer};
 pub use unified::UnifiedBox;

@@ -3,9 +3,6 @@
 // Passes on the caller's guarantees.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "texture")]
-use super::PitchedBuffer;
-#[cfg(any(feature = "rustacuda", feature = "texture"))]
 use super::array::{ArrayDescriptor, ArrayObject};
 use super::{
     DeviceBox, DeviceBuffer, DeviceCopy, LockedBuffer, RegisterFlags, RegisteredSlice, UnifiedBox,
@@ -108,24 +105,11 @@ impl UnownedContext {
         self.scoped(|_| LockedBuffer::new(value, size))
     }
 
-    /// Like [`PitchedBuffer::from_slice`].
-    ///
-    /// # Errors
-    ///
-    /// See above.
-    #[cfg(feature = "texture")]
-    #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
-    pub fn pitched_buffer<T: DeviceCopy>(&self, values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
-        let _current = self.enter_for_custack()?;
-        PitchedBuffer::from_slice(values, width)
-    }
-
     /// Like [`ArrayObject::from_descriptor`].
     ///
     /// # Errors
     ///
     /// See above.
-    #[cfg(any(feature = "rustacuda", feature = "texture"))]
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         let _current = self.enter_for_custack()?;

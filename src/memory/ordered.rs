@@ -5,12 +5,13 @@
 
 use super::allocation::Allocation;
 use super::others::{Other, Others};
-#[cfg(feature = "pool")]
-use super::pool::MemoryPool;
 use crate::context::in_call::InCall;
 use crate::context::{Pin, refuse_unsafe, unbroken};
+use crate::driver::Held;
+use crate::driver::ffi::CUmemoryPool;
 use crate::error::{CudaError, CudaResult};
 use crate::stream::{Shared, Stream, captured_elsewhere};
+use std::fmt;
 use std::sync::Arc;
 
 /// The stream and the pool of an allocation in the order of a stream.
@@ -30,43 +31,40 @@ use std::sync::Arc;
 /// assert_eq!(buffer.len(), 3);
 /// # Ok::<(), custack::error::CudaError>(())
 /// ```
-#[cfg_attr(
-    feature = "pool",
-    doc = r#"
-```
-use custack::device::Device;
-use custack::memory::{DeviceBuffer, MemoryPool, PoolProperties};
-use custack::stream::{Stream, StreamFlags};
-
-let _context = custack::quick_init()?;
-let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
-let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new())?;
-let buffer = DeviceBuffer::from_slice_in(&[1u32, 2, 3], (&pool, &stream))?;
-assert!(pool.usage()?.used >= 12);
-# Ok::<(), custack::error::CudaError>(())
-```"#
-)]
+///
+/// ```
+/// use custack::device::Device;
+/// use custack::memory::{DeviceBuffer, MemoryPool, PoolProperties};
+/// use custack::stream::{Stream, StreamFlags};
+///
+/// let _context = custack::quick_init()?;
+/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// let pool = MemoryPool::new(Device::get_device(0)?, &PoolProperties::new())?;
+/// let buffer = DeviceBuffer::from_slice_in(&[1u32, 2, 3], (&pool, &stream))?;
+/// assert!(pool.usage()?.used >= 12);
+/// # Ok::<(), custack::error::CudaError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct StreamOrder<'a> {
     stream: &'a Stream,
-    #[cfg(feature = "pool")]
-    pool: Option<&'a MemoryPool>,
+    pool: Option<&'a dyn PoolOfOrder>,
+}
+
+/// The pool of an order.
+pub(super) trait PoolOfOrder: fmt::Debug + Send + Sync {
+    /// The handle, for the driver.
+    fn held(&self) -> CudaResult<Held<'_, CUmemoryPool>>;
+}
+
+impl<'a> StreamOrder<'a> {
+    pub(super) fn of(stream: &'a Stream, pool: &'a dyn PoolOfOrder) -> StreamOrder<'a> {
+        StreamOrder { stream, pool: Some(pool) }
+    }
 }
 
 impl<'a> From<&'a Stream> for StreamOrder<'a> {
     fn from(stream: &'a Stream) -> StreamOrder<'a> {
-        StreamOrder {
-            stream,
-            #[cfg(feature = "pool")]
-            pool: None,
-        }
-    }
-}
-
-#[cfg(feature = "pool")]
-impl<'a> From<(&'a MemoryPool, &'a Stream)> for StreamOrder<'a> {
-    fn from((pool, stream): (&'a MemoryPool, &'a Stream)) -> StreamOrder<'a> {
-        StreamOrder { stream, pool: Some(pool) }
+        StreamOrder { stream, pool: None }
     }
 }
 
@@ -84,10 +82,7 @@ impl StreamOrder<'_> {
         refuse_unsafe(what)?;
         shared.number()?;
         let uncaptured = shared.uncaptured(what)?;
-        #[cfg(feature = "pool")]
-        let pool = self.pool.map(MemoryPool::held).transpose()?;
-        #[cfg(not(feature = "pool"))]
-        let pool = None;
+        let pool = self.pool.map(PoolOfOrder::held).transpose()?;
         let allocated =
             shared.pinned(&uncaptured, |driver, stream| driver.mem_alloc_async(size, pool, stream));
         // Before there is an allocation, which would be moved once more.
@@ -97,10 +92,9 @@ impl StreamOrder<'_> {
 }
 
 /// Memory of another process, which is freed in the order of a stream.
-#[cfg(all(unix, feature = "processes"))]
 pub(super) fn open_in_order(
     stream: &Stream,
-    pool: &MemoryPool,
+    pool: &dyn PoolOfOrder,
     handle: [std::os::raw::c_char; 64],
     size: usize,
 ) -> CudaResult<Allocation> {

@@ -4,10 +4,11 @@
 #![allow(unsafe_code)]
 
 mod copies;
+mod rows;
 
 use super::allocation::{Allocation, Kind};
 use super::malloc::size_of;
-use super::{DevicePointer, DeviceSlice, finish};
+use super::{DeviceCopy, DevicePointer, DeviceSlice, FillValue, finish};
 use crate::context::UnownedContext;
 use crate::driver::{Driver, Fill, Order};
 use crate::error::{CudaResult, DropResult};
@@ -194,5 +195,45 @@ impl<T> fmt::Debug for PitchedBuffer<T> {
             .field("height", height)
             .field("pitch", &pitch)
             .finish()
+    }
+}
+
+impl<T: FillValue> PitchedBuffer<T> {
+    /// Sets all values to this one, like [`DeviceSlice::fill`](super::DeviceSlice::fill).
+    ///
+    /// # Errors
+    ///
+    /// Those of that function.
+    #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
+    #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
+    pub fn fill(&mut self, value: T) -> CudaResult<()> {
+        self.fill_with(value.pattern().0, 1, None)
+    }
+
+    /// Submits a fill of all values with this one to the stream.
+    ///
+    /// # Errors
+    ///
+    /// Like [`DeviceSlice::async_fill`](super::DeviceSlice::async_fill).
+    ///
+    /// # Safety
+    ///
+    /// Those of that function.
+    #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
+    pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
+        self.fill_with(value.pattern().0, 1, Some(stream))
+    }
+}
+
+impl UnownedContext {
+    /// Like [`PitchedBuffer::from_slice`].
+    ///
+    /// # Errors
+    ///
+    /// Those of that function, and of a [scope](UnownedContext::scoped).
+    #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
+    pub fn pitched_buffer<T: DeviceCopy>(&self, values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
+        let _current = self.enter_for_custack()?;
+        PitchedBuffer::from_slice(values, width)
     }
 }

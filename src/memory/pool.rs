@@ -3,7 +3,11 @@
 // Vouches for the handles of pools.
 #![allow(unsafe_code)]
 
-use super::pool_properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
+mod properties;
+
+pub use properties::{PoolAccess, PoolProperties, PoolReuse, PoolUsage};
+
+use super::ordered::{PoolOfOrder, StreamOrder};
 use crate::context::{is_gone, must_retire, refuse_unsafe, unbroken};
 use crate::device::Device;
 use crate::driver::ffi::CUmemoryPool;
@@ -11,6 +15,7 @@ use crate::driver::{Driver, Held, driver, driver_to_drop};
 use crate::error::{CudaError, CudaResult, DropResult, keep_note};
 use crate::liveness::retire;
 use crate::report;
+use crate::stream::Stream;
 use std::ptr;
 
 /// The driver refuses a limit of this size. A call with a limit of 2<sup>63</sup> never returns in a process without a
@@ -146,18 +151,6 @@ impl MemoryPool {
         refuse_unsafe("ask or set something of a memory pool")?;
         let driver = driver()?;
         f(driver, self.held()?)
-    }
-
-    /// The handle, for the driver.
-    #[inline]
-    pub(super) fn held(&self) -> CudaResult<Held<'_, CUmemoryPool>> {
-        if self.raw.is_null() {
-            return Err(CudaError::InvalidHandle.note(format_args!(
-                "to use a pool that could not be destroyed, and may be destroyed all the same"
-            )));
-        }
-        // SAFETY: this value owns the pool, or the device does, or the caller of `from_raw` vouched for it.
-        Ok(unsafe { Held::new(self.raw) })
     }
 
     /// Makes this the current pool of its device: the source of memory that is allocated in the order of its streams
@@ -380,5 +373,24 @@ impl Drop for MemoryPool {
             }
             Err(error) => report(error),
         }
+    }
+}
+
+impl PoolOfOrder for MemoryPool {
+    #[inline]
+    fn held(&self) -> CudaResult<Held<'_, CUmemoryPool>> {
+        if self.raw.is_null() {
+            return Err(CudaError::InvalidHandle.note(format_args!(
+                "to use a pool that could not be destroyed, and may be destroyed all the same"
+            )));
+        }
+        // SAFETY: this value owns the pool, or the device does, or the caller of `from_raw` vouched for it.
+        Ok(unsafe { Held::new(self.raw) })
+    }
+}
+
+impl<'a> From<(&'a MemoryPool, &'a Stream)> for StreamOrder<'a> {
+    fn from((pool, stream): (&'a MemoryPool, &'a Stream)) -> StreamOrder<'a> {
+        StreamOrder::of(stream, pool)
     }
 }

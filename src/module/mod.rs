@@ -24,7 +24,6 @@ mod linker;
 mod load;
 mod patterns;
 
-#[cfg(feature = "library")]
 pub(crate) use image::{checked, padded};
 pub use jit::{CacheMode, Fallback, JitError, JitLog, JitOptions};
 pub(crate) use kernels::Known;

@@ -76,7 +76,6 @@ impl Stream {
     /// # Errors
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
-    #[cfg(feature = "graph")]
     #[doc(alias(
         "cuStreamGetCaptureInfo",
         "cuStreamGetCaptureInfo_v2",

@@ -113,7 +113,6 @@ impl Stream {
     }
 
     /// Whether it is a default stream: the legacy stream of its context, or that of a thread.
-    #[cfg(feature = "future")]
     pub(crate) fn is_default(&self) -> bool {
         self.inner.raw().addr() <= CU_STREAM_PER_THREAD.addr()
     }

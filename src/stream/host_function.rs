@@ -70,7 +70,6 @@ impl Stream {
     }
 
     /// Asks for a call of a function that is promised under this key, even if the owner of the pinned context is gone.
-    #[cfg(feature = "graph")]
     #[inline]
     pub(crate) fn call_promised(&self, key: u64, pin: &crate::context::Pin) -> CudaResult<()> {
         let ask = |driver: &Driver, stream: Held<'_, CUstream>| {

@@ -55,7 +55,6 @@ impl Stream {
 
     /// Makes this stream, which nothing else uses, wait for an event that must not be of a capture; `what` is what was
     /// asked.
-    #[cfg(feature = "future")]
     pub(crate) fn wait_uncaptured(&self, event: &Resource<CUevent>, what: &'static str) -> CudaResult<()> {
         let wait = |driver: &Driver, event: Held<'_, CUevent>, stream: Held<'_, CUstream>| {
             driver.stream_wait_event(stream, event, 0)

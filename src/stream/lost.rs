@@ -2,10 +2,8 @@
 
 use super::{Shared, Stream};
 use crate::context::captures;
-#[cfg(feature = "graph")]
 use crate::driver::{Driver, Held, ffi::CUstream};
 use crate::error::{CudaResult, DropResult};
-#[cfg(feature = "graph")]
 use crate::{
     context::{Pin, is_gone},
     error::keep_note,
@@ -52,7 +50,6 @@ impl Drop for EndsCapture {
     }
 }
 
-#[cfg(feature = "graph")]
 impl captures::ByHand for Shared {
     fn end_capture(&self, pin: &Pin) -> CudaResult<()> {
         self.end_lost(pin)
@@ -94,7 +91,6 @@ impl Stream {
     }
 }
 
-#[cfg(feature = "graph")]
 impl Shared {
     /// Has the driver end the capture that was begun in this stream by hand, and destroy its graph.
     pub(super) fn end_lost(&self, pin: &Pin) -> CudaResult<()> {

@@ -36,15 +36,11 @@ mod default;
 #[cfg(feature = "green")]
 mod green;
 mod host_function;
-#[cfg(feature = "graph")]
 mod in_capture;
 mod lost;
 mod mark;
-#[cfg(not(feature = "graph"))]
-mod no_captures;
 mod scope;
 mod shared;
-#[cfg(feature = "future")]
 mod spare;
 
 pub use attributes::SynchronizationPolicy;
@@ -52,16 +48,11 @@ pub use borrowed::BorrowedStream;
 pub use capture::{CaptureMode, CaptureStatus, ThreadCaptureMode};
 pub use default::{LegacyStream, PerThreadStream};
 pub(crate) use host_function::captured_elsewhere;
-#[cfg(feature = "future")]
 pub(crate) use host_function::refuse_while_capturing;
-#[cfg(feature = "graph")]
 use in_capture::destroy;
 pub(crate) use mark::EventCall;
-#[cfg(not(feature = "graph"))]
-use no_captures::destroy;
 pub use scope::SyncScope;
 pub(crate) use shared::Shared;
-#[cfg(feature = "future")]
 pub(crate) use spare::Spare;
 
 use crate::context::key::key_of_stream;
@@ -357,7 +348,6 @@ impl Stream {
     }
 
     /// Its context; of a default stream that is bound to none, the current one.
-    #[cfg(any(feature = "future", feature = "graph"))]
     #[inline]
     pub(crate) fn present_context(&self) -> CudaResult<UnownedContext> {
         if self.context().is_null() { UnownedContext::of_this_thread() } else { Ok(self.context().clone()) }

@@ -3,14 +3,11 @@
 // A number is turned back into a reference to its stream.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "graph")]
 mod in_capture;
 mod over;
 
 use super::mark::destroy_mark;
-#[cfg(feature = "future")]
 use super::spare::Spare;
-#[cfg(feature = "graph")]
 use crate::context::captures;
 use crate::context::in_call::{InCall, enter_breaking, enter_uncaptured};
 use crate::context::{Pin, Resource, relax};
@@ -33,12 +30,10 @@ pub(crate) struct Shared {
     /// finds a later marker than its own waits for more, never for less.
     mark: OnceLock<Box<Resource<CUevent>>>,
     /// An event that is recorded before the stream begins or joins a capture, if memory is in its order.
-    #[cfg(feature = "graph")]
     before_capture: OnceLock<Box<Resource<CUevent>>>,
     /// Set when the first memory is allocated in its order.
     number: OnceLock<u16>,
     /// What marks the end of its awaited work; made when work is awaited for the first time.
-    #[cfg(feature = "future")]
     spare: OnceLock<Arc<Spare>>,
     /// Keeps the green context that the stream is of: the driver destroys it after the stream.
     green: Option<Pin>,
@@ -66,10 +61,8 @@ impl Shared {
         Shared {
             stream,
             mark: OnceLock::new(),
-            #[cfg(feature = "graph")]
             before_capture: OnceLock::new(),
             number: OnceLock::new(),
-            #[cfg(feature = "future")]
             spare: OnceLock::new(),
             green,
             given_away: AtomicBool::new(false),
@@ -137,7 +130,6 @@ impl Shared {
         }
     }
 
-    #[cfg(feature = "future")]
     pub(crate) fn spare(&self) -> &Arc<Spare> {
         self.spare.get_or_init(Arc::default)
     }
@@ -262,7 +254,6 @@ impl Drop for Shared {
             self.stream.give_up();
         } else if !self.stream.is_owned() {
             // The owner of the stream may destroy it now.
-            #[cfg(feature = "graph")]
             captures::lose_of_value(ptr::from_ref(self).addr(), &|pin| self.end_lost(pin));
         }
         if let Some(number) = self.number.get() {

@@ -7,11 +7,9 @@ use super::{Resource, State, of_another_thread};
 use crate::context::destroy::Pin;
 use crate::context::in_call::InCall;
 use crate::context::key::Capturable;
-#[cfg(feature = "future")]
 use crate::driver::driver;
 use crate::driver::{Driver, Held, driver_to_drop};
 use crate::error::CudaResult;
-#[cfg(feature = "future")]
 use crate::liveness::Lease;
 use crate::liveness::LeaseOn;
 
@@ -52,7 +50,6 @@ impl<H: Capturable> Resource<H> {
     }
 
     /// Like [`with`](Self::with), in a call that the caller has begun, and with the caller's lease on this context.
-    #[cfg(feature = "future")]
     #[inline]
     pub(crate) fn with_leased<R>(
         &self,

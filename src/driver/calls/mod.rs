@@ -6,19 +6,15 @@ mod context;
 mod device;
 mod event;
 mod function;
-#[cfg(feature = "graph")]
 mod graph;
 mod init;
-#[cfg(feature = "library")]
 mod library;
 mod memory;
 mod module;
 mod stream;
-#[cfg(feature = "texture")]
 mod texture;
 
 pub(crate) use function::{More, Shape};
-#[cfg(feature = "graph")]
 pub(crate) use graph::{Added, After, Edge, NotAdded};
 pub(crate) use memory::{Fill, Order};
 pub(crate) use module::{Jit, Told};

@@ -4,9 +4,9 @@
 #![allow(unsafe_code)]
 
 use super::PitchedBuffer;
+use super::rows::{self, Rows};
 use crate::context::refuse_by_default;
 use crate::error::CudaResult;
-use crate::memory::rows::{self, Rows};
 use crate::memory::{DeviceCopy, finish};
 use crate::stream::Stream;
 use std::mem;

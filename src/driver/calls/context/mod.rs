@@ -3,7 +3,6 @@
 // Calls through C function pointers; see `ask!` for what makes them sound.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "green")]
 mod green;
 
 use super::{ask, ask_briefly};

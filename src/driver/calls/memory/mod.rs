@@ -3,9 +3,7 @@
 // Calls through C function pointers; see `ask!` for what makes them sound, and `Held` for the handles.
 #![allow(unsafe_code)]
 
-#[cfg(any(feature = "rustacuda", feature = "texture"))]
 mod array;
-#[cfg(feature = "pool")]
 mod pool;
 
 use super::ask;

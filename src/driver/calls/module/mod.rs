@@ -4,7 +4,6 @@
 #![allow(unsafe_code)]
 
 mod jit;
-#[cfg(feature = "library")]
 mod link;
 
 pub(crate) use jit::{Jit, Told};

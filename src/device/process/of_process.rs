@@ -1,6 +1,7 @@
 //! One device for each process.
 
-use super::{Device, LocalRank};
+use super::LocalRank;
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult};
 use crate::report;
 use std::fmt;

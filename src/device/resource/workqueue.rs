@@ -1,6 +1,6 @@
 //! How the work queues of a device's contexts are chosen.
 
-use super::Device;
+use crate::device::Device;
 use crate::driver::driver;
 use crate::driver::ffi::CUdevResource;
 use crate::error::{CudaError, CudaResult};

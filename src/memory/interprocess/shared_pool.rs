@@ -3,13 +3,13 @@
 // Memory of another process is valid only as long as that process keeps it.
 #![allow(unsafe_code)]
 
-use super::interprocess::IpcMemHandle;
-use super::ordered::open_in_order;
-use super::{DeviceBuffer, DeviceCopy, MemoryPool};
+use super::IpcMemHandle;
 use crate::context::refuse_unsafe;
 use crate::device::Device;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
+use crate::memory::ordered::open_in_order;
+use crate::memory::{DeviceBuffer, DeviceCopy, MemoryPool};
 use crate::stream::Stream;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
@@ -34,7 +34,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 /// ```
 impl MemoryPool {
     /// A descriptor with which other processes open the pool. It must have been made
-    /// [shareable](super::PoolProperties::shareable).
+    /// [shareable](crate::memory::PoolProperties::shareable).
     ///
     /// # Errors
     ///

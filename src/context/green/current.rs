@@ -1,9 +1,9 @@
 //! [`CurrentGreenContext`]: the guard of a scope of a green context.
 
-use super::current::{CurrentContext, Scope};
-use super::green::GreenContext;
-use super::handle::UnownedContext;
-use super::stack_ops;
+use super::GreenContext;
+use crate::context::current::{CurrentContext, Scope};
+use crate::context::handle::UnownedContext;
+use crate::context::stack_ops;
 use crate::driver::driver;
 use crate::error::{CudaError, CudaResult};
 use crate::shadow_stack::{self, How};
@@ -12,7 +12,7 @@ use std::panic::Location;
 
 impl GreenContext {
     /// Makes the green context current on the calling thread until the guard is dropped. It costs as much as
-    /// [`UnownedContext::enter`](super::UnownedContext::enter), and the guards of both kinds of contexts may be nested and dropped in any order.
+    /// [`UnownedContext::enter`](crate::context::UnownedContext::enter), and the guards of both kinds of contexts may be nested and dropped in any order.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Which devices reach each other's memory.
 
-use super::{Device, PeerAttribute};
+use crate::device::{Device, PeerAttribute};
 use crate::error::CudaResult;
 use std::fmt;
 
