@@ -37,6 +37,7 @@ use crate::driver::ffi::CUdevice;
 use crate::driver::{Numbered, driver};
 use crate::error::{CudaError, CudaResult};
 use std::ffi::CString;
+use std::fmt;
 use std::ops::Range;
 
 /// A CUDA device, by its ordinal.
@@ -252,9 +253,12 @@ impl Device {
     #[doc(alias = "cuDeviceGetByPCIBusId")]
     #[inline]
     pub fn by_pci_bus_id(address: &str) -> CudaResult<Device> {
-        let asked = format_args!("to find a device at PCI address {address:?}");
-        let text = CString::new(address).map_err(|_| CudaError::InvalidValue.note(asked))?;
-        let device = driver()?.device_get_by_pci_bus_id(&text).map_err(|error| error.note_instead(asked))?;
+        let noted = |error, note: fn(CudaError, fmt::Arguments<'_>) -> CudaError| {
+            note(error, format_args!("to find a device at PCI address {address:?}"))
+        };
+        let text = CString::new(address).map_err(|_| noted(CudaError::InvalidValue, CudaError::note))?;
+        let device = driver()?.device_get_by_pci_bus_id(&text);
+        let device = device.map_err(|error| noted(error, CudaError::note_instead))?;
         Ok(Device { device })
     }
 

@@ -9,6 +9,10 @@ use crate::library::Kernel;
 use std::any::Any;
 
 impl OfLibrary for Kernel {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn parameter_sizes(&self) -> Option<&[usize]> {
         self.known_parameters()
     }
@@ -24,7 +28,7 @@ impl Function<'_> {
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.source {
             Source::Module { .. } => None,
-            Source::Kernel { kernel, .. } => <dyn Any>::downcast_ref(&**kernel),
+            Source::Kernel { kernel, .. } => kernel.as_any().downcast_ref(),
         }
     }
 }

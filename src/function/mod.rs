@@ -86,7 +86,10 @@ enum Source<'a> {
 }
 
 /// A kernel of a library, of which this room knows no more.
-pub(crate) trait OfLibrary: Any + Send + Sync {
+pub(crate) trait OfLibrary: Send + Sync {
+    /// The kernel itself.
+    fn as_any(&self) -> &dyn Any;
+
     /// The sizes of its parameters, in bytes, if the driver says them.
     fn parameter_sizes(&self) -> Option<&[usize]>;
 

@@ -85,8 +85,9 @@ impl MemoryPool {
         refuse_unsafe("make a memory pool")?;
         let most = properties.max_size;
         if most >= TOO_LARGE {
-            let note = format_args!("to make a pool of up to {most} bytes: a limit is less than {TOO_LARGE}");
-            return Err(CudaError::OutOfMemory.note(note));
+            return Err(CudaError::OutOfMemory.note(format_args!(
+                "to make a pool of up to {most} bytes: a limit is less than {TOO_LARGE}"
+            )));
         }
         let raw = driver()?.mem_pool_create(device.as_raw(), most, properties.shareable)?;
         Ok(MemoryPool { raw, device, is_own: true })

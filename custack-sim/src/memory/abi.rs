@@ -199,13 +199,13 @@ c_abi! {
                 );
             }
             let Some(end) = memory.addr().checked_add(size) else {
-                let why = format_args!("to register {size} bytes at {memory:p}, which is more than there can be");
+                let why = format!("to register {size} bytes at {memory:p}, which is more than there can be");
                 return m.refuse(INVALID_VALUE, why);
             };
             let is_there = is_there(memory.addr(), end, flags & READ_ONLY == 0);
             match lock().register(context, memory.addr()..end, flags & 1, is_there) {
                 None if !is_there => {
-                    let why = format_args!("to register {size} bytes at {memory:p}, where the program has no memory that the device may write, or read only");
+                    let why = format!("to register {size} bytes at {memory:p}, where the program has no memory that the device may write, or read only");
                     m.refuse(INVALID_VALUE, why)
                 }
                 None => Ok(()),

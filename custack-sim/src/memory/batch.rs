@@ -150,7 +150,7 @@ impl Machine {
         with_address.try_for_each(|step| {
             self.check_span(step.address, Some(step.size()))?;
             if lock().pointed(step.address).is_some_and(|it| it.kind == Kind::Pool || it.is_managed()) {
-                let why = format_args!("{:#x} is managed or of a pool, and not for values", step.address);
+                let why = format!("{:#x} is managed or of a pool, and not for values", step.address);
                 return self.refuse(INVALID_VALUE, why);
             }
             Ok(())

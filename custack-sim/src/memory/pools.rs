@@ -61,9 +61,8 @@ pub(super) fn default_at(place: Place, managed: bool) -> usize {
 
 impl Memory {
     pub(super) fn pool(&mut self, handle: usize) -> Option<&mut Pool> {
-        if let Some(made) = made_as(handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP)
-            && handle == default_at(made.place, made.managed)
-        {
+        let made = made_as(handle.wrapping_sub(FIRST_HANDLE) / HANDLE_STEP);
+        if let Some(made) = made.filter(|made| handle == default_at(made.place, made.managed)) {
             self.pools.by_handle.entry(handle).or_insert_with(|| Pool::new(made));
         }
         self.pools.by_handle.get_mut(&handle).filter(|pool| !pool.destroyed)
