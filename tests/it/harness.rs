@@ -14,17 +14,22 @@ use std::io::Write;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Once, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Tests that count what is alive in the whole process run alone; on the simulated driver the others run in parallel.
-static PROCESS: RwLock<()> = RwLock::new(());
+/// On a GPU the tests of a process run one after the other.
+static GPU: Mutex<()> = Mutex::new(());
+
+/// Set in a process that runs one test alone.
+const ALONE: &str = "CUSTACK_TEST_ALONE";
 
 thread_local! {
     /// Told, in a test of [`within`], when the test has begun.
     static BEGUN: RefCell<Option<Sender<Told>>> = const { RefCell::new(None) };
+    /// The name of the test for which [`within`] made this thread.
+    static NAME: RefCell<Option<String>> = const { RefCell::new(None) };
     /// Whether this is the thread of a test that has begun.
     static IN_TEST: Cell<bool> = const { Cell::new(false) };
 }
@@ -41,25 +46,26 @@ enum Told {
 /// allocates nor frees for anyone; so a test that holds work back while it allocates would hang beside one that destroys.
 #[track_caller]
 pub(crate) fn run(test: impl FnOnce() + Send) {
-    if is_simulated() {
-        let _others_too = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
-        begun();
-        on_fresh_thread(test);
-    } else {
-        let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
-        begun();
-        on_fresh_thread(test);
-    }
+    let _alone = one_on_a_gpu();
+    begun();
+    on_fresh_thread(test);
 }
 
 fn begun() {
     BEGUN.with_borrow(|begun| begun.iter().for_each(|begun| drop(begun.send(Told::Begun))));
 }
 
-/// Like [`run`], with no other test in parallel; afterwards no context may be left.
+/// Like [`run`], for a test that counts what is alive in the whole process; afterwards no context may be left.
+///
+/// On the simulated driver the test has a process of its own: this binary, started anew for it alone.
 #[track_caller]
 pub(crate) fn run_alone(test: impl FnOnce() + Send) {
-    let _alone = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+    let others = is_simulated() && std::env::var_os(ALONE).is_none();
+    if let Some(name) = name().filter(|_| others) {
+        begun();
+        return run_in_own_process(&name);
+    }
+    let _alone = one_on_a_gpu();
     begun();
     start();
     settle();
@@ -78,6 +84,26 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
         assert!(begun.elapsed().as_secs() < 5, "{left_over}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn one_on_a_gpu() -> Option<MutexGuard<'static, ()>> {
+    (!is_simulated()).then(|| GPU.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The name of the present test. `None` where it runs on the main thread, one after the other.
+fn name() -> Option<String> {
+    let own = || std::thread::current().name().filter(|name| name.contains("::")).map(str::to_owned);
+    NAME.with_borrow(Clone::clone).or_else(own)
+}
+
+#[track_caller]
+fn run_in_own_process(name: &str) {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", name, "--include-ignored", "--nocapture"]).env(ALONE, "1");
+    let output = child.output().unwrap();
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    said[1].lines().filter(|line| line.starts_with("SKIPPED")).for_each(say);
+    assert!(output.status.success() && said[0].contains("1 passed"), "{name}: {}{}", said[0], said[1]);
 }
 
 /// Waits until nothing that earlier tests used goes any more: a launch lets go of what it used some time after it is
@@ -139,7 +165,9 @@ pub(crate) fn is_simulated() -> bool {
 pub(crate) fn within(seconds: u64, test: impl FnOnce() + Send + 'static) {
     let (tell, told) = channel();
     let thread = std::thread::Builder::new().name("test".to_owned());
+    let name = name();
     let thread = thread.spawn(move || {
+        NAME.set(name);
         BEGUN.set(Some(tell.clone()));
         test();
         let _ = tell.send(Told::Done);

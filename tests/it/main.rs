@@ -21,12 +21,9 @@ mod memory;
 mod module;
 mod nvrtc;
 mod report;
-mod sim;
 mod stream;
 mod texture;
 
 // Claims across the chapters, what real compilers write, and claims about the source itself.
 mod claims;
-mod forms;
-mod kernels;
 mod tidy;

@@ -1,6 +1,5 @@
 //! The driver: its selection, the table, the C interface, and tests that need a process of their own.
 
-mod abi;
 mod choice;
 mod fork;
 mod fork_busy;
