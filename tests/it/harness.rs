@@ -28,6 +28,8 @@ const ALONE: &str = "CUSTACK_TEST_ALONE";
 thread_local! {
     /// Told, in a test of [`within`], when the test has begun.
     static BEGUN: RefCell<Option<Sender<Told>>> = const { RefCell::new(None) };
+    /// Whether this test has run in a process of its own.
+    static HAS_RUN: Cell<bool> = const { Cell::new(false) };
     /// The name of the test for which [`within`] made this thread.
     static NAME: RefCell<Option<String>> = const { RefCell::new(None) };
     /// Whether this is the thread of a test that has begun.
@@ -63,7 +65,11 @@ pub(crate) fn run_alone(test: impl FnOnce() + Send) {
     let others = is_simulated() && std::env::var_os(ALONE).is_none();
     if let Some(name) = name().filter(|_| others) {
         begun();
-        return run_in_own_process(&name);
+        // What the test runs alone later has run there, too.
+        if !HAS_RUN.replace(true) {
+            run_in_own_process(&name);
+        }
+        return;
     }
     let _alone = one_on_a_gpu();
     begun();
@@ -104,6 +110,11 @@ fn run_in_own_process(name: &str) {
     let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
     said[1].lines().filter(|line| line.starts_with("SKIPPED")).for_each(say);
     assert!(output.status.success() && said[0].contains("1 passed"), "{name}: {}{}", said[0], said[1]);
+}
+
+/// How often to try: a few times, or with `CUSTACK_TESTS=deep` as often as it was found to need.
+pub(crate) fn times<N>(few: N, deep: N) -> N {
+    if std::env::var_os("CUSTACK_TESTS").is_some_and(|value| value == "deep") { deep } else { few }
 }
 
 /// Waits until nothing that earlier tests used goes any more: a launch lets go of what it used some time after it is

@@ -161,7 +161,7 @@ fn here(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> loom::thread::J
     loom::thread::spawn(move || f(&world))
 }
 
-/// All orders if there are few steps; otherwise those with at most three interruptions.
+/// All orders if there are few steps; otherwise those with at most three interruptions, or one in a short run.
 enum Orders {
     All,
     Interrupted3,
@@ -170,7 +170,7 @@ use Orders::{All, Interrupted3};
 
 fn model(orders: Orders, test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = matches!(orders, Interrupted3).then_some(3);
+    model.preemption_bound = matches!(orders, Interrupted3).then_some(crate::harness::times(1, 3));
     model.check(test);
 }
 

@@ -1,7 +1,7 @@
 //! Every driver call fails once: the error comes back unchanged, nothing changes, and the next attempt succeeds.
 
 use crate::context::unowned::operations;
-use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone};
+use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone, times};
 use custack::context::{
     CacheConfig, Context, ContextFlags, ContextStack, CurrentContext, PrimaryContext, ResourceLimit,
     SharedMemoryConfig, UnownedContext, wait_until_retired,
@@ -24,7 +24,9 @@ pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R
     let of = |function| (1..=calls.of(function)).map(move |nth| (function, nth));
     let mut runs = 0;
     for (function, nth) in FUNCTIONS.iter().flat_map(|function| of(*function)) {
-        for code in CODES {
+        // In a short run each call fails in one of these ways, and each way is tried at some call.
+        let (first, step) = times((runs as usize % CODES.len(), CODES.len()), (0, 1));
+        for &code in CODES.iter().skip(first).step_by(step) {
             for when in [When::Before, When::After] {
                 // One that this thread has never had, so that its note is of this failure.
                 let code = if code == 4711 { next_code() } else { code };

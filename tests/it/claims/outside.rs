@@ -1,7 +1,7 @@
 //! Input from outside as text or numbers: names, addresses, variables, codes. None of it may do more than cause an
 //! error.
 
-use crate::harness::{is_simulated, pushed, run, skip};
+use crate::harness::{is_simulated, pushed, run, skip, times};
 use crate::module::KERNELS;
 use custack::device::Device;
 use custack::driver::Choice;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 fn for_many<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let config = Config { cases: 4000, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: times(400, 4000), failure_persistence: None, ..Config::default() };
     TestRunner::new(config).run(&strategy, test).unwrap();
 }
 

@@ -3,7 +3,7 @@
 // One test launches kernels.
 #![allow(unsafe_code)]
 
-use crate::harness::{current, is_simulated, parked, pushed, run, run_alone};
+use crate::harness::{current, is_simulated, parked, pushed, run, run_alone, times};
 use custack::context::{Context, ContextStack, CurrentContext, UnownedContext};
 use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
@@ -91,7 +91,7 @@ fn an_owner_dropped_after_its_users_destroys_the_context() {
 #[test]
 fn owners_come_and_go_under_load_and_every_refusal_is_context_is_destroyed() {
     run_alone(|| {
-        let rounds = if is_simulated() { 300 } else { 12 };
+        let rounds = if is_simulated() { times(60, 300) } else { 12 };
         sim::reuse_handles(true);
         let stop = AtomicBool::new(false);
         let (entered, refused) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -2,7 +2,7 @@
 //!
 //! `images/` has what NVIDIA's `ptxas` (12.9 and, with `-c`, 13.5) and `fatbinary` (13.5) made of `kernel.ptx` there.
 
-use crate::harness::{pushed, run};
+use crate::harness::{pushed, run, times};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::module::Module;
@@ -344,7 +344,7 @@ fn changed_images_that_reach_the_driver_have_all_their_parts() {
                 [0, 16, 16 + at(whole, 20, 4) + at(whole, 24, 8)]
             };
             let mut verdicts = [0u32; 2];
-            for _ in 0..6000 {
+            for _ in 0..times(600, 6000) {
                 let mut image = whole.to_vec();
                 for _ in 0..=random(2) {
                     let place = match random(4) {

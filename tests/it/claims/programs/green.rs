@@ -9,7 +9,7 @@ use super::perform::foreign;
 use super::stacks::{Guard, Life, Stacks};
 use super::{THREADS, asked, rng};
 use crate::context::green::green;
-use crate::harness::{current, is_simulated, parked, run_alone};
+use crate::harness::{current, is_simulated, parked, run_alone, times};
 use custack::context::{
     Context, ContextStack, CurrentContext, CurrentGreenContext, GreenContext, UnownedContext,
     wait_until_retired,
@@ -488,7 +488,7 @@ fn check(acts: &[(usize, Act)]) -> Result<(), String> {
 #[test]
 fn random_programs_of_green_contexts_do_what_the_oracle_says() {
     run_alone(|| {
-        let cases = asked("CUSTACK_PROGRAMS", if is_simulated() { 150 } else { 5 });
+        let cases = asked("CUSTACK_PROGRAMS", if is_simulated() { times(30, 150) } else { 5 });
         let config =
             Config { cases, failure_persistence: None, max_shrink_iters: 5_000, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, rng());

@@ -12,7 +12,7 @@ mod run;
 mod stacks;
 mod world;
 
-use crate::harness::{is_simulated, run_alone};
+use crate::harness::{is_simulated, run_alone, times};
 use act::Act;
 use custack::sim;
 use proptest::prelude::*;
@@ -69,7 +69,8 @@ fn random_safe_programs_do_what_the_oracle_says() {
         if is_simulated() {
             run::crowd();
         }
-        let (cases, length, creates, most) = if is_simulated() { (280, 160, 6, 40) } else { (6, 1000, 1, 6) };
+        let (cases, length, creates, most) =
+            if is_simulated() { (times(40, 280), 160, 6, 40) } else { (6, 1000, 1, 6) };
         run_programs(
             asked("CUSTACK_PROGRAMS", cases),
             asked("CUSTACK_PROGRAM_LENGTH", length) as usize,

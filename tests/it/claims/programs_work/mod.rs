@@ -14,7 +14,7 @@ mod graphs;
 mod perform;
 mod world;
 
-use crate::harness::run_alone;
+use crate::harness::{run_alone, times};
 use act::Act;
 use custack::sim;
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ fn random_safe_programs_of_streams_memory_and_graphs_do_what_the_oracle_says() {
     run_alone(|| {
         sim::reuse_handles(true);
         // Addresses are not reused, so that every use of freed memory is an error and not another's value.
-        run_programs(asked("CUSTACK_PROGRAMS", 100), asked("CUSTACK_PROGRAM_LENGTH", 60) as usize);
+        run_programs(asked("CUSTACK_PROGRAMS", times(20, 100)), asked("CUSTACK_PROGRAM_LENGTH", 60) as usize);
         sim::reuse_handles(false);
     });
 }

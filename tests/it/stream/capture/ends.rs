@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the memory lives until the end of the test")]
 
-use crate::harness::{device, pushed, run_alone};
+use crate::harness::{device, pushed, run_alone, times};
 use custack::context::{ContextHandle, CurrentContext, PrimaryContext};
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
@@ -17,7 +17,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-const ROUNDS: usize = 12;
 const WAIT: StreamWaitEventFlags = StreamWaitEventFlags::DEFAULT;
 
 fn event() -> Event {
@@ -39,7 +38,7 @@ fn beside_captures(flags: StreamFlags, joined: &Stream, forks: &Event, call: &(d
                     call();
                 }
             });
-            for round in 0..ROUNDS {
+            for round in 0..times(2, 12) {
                 // Short ones: a call may find no capture before it, and be made at the end.
                 for _ in 0..8 {
                     let _ = origin.capture(CaptureMode::Relaxed, |_| Ok(()));
@@ -199,7 +198,7 @@ fn no_destructor_meets_the_end_of_a_capture() {
                     drop(stream);
                 }
             });
-            for _ in 0..ROUNDS {
+            for _ in 0..times(2, 12) {
                 let (forks, joined) = (event(), Stream::new(flags, None).unwrap());
                 let _ = origin.capture(CaptureMode::Relaxed, |capture| {
                     forks.record(capture)?;
@@ -216,7 +215,7 @@ fn no_destructor_meets_the_end_of_a_capture() {
 #[test]
 fn a_primary_context_that_is_retained_again_is_known_to_capture() {
     run_alone(|| {
-        for _ in 0..ROUNDS {
+        for _ in 0..times(2, 12) {
             let first = PrimaryContext::retain(device()).unwrap();
             let mut origin = first.create_stream(StreamFlags::DEFAULT, None).unwrap();
             let before = first.as_unowned().id();
@@ -263,7 +262,7 @@ fn calls_have_their_turn_between_the_ends_of_many_captures() {
                     }
                 });
             }
-            for _ in 0..10 * ROUNDS {
+            for _ in 0..10 * times(2, 12) {
                 // It may be refused while one captures; that the captures do not come to an end is not true.
                 assert_ne!(memory.copy_from(&[2; 64]), Err(CudaError::IllegalState));
             }
@@ -301,7 +300,7 @@ fn a_copy_waits_for_no_capture_of_streams_that_it_does_not_wait_for() {
                     whatever(stream.capture(CaptureMode::Relaxed, |_| Ok(())));
                 }
             });
-            (0..ROUNDS).for_each(|_| memory.copy_from(&[2; 64]).unwrap());
+            (0..times(2, 12)).for_each(|_| memory.copy_from(&[2; 64]).unwrap());
             over.store(true, Ordering::SeqCst);
             drop(go);
         });
