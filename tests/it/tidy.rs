@@ -88,7 +88,7 @@ fn only_the_choice_of_the_driver_uses_the_simulator() {
         return;
     }
     // Every other file works through the table, and so is tested with both drivers.
-    let may = ["src/driver/instrument.rs", "src/driver/select.rs", "src/error/no_driver.rs", "src/sim.rs"];
+    let may = ["src/driver/instrument.rs", "src/driver/simulated.rs", "src/sim.rs"];
     let files = files("src", ".rs").into_iter();
     let using = files.filter(|(_, text)| text.contains("custack_sim::")).map(|(name, _)| name);
     assert_eq!(using.collect::<Vec<_>>(), may);

@@ -18,15 +18,26 @@ const CODES: [u32; 7] = [1, 2, 201, 709, 719, 999, 4711];
 
 /// Runs `operation` once for each of its driver calls, each code and each moment, with that call failing; calls `check`
 /// after each run with the result, the injected error, and a text that begins with the name of the failing function.
-pub(crate) fn sweep<R>(mut operation: impl FnMut() -> R, mut check: impl FnMut(R, CudaError, &str)) -> u64 {
+pub(crate) fn sweep<R>(operation: impl FnMut() -> R, check: impl FnMut(R, CudaError, &str)) -> u64 {
+    sweep_by(1, operation, check)
+}
+
+/// Like [`sweep`]; in a short run each call fails with one of the codes, and each code is tried at some call.
+pub(crate) fn sweep_briefly<R>(operation: impl FnMut() -> R, check: impl FnMut(R, CudaError, &str)) -> u64 {
+    sweep_by(times(CODES.len(), 1), operation, check)
+}
+
+fn sweep_by<R>(
+    step: usize,
+    mut operation: impl FnMut() -> R,
+    mut check: impl FnMut(R, CudaError, &str),
+) -> u64 {
     let (clean, calls) = instrument::during(&mut operation);
     drop(clean);
     let of = |function| (1..=calls.of(function)).map(move |nth| (function, nth));
     let mut runs = 0;
     for (function, nth) in FUNCTIONS.iter().flat_map(|function| of(*function)) {
-        // In a short run each call fails in one of these ways, and each way is tried at some call.
-        let (first, step) = times((runs as usize % CODES.len(), CODES.len()), (0, 1));
-        for &code in CODES.iter().skip(first).step_by(step) {
+        for &code in CODES.iter().skip(runs as usize % step).step_by(step) {
             for when in [When::Before, When::After] {
                 // One that this thread has never had, so that its note is of this failure.
                 let code = if code == 4711 { next_code() } else { code };

@@ -12,7 +12,7 @@ mod in_a_row;
 mod memory;
 mod streams;
 
-use crate::claims::faults::{is_noted_if_returned, sweep};
+use crate::claims::faults::{is_noted_if_returned, sweep_briefly};
 use crate::harness::{current, drain, is_simulated, parked, pushed, run_alone};
 use crate::module::KERNELS;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
@@ -106,7 +106,7 @@ fn nothing_is_lost(operations: &[(&str, Operation)], pause: Duration) {
     for (name, operation) in operations {
         operation().unwrap();
         let before = Cell::new(at_rest());
-        sweep(operation, |result, error, fault| {
+        sweep_briefly(operation, |result, error, fault| {
             let returned = result == Err(error) || (result == Ok(()) && may_be_unseen(fault));
             assert!(returned, "{name}, {fault}: {result:?}");
             if result.is_err() {
@@ -205,7 +205,7 @@ fn what_is_made_in_a_context_leaves_the_stack_as_it_was_whatever_fails() {
         for (name, make) in MADE {
             make(&ctx).unwrap();
             let before = Cell::new(left());
-            sweep(
+            sweep_briefly(
                 || make(&ctx),
                 |result, error, fault| {
                     assert!(result == Ok(()) || result == Err(error), "{name}, {fault}: {result:?}");

@@ -196,7 +196,7 @@ fn live(lives: &[Life], count: usize) {
             let share = PrimaryContext::retain(device()).unwrap();
             for (name, life) in lives {
                 counting_bytes(|in_use| {
-                    (0..count.div_ceil(4).max(times(20, 100))).for_each(|_| life(&world));
+                    (0..count.div_ceil(4).max(100)).for_each(|_| life(&world));
                     wait_until_retired().unwrap();
                     let before = in_use();
                     (0..count).for_each(|_| life(&world));
@@ -215,8 +215,8 @@ fn live(lives: &[Life], count: usize) {
 
 #[test]
 fn no_life_of_anything_leaves_memory_in_use() {
-    live(LIVES, times(60, 500));
-    live(SLOW, times(8, 40));
+    live(LIVES, times(100, 500));
+    live(SLOW, times(20, 40));
 }
 
 #[test]
