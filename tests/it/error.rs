@@ -176,6 +176,7 @@ fn failures_that_are_made_at_once_have_their_own_texts_and_one_that_is_made_late
     });
 }
 
+#[cfg(feature = "future")]
 #[test]
 fn a_future_hands_over_what_was_asked() {
     if !crate::harness::is_simulated() {
@@ -321,6 +322,7 @@ fn the_simulated_driver_says_in_the_error_why_it_refused() {
     });
 }
 
+#[cfg(all(feature = "graph", feature = "library"))]
 #[test]
 fn destructors_leave_the_note_as_it_is() {
     use custack::driver::instrument::{When, fail};

@@ -4,8 +4,11 @@ mod cache;
 mod deep;
 mod flags;
 mod functions;
+#[cfg(all(feature = "graph", feature = "green"))]
 pub(crate) mod green;
+#[cfg(all(feature = "graph", feature = "green"))]
 mod green_held;
+#[cfg(all(feature = "graph", feature = "green"))]
 mod green_kernels;
 mod guard;
 mod limits;

@@ -1,7 +1,9 @@
 //! `Device`.
 
 pub(crate) mod identity;
+#[cfg(feature = "processes")]
 mod local_rank;
+#[cfg(feature = "processes")]
 pub(crate) mod peers;
 mod ranks;
 

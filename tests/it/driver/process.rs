@@ -79,6 +79,7 @@ pub(crate) fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> Stri
 fn in_a_process_of_its_own() {
     match std::env::var("CUSTACK_TEST_SCENARIO").as_deref() {
         Ok("misuse") => misuse(),
+        #[cfg(feature = "texture")]
         Ok("a trap beyond a surface") => crate::texture::surface::traps(),
         Ok("say why") => say_why(),
         Ok("which driver") => println!("driver: {}", driver::current().unwrap()),
@@ -87,30 +88,85 @@ fn in_a_process_of_its_own() {
         Ok("devices") => println!("devices: {:?}", Device::num_devices().err().or(count_devices().err())),
         Ok("owner gone") => owner_gone(),
         Ok("no device") => no_device(),
+        #[cfg(feature = "processes")]
         Ok("links") => crate::device::peers::cut_links(),
+        #[cfg(feature = "processes")]
         Ok("kernel at a peer") => crate::device::peers::kernel_at_a_peer(),
         Ok("visible") => crate::device::identity::print_devices(),
         Ok("instance") => crate::device::identity::instance(),
         Ok("fork") => crate::driver::fork::scenario(),
+        #[cfg(all(feature = "future", feature = "graph", feature = "library"))]
         Ok("fork while threads are busy") => crate::driver::fork_busy::scenario(),
+        #[cfg(all(feature = "future", feature = "graph", feature = "library"))]
         Ok("fork within") => crate::driver::fork_busy::within(),
         Ok("fork before the first use") => crate::driver::fork::before_the_first_use(),
         Ok("no concurrent access") => crate::memory::unified::without_concurrent_access(),
         Ok("access beside a kernel") => crate::memory::unified::access_beside_a_kernel(),
+        #[cfg(all(
+            feature = "future",
+            feature = "graph",
+            feature = "green",
+            feature = "nvrtc",
+            feature = "processes",
+            feature = "texture"
+        ))]
         Ok("spent") => crate::claims::spent::scenario(),
+        #[cfg(all(feature = "library", feature = "pool", feature = "processes", feature = "texture"))]
         Ok("wild addresses") => crate::driver::wild_addresses::scenario(),
         Ok("strange driver") => crate::driver::strange_driver::scenario(),
         Ok("failing kernel") => crate::function::launch::failing_kernel(),
         Ok("host functions in error") => crate::stream::host_function::in_error(),
+        #[cfg(all(
+            feature = "graph",
+            feature = "green",
+            feature = "library",
+            feature = "pool",
+            feature = "texture"
+        ))]
         Ok("a capture in error") => crate::stream::capture::lost::in_error(),
+        #[cfg(feature = "future")]
         Ok("completion in a report") => crate::future::edges::in_a_report(),
+        #[cfg(feature = "future")]
         Ok("completion in error") => crate::future::lost::in_error(),
+        #[cfg(feature = "future")]
         Ok("one context in error") => crate::future::contexts::one_in_error(),
         Ok("scope in error") => crate::stream::scope::in_error(),
+        #[cfg(all(
+            feature = "future",
+            feature = "graph",
+            feature = "green",
+            feature = "nvrtc",
+            feature = "processes",
+            feature = "texture"
+        ))]
         Ok("event of another process") => crate::event::interprocess::open(),
+        #[cfg(all(
+            feature = "future",
+            feature = "graph",
+            feature = "green",
+            feature = "nvrtc",
+            feature = "processes",
+            feature = "texture"
+        ))]
         Ok("memory of another process") => crate::memory::interprocess::open(),
+        #[cfg(all(
+            feature = "future",
+            feature = "graph",
+            feature = "green",
+            feature = "nvrtc",
+            feature = "processes",
+            feature = "texture"
+        ))]
         Ok("sizes beyond all addresses") => crate::memory::mapping::sizes_beyond_all_addresses(),
         #[cfg(unix)]
+        #[cfg(all(
+            feature = "future",
+            feature = "graph",
+            feature = "green",
+            feature = "nvrtc",
+            feature = "processes",
+            feature = "texture"
+        ))]
         Ok("pool of another process") => crate::memory::shared_pools::open(),
         Ok("sandboxed") => sandboxed(),
         Ok("fixed after a failure") => fixed_after_a_failure(),

@@ -1,5 +1,13 @@
 //! Events.
 
+#[cfg(all(
+    feature = "future",
+    feature = "graph",
+    feature = "green",
+    feature = "nvrtc",
+    feature = "processes",
+    feature = "texture"
+))]
 pub(crate) mod interprocess;
 
 use crate::harness::{current, parked, pushed, run, times};

@@ -6,6 +6,7 @@
 mod answers;
 mod config;
 pub(crate) mod launch;
+#[cfg(feature = "library")]
 mod occupancy;
 mod raw;
 mod registers;

@@ -312,6 +312,7 @@ pub(crate) fn in_a_report() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn work_in_the_legacy_stream_breaks_no_capture_that_begins_at_the_same_time() {
     soon(|| {

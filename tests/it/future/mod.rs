@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
+#[cfg(feature = "graph")]
 mod captures;
 pub(crate) mod contexts;
 pub(crate) mod edges;
@@ -21,6 +22,7 @@ use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::future::Completion;
+#[cfg(feature = "graph")]
 use custack::graph::{Graph, InstantiateFlags};
 use custack::memory::{CopyDestination, DeviceBuffer};
 use custack::stream::{LegacyStream, PerThreadStream, Stream, StreamFlags};
@@ -281,6 +283,7 @@ fn an_event_is_awaited_where_it_stands_now() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn graphs_are_awaited_too() {
     run(|| {

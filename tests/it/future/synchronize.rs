@@ -139,6 +139,7 @@ fn a_context_whose_owner_is_dropped_meanwhile_is_not_destroyed_by_the_poll() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn a_capture_of_the_stream_is_refused_and_goes_on_whoever_began_it() {
     run_alone(|| {
@@ -194,6 +195,7 @@ fn work_of_a_stream_that_other_code_captures_meanwhile_is_refused_and_kept_by_no
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn a_capture_that_the_stream_joins_meanwhile_is_not_broken() {
     within(60, || {
@@ -220,6 +222,7 @@ fn a_capture_that_the_stream_joins_meanwhile_is_not_broken() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn asking_breaks_no_capture_of_another_stream() {
     run_alone(|| {

@@ -40,6 +40,7 @@ fn arrays_are_what_was_asked_for() {
     });
 }
 
+#[cfg(feature = "rustacuda")]
 #[test]
 fn descriptors_that_are_none_are_refused_before_the_driver_is_asked() {
     use custack::driver::instrument::during;

@@ -124,6 +124,7 @@ fn the_address_is_the_first_thing_in_a_buffer() {
     });
 }
 
+#[cfg(feature = "rustacuda")]
 #[test]
 fn derived_types_go_to_the_device_and_back() {
     use custack::DeviceCopy;

@@ -142,6 +142,7 @@ fn a_prefetch_is_in_the_order_of_its_stream_and_changes_no_value() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn a_prefetch_is_not_captured() {
     run(|| {

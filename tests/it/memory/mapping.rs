@@ -353,6 +353,7 @@ fn an_address_tells_what_is_reserved_and_mapped_there() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn a_graph_copies_to_what_is_mapped() {
     run(|| {

@@ -4,24 +4,55 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod allocation;
+#[cfg(feature = "graph")]
 mod any_address;
 mod array;
+#[cfg(all(feature = "graph", feature = "pool", feature = "texture"))]
 mod beside_captures;
+#[cfg(all(feature = "graph", feature = "pool"))]
 mod captured;
 mod copies;
 mod device_buffer;
 mod fill;
+#[cfg(all(
+    feature = "future",
+    feature = "graph",
+    feature = "green",
+    feature = "nvrtc",
+    feature = "processes",
+    feature = "texture"
+))]
 pub(crate) mod interprocess;
 mod malloc;
 mod managed;
+#[cfg(all(
+    feature = "future",
+    feature = "graph",
+    feature = "green",
+    feature = "nvrtc",
+    feature = "processes",
+    feature = "texture"
+))]
 pub(crate) mod mapping;
+#[cfg(feature = "texture")]
 mod pitched;
 mod pointers;
+#[cfg(all(feature = "pool", feature = "texture"))]
 mod pool;
 mod registered;
+#[cfg(all(
+    feature = "future",
+    feature = "graph",
+    feature = "green",
+    feature = "nvrtc",
+    feature = "processes",
+    feature = "texture"
+))]
 pub(crate) mod shared_pools;
+#[cfg(feature = "pool")]
 mod stream_ordered;
 pub(crate) mod unified;
+#[cfg(all(feature = "graph", feature = "green", feature = "texture"))]
 mod without_stream;
 
 use crate::harness::{pushed, run};

@@ -246,6 +246,7 @@ fn a_thread_without_a_context_may_ask_what_an_address_is() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn to_ask_what_an_address_is_breaks_no_capture() {
     run(|| {

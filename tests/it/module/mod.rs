@@ -4,10 +4,14 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 mod damaged;
+#[cfg(feature = "library")]
 mod damaged_code;
 mod image;
+#[cfg(feature = "library")]
 mod images;
+#[cfg(feature = "library")]
 mod jit;
+#[cfg(feature = "library")]
 mod linker;
 mod raw;
 

@@ -200,6 +200,7 @@ pub(crate) fn in_error() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn custack_holds_no_lock_while_a_host_function_waits_for_one_of_the_program() {
     use custack::event::{Event, EventFlags};

@@ -2,6 +2,7 @@
 
 mod borrowed;
 mod callback;
+#[cfg(all(feature = "graph", feature = "green", feature = "library", feature = "pool", feature = "texture"))]
 pub(crate) mod capture;
 mod default;
 pub(crate) mod host_function;
@@ -302,6 +303,7 @@ fn a_stream_is_equal_to_what_stands_for_it_and_to_no_other() {
     });
 }
 
+#[cfg(all(feature = "graph", feature = "pool"))]
 #[test]
 fn what_is_shut_down_or_given_away_keeps_no_context() {
     use crate::harness::table;

@@ -217,6 +217,7 @@ pub(crate) fn in_error() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn a_stream_that_captures_has_no_scope() {
     use custack::stream::{CaptureMode, CaptureStatus};

@@ -191,6 +191,7 @@ fn values_are_of_aligned_memory_that_the_driver_knows_and_does_not_manage() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn what_is_written_and_waited_for_becomes_a_node_of_each() {
     run(|| {

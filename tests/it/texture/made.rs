@@ -206,6 +206,7 @@ fn what_a_texture_needs_is_freed_in_any_order() {
     });
 }
 
+#[cfg(feature = "graph")]
 #[test]
 fn a_texture_that_is_made_or_dropped_during_a_capture_does_not_break_it() {
     use custack::driver::instrument::during;
