@@ -1,8 +1,6 @@
 //! custack.
 
-#[cfg(feature = "full")]
 mod awaiting;
-#[cfg(feature = "full")]
 mod graph;
 mod ordered;
 #[path = "work.rs"]
@@ -14,10 +12,8 @@ use crate::rusta::{Contexts, Shared};
 use crate::tasks::*;
 use ::custack as library;
 use custack::CudaFlags;
-#[cfg(feature = "full")]
 use custack::context::PrimaryContext;
 use custack::context::{ContextStack, CurrentContext, UnownedContext};
-#[cfg(feature = "full")]
 use custack::device::Device;
 use std::hint::black_box;
 
@@ -28,7 +24,6 @@ fn context(shared: Shared) -> &'static UnownedContext {
     Box::leak(Box::new(unsafe { UnownedContext::from_raw(shared.raw as _) }))
 }
 
-#[cfg(feature = "full")]
 fn primary() -> Result<&'static UnownedContext, String> {
     let retained = Device::get_device(0).and_then(PrimaryContext::retain);
     let context: &PrimaryContext = Box::leak(Box::new(retained.map_err(|error| error.to_string())?));
@@ -100,9 +95,7 @@ pub fn benches(contexts: &Contexts) -> Result<Vec<Bench>, String> {
     ];
     benches.extend(work::benches(a));
     benches.push(ordered::bench(a));
-    #[cfg(feature = "full")]
     benches.extend(graph::benches(a));
-    #[cfg(feature = "full")]
     benches.extend(awaiting::benches(primary()?));
     for (task, depth) in NESTED {
         let mut nested = Bench::new(task, LIBRARY, move |run| {
