@@ -149,21 +149,21 @@ impl Machine {
         Ok(())
     }
 
-    /// Adds edges one after the other, if all are between nodes: those before the first one that is there already or
-    /// has wrong data stay.
+    /// Adds edges one after the other, if all are between nodes and have good data: those before the first one that is
+    /// there already stay.
     pub(crate) fn add_edges(&mut self, graph: usize, edges: &[Edge]) -> Answer<()> {
         self.graph(graph)?;
-        edges.iter().try_for_each(|edge| self.check_edge(graph, edge))?;
-        edges.iter().try_for_each(|edge| self.add_edge(graph, edge))
-    }
-
-    fn add_edge(&mut self, graph: usize, edge: &Edge) -> Answer<()> {
-        let to_kernel = matches!(self.operation(edge.to)?, Operation::Kernel(_));
-        self.check_data(edge, to_kernel)?;
-        if self.graph(graph)?.has_edge(edge.from, edge.to) {
-            return self.refuse(INVALID_VALUE, "the graph has the edge already");
+        for edge in edges {
+            self.check_edge(graph, edge)?;
+            let to_kernel = matches!(self.operation(edge.to)?, Operation::Kernel(_));
+            self.check_data(edge, to_kernel)?;
         }
-        self.graph(graph)?.add(*edge);
+        for edge in edges {
+            if self.graph(graph)?.has_edge(edge.from, edge.to) {
+                return self.refuse(INVALID_VALUE, "the graph has the edge already");
+            }
+            self.graph(graph)?.add(*edge);
+        }
         Ok(())
     }
 

@@ -304,6 +304,35 @@ fn an_edge_may_say_more_than_one_after_the_other_only_between_kernels() {
 }
 
 #[test]
+fn edges_of_which_one_has_wrong_data_are_not_added_and_those_before_one_that_is_there_are() {
+    bench(|| {
+        let g = graph();
+        let all @ [a, b, c] = empties(g);
+        let data =
+            |kind, last| CUgraphEdgeData { from_port: 0, to_port: 0, kind, reserved: [0, 0, 0, 0, last] };
+        let (good, wrong) = (data(0, 0), [data(1, 0), data(2, 0), data(0, 1)]);
+        let add = |from: [CUgraphNode; 3], to: [CUgraphNode; 3], data: [CUgraphEdgeData; 3]| {
+            let (from, to) = (from.as_ptr(), to.as_ptr());
+            call!(cuGraphAddDependencies_v2(g, from, to, data.as_ptr(), 3))
+        };
+        for wrong in wrong {
+            assert_eq!(add([a; 3], [c, b, b], [good, good, wrong]), 1, "{wrong:?}");
+            assert_eq!(add([a; 3], [b, c, b], [wrong, good, good]), 1, "{wrong:?}");
+            assert_eq!(edges_of(g, &all), []);
+        }
+        assert_eq!(add([a, a, b], [c, b, b], [good; 3]), 1, "from a node to itself");
+        assert_eq!(edges_of(g, &all), []);
+        assert_eq!(add([a; 3], [b, b, c], [good; 3]), 1, "twice");
+        assert_eq!(edges_of(g, &all), [(0, 1)]);
+        assert_eq!(add([b, a, a], [c, b, c], [good, good, wrong[0]]), 1, "also one that is there");
+        assert_eq!(edges_of(g, &all), [(0, 1)]);
+        assert_eq!(add([b, a, a], [c, b, c], [good; 3]), 1, "there");
+        assert_eq!(edges_of(g, &all), [(0, 1), (1, 2)]);
+        destroy(g);
+    });
+}
+
+#[test]
 fn fills_and_copies_are_looked_at_when_they_are_added() {
     bench(|| {
         let (g, at) = (graph(), memory(4096));
