@@ -77,7 +77,16 @@ impl Machine {
         self.set_kernel_attributes(node, attributes)
     }
 
-    pub(crate) fn set_kernel_attributes(&mut self, node: usize, attributes: KernelAttributes) -> Answer<()> {
+    /// Copies all attributes between kernels of one context, whichever the nodes were given.
+    pub(crate) fn copy_kernel_attributes(&mut self, to: usize, from: usize) -> Answer<()> {
+        let (from, before) = (self.node_kernel(from)?, self.node_kernel(to)?);
+        if from.context != before.context {
+            return self.refuse(INVALID_VALUE, "attributes are copied between kernels of one context");
+        }
+        self.set_kernel_attributes(to, from.attributes)
+    }
+
+    fn set_kernel_attributes(&mut self, node: usize, attributes: KernelAttributes) -> Answer<()> {
         match self.operation(node)? {
             Operation::Kernel(kernel) => kernel.attributes = attributes,
             _ => return self.refuse(INVALID_VALUE, "the node is no kernel"),

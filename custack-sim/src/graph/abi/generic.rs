@@ -215,10 +215,7 @@ c_abi! {
         })
     }
     fn cuGraphKernelNodeCopyAttributes(to: CUgraphNode, from: CUgraphNode) {
-        call(|m| {
-            let attributes = m.node_kernel(from.addr())?.attributes;
-            m.set_kernel_attributes(to.addr(), attributes)
-        })
+        call(|m| m.copy_kernel_attributes(to.addr(), from.addr()))
     }
     fn cuGraphKernelNodeGetAttribute(node: CUgraphNode, attribute: c_uint, value: *mut c_void) {
         call(|m| {

@@ -309,6 +309,29 @@ fn an_executable_keeps_the_kinds_of_its_operations() {
 }
 
 #[test]
+fn attributes_are_copied_between_kernels_of_one_context() {
+    run(|| {
+        let contexts = [other::create(), other::create()];
+        let [elsewhere, here] = [0, 1].map(|at| {
+            other::push(contexts[at]);
+            let functions = [function(), function()];
+            assert_eq!(other::pop(), Ok(contexts[at]));
+            functions
+        });
+        let graph = graph();
+        let node = |function| add(graph, function, 1);
+        let ([a, b], far) = (here.map(node), node(elsewhere[0]));
+        assert_eq!([(a, 5), (far, 7)].map(|(node, value)| set(node, CARVEOUT, [value, 0, 0])), [0, 0]);
+        let copy = |to, from| call!(cuGraphKernelNodeCopyAttributes(to, from));
+        assert_eq!([copy(b, a), copy(far, a), copy(b, far), copy(a, a)], [0, 1, 1, 0]);
+        assert_eq!([a, b, far].map(|node| get(node, CARVEOUT)), [(0, 5), (0, 5), (0, 7)]);
+        destroy(graph);
+        assert_eq!(drain(), [contexts[1], contexts[0]]);
+        contexts.into_iter().for_each(other::destroy);
+    });
+}
+
+#[test]
 fn a_capture_takes_a_value_for_managed_memory() {
     bench(|| {
         let (stream, mut graph, mut at) = (stream(1), null_mut(), 0);
