@@ -260,8 +260,11 @@ impl Machine {
         let (known, alone) = ([1, 2, 4].contains(&flags), flags == 4 && stream == 0);
         let memory = lock().pointed(address).filter(|it| it.is_managed() && it.kind != Kind::Pool);
         let whole = memory.is_some_and(|it| address == it.start && (size == 0 || size == it.size));
+        let why = format!("{size} bytes at {address:#x} for a stream, with flags {flags:#x}");
+        if flags == 0 && whole {
+            return self.misuse(INVALID_VALUE, why);
+        }
         if !known || alone || !whole {
-            let why = format!("{size} bytes at {address:#x} for a stream, with flags {flags:#x}");
             return self.refuse(INVALID_VALUE, why);
         }
         self.enqueue(stream, &found, || Ok(()))

@@ -306,7 +306,7 @@ functions! {
     4 fn cuMemcpy3DAsync_v2(CopyParams, In(Stream));
     1 fn cuMemPrefetchAsync(In(Memory), SIZE, DEVICE, In(Stream));
     1 fn cuMemAdvise(In(Memory), SIZE, Pick(&[1, 2, 3, 4, 5, 6, 0, 77]), DEVICE);
-    1 fn cuStreamAttachMemAsync(In(Stream), In(Memory), Pick(&[0, 0, 64, 256]), Pick(&[1, 2, 4, 0, 3]));
+    1 fn cuStreamAttachMemAsync(In(Stream), In(Memory), Pick(&[0, 0, 64, 256]), Pick(&[1, 2, 4, 3, 3]));
     2 fn cuMemGetAddressRange_v2(Which(Memory), Out(64), From);
     2 fn cuPointerGetAttribute(Needed(32), Pick(&[2, 9, 8, 77]), From);
 

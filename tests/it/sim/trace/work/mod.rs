@@ -24,6 +24,7 @@
 //!   was to allocate crashes;
 //! * releasing a user object more often than it is held;
 //! * operations of a batch and the attribute of a kernel node of NULL, nodes for external semaphores;
+//! * flags of 0 where managed memory is attached to a stream (`cuStreamAttachMemAsync`), whichever stream that is;
 //! * linkers: about one trace of three hundred crashed at a later call, of a linker or the compiler, and one of eight
 //!   thousand where no linker refused anything. Where none got anything, `cuLinkDestroy` crashed in four traces of 130,000,
 //!   and the compiler in one. The recorded traces have linkers; new ones have NULL for a linker, and for the place of one;
