@@ -20,6 +20,11 @@ pub(crate) fn blocks(cluster: [u32; 3]) -> u32 {
     cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size))
 }
 
+/// Whether a grid consists of such clusters.
+pub(crate) fn divides(cluster: [u32; 3], grid: [u32; 3]) -> bool {
+    cluster.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0)
+}
+
 /// How many blocks the largest cluster has that the kernel may have.
 pub(super) fn most_blocks(settings: &Settings) -> u32 {
     let most = if settings.non_portable { MOST } else { PORTABLE };
@@ -32,8 +37,7 @@ impl Machine {
         let Some(cluster) = asked.cluster else { return self.not_empty(asked).map(|()| 0) };
         self.has_blocks(asked)?;
         let settings = self.function(asked.function)?.settings;
-        let whole = asked.grid.iter().zip(cluster).all(|(grid, size)| size > 0 && grid % size == 0);
-        if !whole || blocks(cluster) > most_blocks(&settings) {
+        if !divides(cluster, asked.grid) || blocks(cluster) > most_blocks(&settings) {
             return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {cluster:?}"));
         }
         self.not_empty(asked)?;
@@ -59,10 +63,8 @@ impl Machine {
     pub(super) fn max_potential_cluster_size(&mut self, asked: &Asked) -> Answer<i32> {
         self.has_blocks(asked)?;
         let mut size = most_blocks(&self.function(asked.function)?.settings);
-        let whole = |cluster: [u32; 3]| {
-            asked.grid.iter().zip(cluster).all(|(grid, size)| size > 0 && grid % size == 0)
-        };
-        if asked.cluster.is_some_and(|cluster| !whole(cluster) || !(1..=size).contains(&blocks(cluster))) {
+        let fits = |cluster| divides(cluster, asked.grid) && (1..=size).contains(&blocks(cluster));
+        if asked.cluster.is_some_and(|cluster| !fits(cluster)) {
             return self.refuse(INVALID_CLUSTER_SIZE, "the clusters of the configuration cannot be");
         }
         self.not_empty(asked)?;

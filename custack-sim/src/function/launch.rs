@@ -182,8 +182,9 @@ impl Machine {
     pub(crate) fn kernel(&mut self, asked: &Asked, parameters: Parameters) -> Answer<Kernel> {
         let (program, variables, entry) = self.program_of(asked.function)?;
         self.check_size(asked, &program.entries[entry])?;
-        self.check_registers(asked, &program, entry)?;
         let cluster = self.check_cluster(asked)?;
+        self.check_shared(asked)?;
+        self.check_registers(asked, &program, entry)?;
         let context = self.function(asked.function)?.context;
         Ok(Kernel {
             function: asked.function,
@@ -220,7 +221,7 @@ impl Machine {
         if asked.cooperative {
             self.check_cooperative(asked, SM_COUNT)?;
         }
-        self.check_shared(asked)
+        Ok(())
     }
 
     /// A block whose threads have more registers than a multiprocessor is not launched.
@@ -271,9 +272,11 @@ impl Machine {
             None => own,
         };
         let grid = asked.grid;
-        let divides = cluster.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0);
         let most = cluster::most_blocks(&settings);
-        if !divides || own != [0; 3] && cluster != own || cluster::blocks(cluster) > most {
+        if !cluster::divides(cluster, grid)
+            || own != [0; 3] && cluster != own
+            || cluster::blocks(cluster) > most
+        {
             let why = format!(
                 "clusters of {cluster:?} in a grid of {grid:?}; the kernel's are {own:?}, of {most} blocks at most"
             );

@@ -7,7 +7,9 @@ mod settings;
 
 pub(super) use settings::Settings;
 
-pub(super) use cluster::{INVALID_CLUSTER_SIZE, MOST as MOST_BLOCKS_OF_CLUSTER, blocks as blocks_of_cluster};
+pub(super) use cluster::{
+    INVALID_CLUSTER_SIZE, MOST as MOST_BLOCKS_OF_CLUSTER, blocks as blocks_of_cluster, divides,
+};
 pub(super) use launch::Asked;
 
 use super::device::SHARED_PER_BLOCK;

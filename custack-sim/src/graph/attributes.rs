@@ -3,7 +3,7 @@
 
 use super::{Kernel, Operation};
 use crate::context::{GREATEST_PRIORITY, LEAST_PRIORITY};
-use crate::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster};
+use crate::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster, divides};
 use crate::machine::*;
 use std::collections::BTreeMap;
 
@@ -57,8 +57,9 @@ impl Machine {
         let words = self.words_of_attribute(attribute)?;
         let mut value = [0; 3];
         (0..words).for_each(|at| value[at] = read(at));
-        let divides = || value.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0);
-        if attribute == CLUSTER && !(divides() && blocks_of_cluster(value) <= MOST_BLOCKS_OF_CLUSTER) {
+        if attribute == CLUSTER
+            && !(divides(value, grid) && blocks_of_cluster(value) <= MOST_BLOCKS_OF_CLUSTER)
+        {
             return self.refuse(INVALID_CLUSTER_SIZE, format_args!("clusters of {value:?}"));
         }
         let fits = match attribute {
@@ -77,11 +78,14 @@ impl Machine {
         self.set_kernel_attributes(node, attributes)
     }
 
-    /// Copies all attributes between kernels of one context, whichever the nodes were given.
+    /// Copies all attributes between kernels of one context, whichever contexts the nodes were given.
     pub(crate) fn copy_kernel_attributes(&mut self, to: usize, from: usize) -> Answer<()> {
         let (from, before) = (self.node_kernel(from)?, self.node_kernel(to)?);
         if from.context != before.context {
             return self.refuse(INVALID_VALUE, "attributes are copied between kernels of one context");
+        }
+        if cluster(&from.attributes).is_some_and(|size| !divides(size, before.grid)) {
+            return self.refuse(INVALID_VALUE, "attributes with clusters that do not divide the grid");
         }
         self.set_kernel_attributes(to, from.attributes)
     }
@@ -108,6 +112,14 @@ impl Kernel {
 }
 
 impl Operation {
+    /// The size of the clusters that the node's attributes say.
+    pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
+        match self {
+            Operation::Kernel(kernel) => cluster(&kernel.attributes),
+            _ => None,
+        }
+    }
+
     /// The attributes of a kernel node stay when it is given other parameters.
     pub(super) fn keep_attributes(&mut self, before: &Operation) {
         if let (Operation::Kernel(kernel), Operation::Kernel(before)) = (self, before) {

@@ -97,7 +97,7 @@ impl Machine {
         self.executable(handle).map(|executable| executable.flags)
     }
 
-    fn part(&mut self, executable: usize, node: usize) -> Answer<&Part> {
+    pub(super) fn part(&mut self, executable: usize, node: usize) -> Answer<&Part> {
         if self.executable(executable)?.parts.find(node).is_none() {
             return self.refuse(INVALID_VALUE, "the executable graph was not made with this node");
         }

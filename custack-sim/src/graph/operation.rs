@@ -4,7 +4,7 @@ use super::attributes::{self, KernelAttributes};
 use super::memory::Allocation;
 use crate::abi::call_host_function;
 use crate::context::Multiprocessors;
-use crate::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster};
+use crate::function::{INVALID_CLUSTER_SIZE, MOST_BLOCKS_OF_CLUSTER, blocks_of_cluster, divides};
 use crate::machine::Handle;
 use crate::memory::{self, Batch, End, HostMemory};
 use crate::ptx::{Launch, Program};
@@ -274,8 +274,7 @@ impl Kernel {
     fn run(&self) -> Done {
         let (grid, cluster) = (self.grid, attributes::cluster(&self.attributes).or(self.cluster));
         if let Some(size) = cluster {
-            let fits = size.iter().zip(grid).all(|(part, whole)| *part > 0 && whole % part == 0);
-            if !fits || blocks_of_cluster(size) > MOST_BLOCKS_OF_CLUSTER {
+            if !divides(size, grid) || blocks_of_cluster(size) > MOST_BLOCKS_OF_CLUSTER {
                 let why = format!("kernel {}: clusters of {size:?} in a grid of {grid:?}", self.name);
                 return Err((INVALID_CLUSTER_SIZE, why));
             }

@@ -34,7 +34,10 @@ c_abi! {
         give_first(flags, |m| m.executable_flags(executable.addr()))
     }
     fn cuGraphExecKernelNodeSetParams_v2(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        call(|m| m.change(executable.addr(), node.addr(), 0, |m| kernel(m, params)))
+        call(|m| {
+            let cluster = m.part(executable.addr(), node.addr())?.operation.cluster();
+            m.change(executable.addr(), node.addr(), 0, |m| kernel(m, params, cluster))
+        })
     }
     fn cuGraphExecMemcpyNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMCPY3D, context: CUcontext) {
         call(|m| m.change(executable.addr(), node.addr(), 1, |m| copy(m, params, context)))

@@ -50,7 +50,8 @@ unsafe fn kind_of(m: &mut Machine, params: *mut CUgraphNodeParams) -> Answer<c_u
     Ok(kind)
 }
 
-/// What a node is to do; in this context, if the parameters name none.
+/// What a node is to do: in this context, if the parameters name none, and with clusters of this size, if its attributes
+/// say one.
 ///
 /// # Safety
 ///
@@ -60,12 +61,13 @@ unsafe fn operation(
     kind: c_uint,
     params: *mut CUgraphNodeParams,
     context: CUcontext,
+    cluster: Option<[u32; 3]>,
 ) -> Answer<Operation> {
     let or = |named: CUcontext| if named.is_null() { context } else { named };
     // SAFETY: the caller guarantees the parameters of the type, which each arm reads.
     unsafe {
         match kind {
-            KERNEL => kernel(m, params_at(params)),
+            KERNEL => kernel(m, params_at(params), cluster),
             COPY => {
                 let at = params_at::<u8>(params);
                 let named = at.add(8).cast::<CUcontext>().read();
@@ -84,10 +86,11 @@ unsafe fn operation(
             }
             BATCH => {
                 let (named, count, list, flags) = batch_at(params_at(params));
-                if or(named).is_null() || list.is_null() {
+                // Its operations are in no context but that which it names.
+                if named.is_null() || list.is_null() {
                     return m.refuse(INVALID_VALUE, "a context and operations are needed, and got NULL");
                 }
-                let context = m.named_context(or(named).addr())?;
+                let context = m.named_context(named.addr())?;
                 m.checked_batch(context, steps_at(list, count), flags).map(Operation::Batch)
             }
             _ => m.refuse(NOT_SUPPORTED, format_args!("the parameters of a node of type {kind}")),
@@ -176,7 +179,7 @@ c_abi! {
         }
         give(node, |m| {
             let after = after(m, nodes, edges, count)?;
-            let what = |m: &mut Machine| operation(m, kind, params, std::ptr::null_mut());
+            let what = |m: &mut Machine| operation(m, kind, params, std::ptr::null_mut(), None);
             if kind == BATCH {
                 if node.is_null() {
                     return m.refuse(INVALID_VALUE, "the pointer for the node is NULL");
@@ -194,10 +197,9 @@ c_abi! {
     fn cuGraphNodeSetParams(node: CUgraphNode, params: *mut CUgraphNodeParams) {
         call(|m| {
             let kind = kind_of(m, params)?;
-            let named = context_of(m, node)?;
-            // Operations of a batch name their context.
-            let context = if kind == BATCH { std::ptr::null_mut() } else { named };
-            m.set_operation(node.addr(), kind, |m| operation(m, kind, params, context))
+            let context = context_of(m, node)?;
+            let cluster = m.operation(node.addr())?.cluster();
+            m.set_operation(node.addr(), kind, |m| operation(m, kind, params, context, cluster))
         })
     }
     fn cuGraphExecNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams) {
@@ -211,7 +213,8 @@ c_abi! {
                 return m.is_executable(executable.addr());
             }
             let context = context_of(m, node)?;
-            m.change(executable.addr(), node.addr(), kind, |m| operation(m, kind, params, context))
+            let cluster = m.part(executable.addr(), node.addr())?.operation.cluster();
+            m.change(executable.addr(), node.addr(), kind, |m| operation(m, kind, params, context, cluster))
         })
     }
     fn cuGraphKernelNodeCopyAttributes(to: CUgraphNode, from: CUgraphNode) {

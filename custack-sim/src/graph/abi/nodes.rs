@@ -60,7 +60,7 @@ c_abi! {
     fn cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS) {
         // What is wrong with the kernel is said before what is wrong with the graph.
         let mut operation = None;
-        let status = call(|m| kernel(m, params).map(|found| operation = Some(found)));
+        let status = call(|m| kernel(m, params, None).map(|found| operation = Some(found)));
         match operation {
             Some(operation) => add(node, graph, after, count, |_| Ok(operation)),
             None => status,
@@ -89,7 +89,10 @@ c_abi! {
         })
     }
     fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        call(|m| m.set_operation(node.addr(), 0, |m| kernel(m, params)))
+        call(|m| {
+            let cluster = m.operation(node.addr())?.cluster();
+            m.set_operation(node.addr(), 0, |m| kernel(m, params, cluster))
+        })
     }
     fn cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext) {
         add(node, graph, after, count, |m| copy(m, params, context))

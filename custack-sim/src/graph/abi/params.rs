@@ -26,7 +26,11 @@ pub(super) unsafe fn given<T: std::marker::Copy>(machine: &mut Machine, params: 
 /// # Safety
 ///
 /// What CUDA requires of the pointers in the parameters.
-pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PARAMS) -> Answer<Operation> {
+pub(super) unsafe fn kernel(
+    m: &mut Machine,
+    params: *const CUDA_KERNEL_NODE_PARAMS,
+    cluster: Option<[u32; 3]>,
+) -> Answer<Operation> {
     // SAFETY: as the caller guarantees.
     let params = unsafe { given(m, params)? };
     if params.func.is_null() && params.kern.is_null() {
@@ -53,7 +57,7 @@ pub(super) unsafe fn kernel(m: &mut Machine, params: *const CUDA_KERNEL_NODE_PAR
         block,
         shared: params.sharedMemBytes as usize,
         cooperative: false,
-        cluster: None,
+        cluster,
         scheduling: 0,
         kept: BTreeMap::new(),
     };

@@ -105,8 +105,8 @@ fn a_load_and_a_linker_need_a_context_before_a_place() {
     });
 }
 
-fn add(graph: CUgraph, function: CUfunction, grid: u32) -> CUgraphNode {
-    let params = CUDA_KERNEL_NODE_PARAMS {
+fn kernel_params(function: CUfunction, grid: u32) -> CUDA_KERNEL_NODE_PARAMS {
+    CUDA_KERNEL_NODE_PARAMS {
         func: function,
         gridDimX: grid,
         gridDimY: 1,
@@ -119,9 +119,15 @@ fn add(graph: CUgraph, function: CUfunction, grid: u32) -> CUgraphNode {
         extra: null_mut(),
         kern: null_mut(),
         ctx: null_mut(),
-    };
+    }
+}
+
+fn add(graph: CUgraph, function: CUfunction, grid: u32) -> CUgraphNode {
     let mut node = null_mut();
-    assert_eq!(call!(cuGraphAddKernelNode_v2(&mut node, graph, null_mut(), 0, &params)), 0);
+    assert_eq!(
+        call!(cuGraphAddKernelNode_v2(&mut node, graph, null_mut(), 0, &kernel_params(function, grid))),
+        0
+    );
     node
 }
 
@@ -154,6 +160,33 @@ fn the_clusters_of_a_node_divide_its_grid() {
         let node = add(graph, function, 4);
         let sizes = [[1, 1, 1], [2, 1, 1], [4, 1, 1], [3, 1, 1], [8, 1, 1], [1, 2, 1], [1, 0, 1]];
         assert_eq!(sizes.map(|size| set(node, CLUSTER, size)), [0, 0, 0, 912, 912, 912, 912]);
+        destroy(graph);
+    });
+}
+
+#[test]
+fn the_grid_of_a_node_consists_of_its_clusters_and_that_of_an_executable_of_those_it_was_made_with() {
+    bench(|| {
+        let (graph, function) = (graph(), function());
+        let (node, other) = (add(graph, function, 4), add(graph, function, 3));
+        assert_eq!(set(node, CLUSTER, [2, 1, 1]), 0);
+        let executable = instantiate(graph);
+        assert_eq!(set(node, CLUSTER, [4, 1, 1]), 0);
+        let grids = [8, 4, 2, 1, 3, 0];
+        let change = |grid| call!(cuGraphKernelNodeSetParams_v2(node, &kernel_params(function, grid)));
+        let change_executable =
+            |it| call!(cuGraphExecKernelNodeSetParams_v2(executable, node, &kernel_params(function, it)));
+        assert_eq!(grids.map(change), [0, 0, 912, 912, 912, 1]);
+        assert_eq!(grids.map(change_executable), [0, 0, 0, 912, 912, 1]);
+        // Clusters are told apart from too much shared memory first, and from too many threads last.
+        let too_much = |grid, threads, shared| {
+            let mut params = kernel_params(function, grid);
+            (params.blockDimX, params.sharedMemBytes) = (threads, shared);
+            call!(cuGraphExecKernelNodeSetParams_v2(executable, node, &params))
+        };
+        assert_eq!([too_much(1, 1, 49_153), too_much(2, 1, 49_153), too_much(1, 1025, 0)], [912, 1, 1]);
+        assert_eq!((call!(cuGraphKernelNodeCopyAttributes(other, node)), get(other, CLUSTER)), (1, (0, 0)));
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
         destroy(graph);
     });
 }
@@ -284,6 +317,27 @@ fn the_operations_of_a_node_are_looked_at_before_it_is_asked_what_comes_twice() 
         let with = |after: &[CUgraphNode]| add_steps(graph, after, &mut flush.clone()).0;
         assert_eq!([with(&[first]), with(&[first, first]), with(&[null_mut()])], [801, 801, 1]);
         assert_eq!(add_steps(graph, &[first, first], &mut [write(at)]).0, 1);
+        destroy(graph);
+    });
+}
+
+#[test]
+fn the_operations_of_a_node_name_their_context() {
+    bench(|| {
+        let (graph, at, here) = (graph(), memory(64), crate::harness::current());
+        let (_, node) = add_steps(graph, &[], &mut [write(at), wait(at)]);
+        let executable = instantiate(graph);
+        let answers = [here, null_mut()].map(|context| {
+            let mut steps = [write(at + 4), wait(at)];
+            let mut params = params(context, &mut steps);
+            let params = (&raw mut params).cast::<c_void>().cast();
+            (
+                call!(cuGraphNodeSetParams(node, params)),
+                call!(cuGraphExecNodeSetParams(executable, node, params)),
+            )
+        });
+        assert_eq!(answers, [(0, 0), (1, 1)]);
+        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
         destroy(graph);
     });
 }
