@@ -98,8 +98,8 @@ pub(crate) struct Side {
 #[derive(Clone, Copy)]
 pub(crate) struct Copy {
     pub(crate) context: Handle,
-    /// The context in which the device works, which stays when an executable is changed: that of the stream which was
-    /// captured, or of the memory, or for memory of none the one that is named; 0 between places of the host's.
+    /// The context in which the device works, which stays when an executable is changed: that of the memory, or for memory
+    /// of none the one that is named, or of the stream which was captured; 0 between places of the host's.
     pub(crate) home: Handle,
     pub(crate) from: Side,
     pub(crate) to: Side,
@@ -110,7 +110,7 @@ pub(crate) struct Copy {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) context: Handle,
-    /// As for a copy.
+    /// As for a copy, but always that of the stream which was captured.
     pub(crate) home: Handle,
     pub(crate) to: u64,
     pub(crate) pitch: usize,

@@ -224,10 +224,10 @@ pub(super) fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<usize>)
 }
 
 impl Machine {
-    /// Adds a copy to what the stream captures.
+    /// Adds a copy to what the stream captures, whose context says nothing about where the copy is made.
     pub(super) fn record_copy(&mut self, stream: usize, copy: Copy) -> Answer<Option<Arc<Moment>>> {
         self.check_copy(&copy)?;
-        self.record(stream, Operation::Copy(copy)).map(|()| None)
+        self.record(stream, Operation::Copy(copy.at_home())).map(|()| None)
     }
 
     /// Copies pieces of this size each. A copy between contexts needs no access to their memory.

@@ -62,7 +62,7 @@ pub(super) fn copy_slices(copy: Copy, stream: Option<usize>) -> CUresult {
         }
         let copy = m.with_arrays(Copy { context: found.context, home: found.context, ..copy })?;
         if let Some(stream) = captured {
-            return m.record_copy(stream, copy.at_home());
+            return m.record_copy(stream, copy);
         }
         m.check_copy(&copy)?;
         let [width, height, depth] = copy.extent;

@@ -290,21 +290,33 @@ fn memory_of_a_pool_is_filled_in_the_context_that_is_named() {
 }
 
 #[test]
-fn a_captured_copy_of_slices_works_in_the_context_of_what_it_reads() {
+fn a_captured_copy_works_in_the_context_of_what_it_reads_or_else_of_what_it_writes() {
     bench(|| {
         let here = crate::harness::current();
         let (own, to, stream) = (memory(64), memory(64), stream(1));
         let second = crate::harness::other::create();
         let theirs = memory(64);
         assert_eq!(call!(cuCtxPopCurrent_v2(null_mut())), 0);
-        let from = |from| copy(from, to, 64);
-        let (graph, node) =
-            captured(stream, || assert_eq!(call!(cuMemcpy3DAsync_v2(&from(theirs), stream)), 0));
-        let executable = instantiate(graph, 0).unwrap();
-        let set = |params| call!(cuGraphExecMemcpyNodeSetParams(executable, node, &params, here));
-        assert_eq!([set(from(own)), set(from(theirs))], [1, 0]);
-        assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
-        destroy(graph);
+        let mut bytes = [0u8; 64];
+        let host = bytes.as_mut_ptr().cast::<c_void>();
+        let between = |from| copy(from, to, 64);
+        let onto = |at| CUDA_MEMCPY3D { srcMemoryType: 1, srcHost: host, ..copy(0, at, 64) };
+        let off = |at| CUDA_MEMCPY3D { dstMemoryType: 1, dstHost: host, ..copy(at, 0, 64) };
+        type Params<'a> = &'a dyn Fn(u64) -> CUDA_MEMCPY3D;
+        let ways: [(&dyn Fn() -> u32, Params<'_>); 4] = [
+            (&|| call!(cuMemcpy3DAsync_v2(&between(theirs), stream)), &between),
+            (&|| call!(cuMemcpyDtoDAsync_v2(to, theirs, 64, stream)), &between),
+            (&|| call!(cuMemcpyHtoDAsync_v2(theirs, host, 64, stream)), &onto),
+            (&|| call!(cuMemcpyDtoHAsync_v2(host, theirs, 64, stream)), &off),
+        ];
+        for (call, params) in ways {
+            let (graph, node) = captured(stream, || assert_eq!(call(), 0));
+            let executable = instantiate(graph, 0).unwrap();
+            let set = |at| call!(cuGraphExecMemcpyNodeSetParams(executable, node, &params(at), here));
+            assert_eq!([set(own), set(theirs)], [1, 0]);
+            assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+            destroy(graph);
+        }
         assert_eq!(call!(cuCtxDestroy_v2(second)), 0);
     });
 }
