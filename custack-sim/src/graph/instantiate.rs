@@ -87,10 +87,12 @@ impl Machine {
         self.check_parts(&parts)?;
         self.note_made(graph);
         let handle = self.graphs.next();
-        let flags = flags & (AUTO_FREE | DEVICE_LAUNCH);
-        let parts = Arc::new(parts);
-        let made = Executable { graph, context, flags, parts, allocates, last: None };
+        let (kept, parts) = (flags & (AUTO_FREE | DEVICE_LAUNCH), Arc::new(parts));
+        let made = Executable { graph, context, flags: kept, parts, allocates, last: None };
         self.graphs.executables.insert(handle, made);
+        if flags & UPLOAD != 0 {
+            self.reserve_for(handle)?;
+        }
         Ok(handle)
     }
 

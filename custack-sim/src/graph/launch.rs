@@ -85,7 +85,7 @@ impl Machine {
     pub(crate) fn upload_graph(&mut self, executable: usize, stream: usize) -> Answer<()> {
         self.stream_of(stream)?;
         self.no_node(stream)?;
-        self.executable(executable).map(|_| ())
+        self.reserve_for(executable)
     }
 }
 

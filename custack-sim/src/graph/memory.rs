@@ -160,6 +160,15 @@ impl Machine {
         self.record(stream, operation)
     }
 
+    /// The driver takes the memory that a launch of the executable will need.
+    pub(super) fn reserve_for(&mut self, executable: usize) -> Answer<()> {
+        let found = self.executable(executable)?;
+        let operations = found.parts.operations().into_iter();
+        let allocations = operations.filter_map(Operation::allocation).map(|it| (it.address, it.size));
+        memory::lock().reserve_of_graph(found.graph, allocations);
+        Ok(())
+    }
+
     /// Allocates and frees the memory of a launch when it is submitted: all of it or nothing. What a graph allocates and
     /// frees is gone afterwards, in whichever order its nodes are.
     pub(super) fn launch_memory(

@@ -30,6 +30,11 @@ impl OfGraphs {
         self.bytes.values().map(|bytes| bytes.next_multiple_of(CHUNK)).sum()
     }
 
+    fn reserve(&mut self, needed: u64) {
+        self.reserved = self.reserved.max(needed);
+        self.most = self.most.map(|most| most.max(self.reserved));
+    }
+
     fn remove(&mut self, address: u64) {
         if let Some((graph, size)) = self.there.remove(&address) {
             let bytes = self.bytes.entry(graph).or_default();
@@ -42,8 +47,8 @@ impl OfGraphs {
 }
 
 impl Memory {
-    /// What graphs use and have reserved, each now and at most: a chunk is used from the first launch that needs it until
-    /// it is trimmed, even if nothing is in it.
+    /// What graphs use and have reserved, each now and at most: a chunk is used from the first launch or upload that needs it
+    /// until it is trimmed, even if nothing is in it.
     pub(crate) fn count_of_graphs(&self, attribute: u32) -> u64 {
         match attribute {
             1 => self.of_graphs.most[0],
@@ -73,9 +78,23 @@ impl Memory {
         of_graphs.remove(address);
         of_graphs.there.insert(address, (graph, size));
         *of_graphs.bytes.entry(graph).or_default() += size as u64;
-        of_graphs.reserved = of_graphs.reserved.max(of_graphs.needed());
-        of_graphs.most = of_graphs.most.map(|most| most.max(of_graphs.reserved));
+        of_graphs.reserve(of_graphs.needed());
         self.there_of_graph(address, size, context);
+    }
+
+    /// A graph is uploaded that allocates so many bytes at each address: what it needs beside the memory that is there is
+    /// reserved, and not kept for it.
+    pub(crate) fn reserve_of_graph(
+        &mut self,
+        graph: usize,
+        allocations: impl Iterator<Item = (u64, usize)>,
+    ) {
+        let of_graphs = &mut self.of_graphs;
+        let missing = allocations.filter(|(address, _)| !of_graphs.there.contains_key(address));
+        let own = of_graphs.bytes.get(&graph).copied().unwrap_or(0);
+        let all = own + missing.map(|(_, size)| size as u64).sum::<u64>();
+        let more = all.next_multiple_of(CHUNK) - own.next_multiple_of(CHUNK);
+        of_graphs.reserve(of_graphs.needed() + more);
     }
 
     /// A launch is made, or a call, that frees; what is under way may still use it.

@@ -5,7 +5,7 @@
 
 use super::capture::{memory, stream};
 use super::graph::*;
-use crate::harness::{other, table};
+use crate::harness::{drain, other, run_alone, table};
 use custack::driver::ffi::*;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -182,5 +182,53 @@ fn a_graph_that_frees_what_it_allocates_can_be_launched_again() {
         assert_eq!(call!(cuMemsetD8_v2(params.dptr, 1, 4)), 1);
         assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
         destroy(g);
+    });
+}
+
+#[test]
+fn an_upload_takes_what_a_launch_needs_and_keeps_it_for_no_graph() {
+    run_alone(|| {
+        let context = other::create();
+        const CHUNK: u64 = 32 << 20;
+        let s = stream(0);
+        let reserved = || {
+            let mut bytes = 0u64;
+            assert_eq!(call!(cuDeviceGetGraphMemAttribute(0, 2, (&raw mut bytes).cast())), 0);
+            bytes
+        };
+        let trimmed = || {
+            assert_eq!((call!(cuStreamSynchronize(s)), call!(cuDeviceGraphMemTrim(0))), (0, 0));
+            reserved()
+        };
+        let before = trimmed();
+        let [a, b] = [64, 40 << 20].map(|size| {
+            let (g, mut node, mut params) = (graph(), null_mut(), allocation(size));
+            assert_eq!(call!(cuGraphAddMemAllocNode(&mut node, g, null(), 0, &mut params)), 0);
+            (g, params.dptr, instantiate(g, 0).unwrap())
+        });
+        let after = |status| (status, (reserved() - before) / CHUNK);
+        let upload = |executable| after(call!(cuGraphUpload(executable, s)));
+        let launch = |executable| after(call!(cuGraphLaunch(executable, s)));
+        assert_eq!([upload(a.2), upload(a.2), upload(b.2), upload(a.2)], [(0, 1), (0, 1), (0, 2), (0, 2)]);
+        assert_eq!((trimmed() - before, launch(a.2)), (0, (0, 1)));
+        assert_eq!([upload(a.2), upload(b.2)], [(0, 1), (0, 3)]);
+        assert_eq!(trimmed() - before, CHUNK, "that of the one that was launched");
+        assert_eq!([call!(cuMemFree_v2(a.1)), call!(cuGraphExecDestroy(a.2))], [0; 2]);
+        assert_eq!(trimmed(), before);
+        // An executable may be uploaded when it is made.
+        let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS {
+            flags: 2,
+            hUploadStream: s,
+            hErrNode_out: null_mut(),
+            result_out: 0,
+        };
+        let mut uploaded = null_mut();
+        assert_eq!(call!(cuGraphInstantiateWithParams(&mut uploaded, a.0, &mut params)), 0);
+        assert_eq!(reserved() - before, CHUNK);
+        [uploaded, b.2].into_iter().for_each(|it| assert_eq!(call!(cuGraphExecDestroy(it)), 0));
+        [a.0, b.0].into_iter().for_each(destroy);
+        assert_eq!(trimmed(), before);
+        assert_eq!(drain(), [context]);
+        other::destroy(context);
     });
 }
