@@ -306,10 +306,16 @@ impl Machine {
             if grant.flags == READ {
                 return self.refuse(NOT_SUPPORTED, "access only to read");
             }
-            let place = self.place_at(grant.location)?;
-            let refused = match grant.flags {
-                READ_WRITE => None,
-                NO_ACCESS => (made.own_place() == Some(place)).then_some(INVALID_DEVICE),
+            // A NUMA node of the host is the host.
+            let place = match (kind, grant.location.id) {
+                (NODE, 0) => Place::Host,
+                _ => self.place_at(grant.location)?,
+            };
+            let refused = match (grant.flags, made.own_place()) {
+                (READ_WRITE, _) => None,
+                (NO_ACCESS, Some(own)) if own == place && of_device => Some(INVALID_DEVICE),
+                (NO_ACCESS, Some(_)) if place == Place::Host => Some(NOT_SUPPORTED),
+                (NO_ACCESS, _) => None,
                 _ => Some(INVALID_VALUE),
             };
             if let Some(status) = refused {

@@ -120,7 +120,10 @@ impl Pool {
 
     pub(super) fn access_of(&self, place: Place) -> u32 {
         let granted = self.access.iter().find(|(to, _)| *to == place).map(|(_, flags)| *flags);
-        let own = self.made.own_place() == Some(place);
+        let own = match self.made.own_place() {
+            Some(Place::Node) => place == Place::Host,
+            own => own == Some(place),
+        };
         granted.unwrap_or(if own { READ_WRITE } else { NO_ACCESS })
     }
 

@@ -184,6 +184,20 @@ fn pools_of_the_host_and_of_managed_memory_grant_access() {
         assert_eq!((grant(device, NO_DEVICE, 1), grant(managed, NO_DEVICE, 1)), (801, 801), "only to read");
         assert_eq!((grant(device, NO_DEVICE, 3), grant(host, NO_DEVICE, 3)), (101, 101));
         assert_eq!((grant(host, HOST, 3), grant(managed, HOST, 3)), (0, 0));
+        let node = of(1, NODE);
+        assert_eq!((access(node, DEVICE), access(node, HOST)), ((0, 0), (0, 3)));
+        for pool in [host, node] {
+            assert_eq!(
+                [HOST, NODE].map(|place| [3, 0, 2].map(|flags| grant(pool, place, flags))),
+                [[0, 801, 1]; 2]
+            );
+            assert_eq!(access(pool, HOST), (0, 3), "it is not taken");
+        }
+        assert_eq!(
+            [HOST, NODE].map(|place| [3, 0, 2].map(|flags| grant(managed, place, flags))),
+            [[0, 0, 1]; 2]
+        );
+        assert_eq!(destroy(node), 0);
         // The device allocates from its own pools; one of managed memory it takes, and goes on with the other.
         assert_eq!(all.map(|pool| call!(cuDeviceSetMemPool(0, pool))), [0, 1, 0]);
         let mut current = null_mut();
