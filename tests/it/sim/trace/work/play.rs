@@ -216,6 +216,10 @@ impl<'a> Player<'a> {
             text.push_str(&if asked == 0 { format!(" k{capturing}") } else { format!(" k!{asked}") });
             if status == 0 && (asked, capturing) == (0, 0) {
                 self.wait(stream);
+                if step.function().name == "cuGraphLaunch" && turn.world.has_disabled_nodes() {
+                    // Nothing waits for a copy of another context before a node that is disabled.
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
             }
         } else if status == 0 && step.function().name.starts_with("cuMem") {
             self.wait(0);

@@ -61,8 +61,12 @@ pub(super) struct World {
     /// The graphs, and then the executables, that free what another graph allocates.
     frees_others: HashSet<u64>,
     launches_others: HashSet<u64>,
+    /// The executables that were made of a graph, or updated from one, while a stream captured into it.
+    made_meanwhile: HashSet<u64>,
     /// A graph has a cooperative kernel.
     cooperates: bool,
+    /// A node of an executable was disabled.
+    disables: bool,
 }
 
 /// Whether a kernel of a graph is cooperative from this step on.
@@ -122,7 +126,9 @@ impl World {
             launches_values: HashSet::new(),
             frees_others: HashSet::new(),
             launches_others: HashSet::new(),
+            made_meanwhile: HashSet::new(),
             cooperates: false,
+            disables: false,
         }
     }
 
@@ -156,6 +162,10 @@ impl World {
         if old.raw != 0 && !old.borrowed && kind != Kind::Node && !elsewhere {
             self.leftover.push((kind, old));
         }
+    }
+
+    pub(super) fn has_disabled_nodes(&self) -> bool {
+        self.disables
     }
 
     pub(super) fn has_objects(&self) -> bool {
@@ -241,6 +251,11 @@ impl World {
             self.launches_others.insert(raw);
         } else {
             self.launches_others.remove(&raw);
+        }
+        if self.captures.iter().any(|(captured, _)| *captured == graph) {
+            self.made_meanwhile.insert(raw);
+        } else {
+            self.made_meanwhile.remove(&raw);
         }
         if self.values_elsewhere {
             self.launches_values.insert(raw);
@@ -375,6 +390,9 @@ impl World {
             "cuGraphLaunch" if first.raw != 0 && !self.waited.is_disjoint(&self.recorded) => {
                 return Some("the stream would be captured by a graph that waits for a captured event");
             }
+            "cuGraphExecUpdate_v2" if self.made_meanwhile.contains(&first.raw) => {
+                return Some("an executable made during a capture into its graph has another order of nodes");
+            }
             "cuGraphInstantiateWithFlags" if self.fills_null && step.args[2].number() & 4 != 0 => {
                 return Some("a fill of NULL for the device crashes");
             }
@@ -471,6 +489,7 @@ impl World {
                     self.frees_others.insert(graph);
                 }
             }
+            "cuGraphNodeSetEnabled" => self.disables |= step.args[2].number() == 0,
             "cuGraphExecUpdate_v2" => self.see_executable(first.raw, self.held(&step.args[1]).raw),
             "cuStreamDestroy_v2" => {
                 self.clear(Kind::Stream, first.raw);
