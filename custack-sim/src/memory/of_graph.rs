@@ -84,11 +84,7 @@ impl Memory {
 
     /// A graph is uploaded that allocates so many bytes at each address: what it needs beside the memory that is there is
     /// reserved, and not kept for it.
-    pub(crate) fn reserve_of_graph(
-        &mut self,
-        graph: usize,
-        allocations: impl Iterator<Item = (u64, usize)>,
-    ) {
+    pub(crate) fn reserve_of_graph(&mut self, graph: usize, allocations: impl Iterator<Item = (u64, usize)>) {
         let of_graphs = &mut self.of_graphs;
         let missing = allocations.filter(|(address, _)| !of_graphs.there.contains_key(address));
         let own = of_graphs.bytes.get(&graph).copied().unwrap_or(0);
