@@ -8,15 +8,22 @@
 use crate::driver::ffi::CUcontext;
 use crate::driver::{Driver, Live};
 use crate::error::{CudaResult, twice};
-use crate::liveness::{Handle, LeaseOn, Origin, registry};
+use crate::liveness::{Handle, Lease, LeaseOn, Origin, registry};
 use crate::report;
 use crate::shadow_stack::{self, Entry};
+use std::cell::Cell;
 use std::cmp::Reverse;
+use std::iter;
 use std::mem;
 use std::ptr;
 
 /// How many entries of other code on the expected ones are told apart.
 const MOST_ADDED: usize = 2;
+
+thread_local! {
+    /// What is known since the last attempt to restore the stack failed.
+    static LAST: Cell<Known> = const { Cell::new(Known::ALL) };
+}
 
 /// What may be on the stack: the first `left` of the expected entries, and on them `added` others.
 #[derive(Debug, Clone, Copy)]
@@ -89,17 +96,28 @@ fn best(expected: &[Entry], unsure: usize, doubt: usize, seen: &[CUcontext]) -> 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
     /// What a pop returned.
-    pub(super) popped: Option<CUcontext>,
+    popped: Option<CUcontext>,
     /// Whether a push or a pop of custack's failed, and may have taken effect all the same on the
     /// expected entries.
-    pub(super) unsure: bool,
-    /// Whether an attempt to restore it failed. Then there may be fewer of several equal entries
-    /// than the top shows.
-    pub(super) again: bool,
+    unsure: bool,
+    /// Whether an attempt to restore it failed, and how many of the expected entries the attempts
+    /// may have popped. Then there may be fewer of several equal entries than the top shows.
+    again: bool,
+    missing: usize,
 }
 
 impl Known {
-    pub(super) const UNSURE: Known = Known { popped: None, unsure: true, again: false };
+    const ALL: Known = Known { popped: None, unsure: false, again: false, missing: 0 };
+    pub(super) const UNSURE: Known = Known { unsure: true, ..Known::ALL };
+
+    pub(super) fn popped(raw: CUcontext) -> Known {
+        Known { popped: Some(raw), ..Known::ALL }
+    }
+
+    /// Of the stack that could not be restored.
+    pub(super) fn last() -> Known {
+        Known { again: true, ..LAST.take() }
+    }
 }
 
 struct Restoring<'a> {
@@ -107,21 +125,26 @@ struct Restoring<'a> {
     expected: Vec<Entry>,
     /// How many of the expected entries stay.
     keep: usize,
-    known: &'a mut Known,
+    known: Known,
     /// What was popped, and what is current last.
     seen: Vec<CUcontext>,
+    /// No other thread destroys what was popped, until it is pushed again.
+    kept: Vec<Lease>,
 }
 
 /// Makes the stack what the shadow stack says. The entry `gone`, which was removed from the shadow
-/// stack, may still be on top. If this fails, `known` says with what to try again.
+/// stack, may still be on top.
 #[cold]
-pub(super) fn restore(driver: &Driver, gone: Option<&Entry>, known: &mut Known) -> CudaResult<()> {
+pub(super) fn restore(driver: &Driver, gone: Option<&Entry>, known: Known) -> CudaResult<()> {
     let mut expected = shadow_stack::entries();
     let keep = expected.len();
     expected.extend(gone.cloned());
-    let seen = known.popped.take().into_iter().collect();
-    let mut restoring = Restoring { driver, expected, keep, known, seen };
-    let lost = twice(|| restoring.attempt())?;
+    let seen = known.popped.into_iter().collect();
+    let mut restoring = Restoring { driver, expected, keep, known, seen, kept: Vec::new() };
+    let lost = twice(|| restoring.attempt()).inspect_err(|_| {
+        restoring.forget();
+        LAST.set(restoring.known);
+    })?;
     // What lies below the top is noticed when it is popped.
     if lost.last() == Some(&(keep.wrapping_sub(1))) && shadow_stack::top_is_unheld() {
         shadow_stack::pop();
@@ -137,7 +160,9 @@ pub(super) fn restore(driver: &Driver, gone: Option<&Entry>, known: &mut Known) 
 impl Restoring<'_> {
     /// Returns which of the entries that should stay are not there and cannot come back.
     fn attempt(&mut self) -> CudaResult<Vec<usize>> {
-        self.forget_if(self.known.unsure);
+        if self.known.unsure {
+            self.forget();
+        }
         let guess = self.look()?;
         let pops = self.seen.len() - 1;
         let mut left = guess.left.saturating_sub(pops.saturating_sub(guess.added));
@@ -147,18 +172,20 @@ impl Restoring<'_> {
             // scope it replaced the top.
             left = self.expected.len().saturating_sub(1);
             for at in (1..pops).rev() {
-                self.push_again(self.find(self.seen[at]))?;
+                let context = self.find(self.seen[at]);
+                self.push_again(context).inspect_err(|_| self.has_left(0))?;
             }
         }
         for _ in self.keep..left {
-            self.pop()?;
+            self.driver.ctx_pop_current().inspect_err(|_| self.has_left(self.expected.len()))?;
         }
         let mut lost = Vec::new();
         for at in left..self.keep {
             // What was gone already, is destroyed later, and no guard holds does not come back.
             let entry = &self.expected[at];
             let goes = at >= guess.left && entry.guards == 0 && registry::is_retiring(entry.context);
-            if !self.push_again(Some(entry.context).filter(|_| !goes))? {
+            let context = Some(entry.context).filter(|_| !goes);
+            if !self.push_again(context).inspect_err(|_| self.has_left(at))? {
                 lost.push(at);
             }
         }
@@ -169,54 +196,65 @@ impl Restoring<'_> {
     /// popped.
     fn look(&mut self) -> CudaResult<Guess> {
         let mut failed = false;
-        let doubt = mem::replace(&mut self.known.again, true) && !self.known.unsure;
+        let least = usize::from(!self.known.unsure);
+        let doubt = if mem::replace(&mut self.known.again, true) { self.known.missing.max(least) } else { 0 };
         loop {
-            let now = self.driver.ctx_get_current().inspect_err(|_| self.forget_if(failed))?;
+            let now = self.driver.ctx_get_current().inspect_err(|_| {
+                if failed {
+                    self.forget();
+                }
+            })?;
             // A pop that failed has taken effect if what is current is another one. With an equal
             // entry below this is wrong, and does no harm: what is pushed again is what the shadow
             // stack has.
             if !failed || self.seen.last() != Some(&now) {
                 self.seen.push(now);
             }
-            let (guess, may_improve) =
-                best(&self.expected, self.known.unsure.into(), doubt.into(), &self.seen);
+            let (guess, may_improve) = best(&self.expected, self.known.unsure.into(), doubt, &self.seen);
             if !may_improve || !self.may_pop(now) {
                 return Ok(guess);
             }
             let popped = self.driver.ctx_pop_current();
             if let (Err(error), true) = (popped, failed) {
-                self.forget_if(true);
+                self.forget();
                 return Err(error);
             }
             failed = popped.is_err();
         }
     }
 
-    /// What was seen is not known to be popped if a pop failed.
-    fn forget_if(&mut self, failed: bool) {
-        if failed {
-            self.seen.clear();
-        }
+    /// What was seen may have been popped, or not.
+    fn forget(&mut self) {
+        let seen = mem::take(&mut self.seen);
+        self.known.missing += seen.into_iter().filter(|raw| self.is_expected(*raw)).count();
     }
 
-    fn pop(&mut self) -> CudaResult<()> {
-        self.driver.ctx_pop_current().map(drop).inspect_err(|_| self.known.unsure = true)
+    /// So many of the expected entries are left, before a call that failed.
+    fn has_left(&mut self, left: usize) {
+        self.known.unsure = true;
+        self.known.missing = self.expected.len() - left;
+        self.seen.clear();
     }
 
     /// False if the context is destroyed, or may be.
-    fn push_again(&mut self, context: Option<Handle>) -> CudaResult<bool> {
+    fn push_again(&self, context: Option<Handle>) -> CudaResult<bool> {
         let driver = self.driver;
-        let pushed = context.and_then(|it| while_alive(driver, it, |live| driver.ctx_push_current(live)));
-        self.known.unsure |= pushed.is_some_and(|pushed| pushed.is_err());
+        let push = |it| while_alive(driver, it, |live| driver.ctx_push_current(live));
+        let pushed = context.and_then(|context| self.lives(context).find_map(push));
         pushed.transpose().map(|pushed| pushed.is_some())
     }
 
     /// Whether what is current may be popped, in order to see what lies below: because it can be
     /// pushed again, or because it is the first that is seen and not one of the expected ones.
-    fn may_pop(&self, now: CUcontext) -> bool {
+    fn may_pop(&mut self, now: CUcontext) -> bool {
         let is_strange = self.seen.len() == 1 && !self.is_expected(now);
-        let is_alive = |context| while_alive(self.driver, context, |_| ()).is_some();
-        !now.is_null() && (is_strange || self.find(now).is_some_and(is_alive))
+        let kept = self.find(now).and_then(|context| {
+            let is_alive = |life: &Handle| while_alive(self.driver, *life, |_| ()).is_some();
+            self.lives(context).filter(is_alive).find_map(|life| life.lease(LeaseOn::Retiring))
+        });
+        let may_pop = !now.is_null() && (is_strange || kept.is_some());
+        self.kept.extend(kept);
+        may_pop
     }
 
     fn is_expected(&self, raw: CUcontext) -> bool {
@@ -227,17 +265,22 @@ impl Restoring<'_> {
         let entry = self.expected.iter().rfind(|entry| ptr::eq(entry.context.raw(), raw));
         entry.map(|entry| entry.context).or_else(|| registry::find(raw))
     }
+
+    /// The context, and the other lives of a primary one, which keeps its handle: each of them may
+    /// be the one that the driver still has it for.
+    fn lives(&self, context: Handle) -> impl Iterator<Item = Handle> {
+        let entries = self.expected.iter().rev().map(|entry| entry.context);
+        let others = entries.chain(registry::find(context.raw()));
+        let is_life = move |it: &Handle| it.origin() == Origin::Primary && ptr::eq(it.raw(), context.raw());
+        iter::once(context).chain(others.filter(is_life))
+    }
 }
 
 /// Calls `f` while nobody destroys the context; `None` if it is destroyed. Of a context that other
 /// code made, custack does not know that, and the driver cannot be asked by its handle. It answers
 /// for a primary one by the device.
 fn while_alive<R>(driver: &Driver, context: Handle, f: impl FnOnce(Live<'_>) -> R) -> Option<R> {
-    let Some(lease) = context.lease(LeaseOn::Retiring) else {
-        // A primary context keeps its handle, and may be alive under a later id.
-        let later = registry::find(context.raw()).filter(|later| later.origin() == Origin::Primary);
-        return later.filter(|later| later.is_alive()).and_then(|later| while_alive(driver, later, f));
-    };
+    let lease = context.lease(LeaseOn::Retiring)?;
     if context.origin() != Origin::Foreign {
         return Some(f(lease.live()));
     }

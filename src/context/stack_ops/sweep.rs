@@ -53,8 +53,7 @@ fn after_pop(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> C
         Ok(raw) if ptr::eq(raw, context.raw()) => Ok(()),
         Ok(raw) => {
             shadow_stack::probe_soon();
-            let restored =
-                restore_or_later(driver, Some(entry), Known { popped: Some(raw), ..Known::default() });
+            let restored = restore_or_later(driver, Some(entry), Known::popped(raw));
             report::debug(format_args!(
                 "the scope of {context} ended and {raw:p} was on top: other code changed this thread's context stack"
             ));
@@ -72,26 +71,18 @@ fn after_pop(driver: &Driver, entry: &Entry, popped: CudaResult<CUcontext>) -> C
 
 /// Makes the driver's stack what the shadow stack says; see [`restore`]. If that fails, it is tried
 /// again before the thread's next call, and the entry `gone` stays in the shadow stack until then.
-fn restore_or_later(driver: &Driver, gone: Option<&Entry>, mut known: Known) -> CudaResult<()> {
-    restore(driver, gone, &mut known).map_err(|error| {
+fn restore_or_later(driver: &Driver, gone: Option<&Entry>, known: Known) -> CudaResult<()> {
+    restore(driver, gone, known).map_err(|error| {
         if let Some(gone) = gone {
             shadow_stack::put_back(&gone.clone().into_ended());
         }
-        do_first(if known.unsure { restore_unsure } else { restore_now });
+        do_first(restore_again);
         error.note_instead(format_args!("to restore this thread's context stack, after a call that failed"))
     })
 }
 
-fn restore_unsure(driver: &'static Driver) -> CudaResult<()> {
-    restore_all(driver, Known { again: true, ..Known::UNSURE })
-}
-
-fn restore_now(driver: &'static Driver) -> CudaResult<()> {
-    restore_all(driver, Known { again: true, ..Known::default() })
-}
-
-fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
-    let mut scope_is_over = false;
+fn restore_again(driver: &'static Driver) -> CudaResult<()> {
+    let (mut scope_is_over, mut known) = (false, Known::last());
     while let Some(gone) = shadow_stack::take_ended(scope_is_over) {
         if gone.has_to_be_looked_at() && !(scope_is_over && gone.died_within()) {
             shadow_stack::put_back(&gone.into_looked_at());
@@ -100,7 +91,7 @@ fn restore_all(driver: &Driver, mut known: Known) -> CudaResult<()> {
         scope_is_over |= gone.has_ended();
         restore_or_later(driver, Some(&gone), known)?;
         gone.let_go();
-        known.unsure = false;
+        known = Known::default();
         if gone.is_tombstone() && !shadow_stack::top_has(gone.context.raw()) {
             clear_found(driver, gone.context)?;
         }
@@ -198,6 +189,6 @@ fn clear_found(driver: &Driver, destroyed: Handle) -> CudaResult<()> {
     shadow_stack::forget_found();
     driver.pop_while_current(destroyed.raw()).inspect_err(|_| {
         shadow_stack::push_ended(&destroyed, Location::caller());
-        do_first(restore_now);
+        do_first(restore_again);
     })
 }

@@ -5,6 +5,7 @@ mod bad_input;
 mod cost;
 mod debug_texts;
 mod faults;
+mod faults_equal;
 mod faults_green;
 mod faults_in_a_row;
 mod faults_work;

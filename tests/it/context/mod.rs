@@ -16,4 +16,5 @@ mod owned;
 mod peer;
 mod primary;
 mod stack;
+mod tombstones;
 pub(crate) mod unowned;
