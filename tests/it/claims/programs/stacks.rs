@@ -125,9 +125,6 @@ impl Stacks {
         let dead = self.is_dead(&self.of[thread][at]);
         self.of[thread][at].guards -= 1;
         self.of[thread][at].ended |= guard.made || dead;
-        if self.of[thread][at].guards == 0 && !self.of[thread][at].ended {
-            self.of[thread][at].since = usize::MAX;
-        }
         self.of[thread][at + 1..].iter_mut().for_each(|entry| entry.ended = true);
         self.sweep(thread);
     }
@@ -141,6 +138,10 @@ impl Stacks {
             }
             since = since.min(top.since);
             self.of[thread].pop();
+        }
+        // The scope of what stays is over. Until it is on top, what was destroyed within it may still go.
+        if let Some(top) = self.of[thread].last_mut().filter(|top| top.guards == 0) {
+            top.since = usize::MAX;
         }
     }
 
