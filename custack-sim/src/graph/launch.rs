@@ -40,12 +40,13 @@ impl Machine {
             after.iter().chain(&before).for_each(|moment| moment.wait());
             if lock().error_of(context) == 0 {
                 run(&parts, &moments, context);
-                // A node that frees may have come before the one that allocates.
-                let freed = parts.operations().into_iter().filter_map(Operation::freed);
-                freed.for_each(|address| memory::lock().gone_of_graph(address));
             } else {
                 moments.values().for_each(|moment| moment.comes());
+                let freed = parts.operations().into_iter().filter_map(Operation::freed);
+                freed.for_each(|address| memory::lock().gone_of_graph(address));
             }
+            let allocated = parts.operations().into_iter().filter_map(Operation::allocation);
+            allocated.for_each(|it| memory::lock().over_of_graph(it.address));
             done.comes();
             drop(parts);
             run_destructors();

@@ -8,17 +8,20 @@ use crate::machine::*;
 use crate::memory;
 use custack_sys::ffi::CUmemPoolProps;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const PINNED: u32 = 1;
 const MANAGED: u32 = 2;
 const DEVICE: u32 = 1;
 
 /// Memory of a graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Allocation {
     pub(crate) address: u64,
     pub(crate) size: usize,
     pub(crate) device: i32,
+    /// As long as a node, an executable or a launch allocates there.
+    reserved: Arc<memory::Reserved>,
 }
 
 impl Machine {
@@ -60,11 +63,14 @@ impl Machine {
         Ok(())
     }
 
-    /// An allocation node: its address is reserved until the graph is destroyed.
+    /// An allocation node: its address is reserved until all that allocates and frees there is gone.
     pub(crate) fn allocation(&mut self, size: usize, device: i32) -> Answer<Operation> {
-        let reserved = memory::lock().addresses.allocate(size);
+        let reserved = memory::lock().addresses.reserve(size);
         match reserved {
-            Some(address) => Ok(Operation::Allocate(Allocation { address, size, device })),
+            Some((address, reserved)) => {
+                let reserved = Arc::new(reserved);
+                Ok(Operation::Allocate(Allocation { address, size, device, reserved }))
+            }
             None => self.refuse(OUT_OF_MEMORY, format_args!("there are no {size} addresses left")),
         }
     }
@@ -113,17 +119,9 @@ impl Machine {
         }
     }
 
-    /// The address may be another's now, unless the memory is there.
-    pub(super) fn drop_allocation(&mut self, _graph: usize, allocation: &Allocation) {
-        let mut memory = memory::lock();
-        if !memory.is_of_graph(allocation.address) {
-            memory.addresses.release(allocation.address, allocation.size);
-        }
-    }
-
     pub(crate) fn node_allocation(&mut self, node: usize) -> Answer<Allocation> {
         match self.operation(node)? {
-            Operation::Allocate(allocation) => Ok(*allocation),
+            Operation::Allocate(allocation) => Ok(allocation.clone()),
             _ => self.refuse(INVALID_VALUE, "the node allocates nothing"),
         }
     }
@@ -144,9 +142,9 @@ impl Machine {
         }
         self.check_allocation(&PoolAsked { size, kind: PINNED, place: DEVICE, device, handles: 0 })?;
         let operation = self.allocation(size, device)?;
-        let Operation::Allocate(allocation) = operation else { return Err(INVALID_VALUE) };
+        let address = operation.allocation().map_or(0, |allocation| allocation.address);
         self.record(stream, operation)?;
-        Ok(allocation.address)
+        Ok(address)
     }
 
     /// In a capture: memory that the graph of the capture allocates, and from then on has not.
@@ -190,7 +188,7 @@ impl Machine {
         }
         let mut memory = memory::lock();
         for it in allocations {
-            memory.insert_of_graph(graph, it.address, it.size, context);
+            memory.insert_of_graph(graph, (it.address, it.size), &it.reserved, context);
         }
         freed.into_iter().for_each(|address| memory.free_of_graph(address));
         Ok(())

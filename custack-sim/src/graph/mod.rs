@@ -165,19 +165,9 @@ impl Machine {
         while let Some(graph) = open.pop() {
             for (node, gone) in self.graphs.graphs.remove(&graph).unwrap_or_default().nodes {
                 self.graphs.nodes.remove(&node);
-                open.extend(self.drop_operation(graph, gone.operation));
+                open.extend(gone.operation.child());
             }
         }
-    }
-
-    /// Returns the child graph that is to be dropped next.
-    fn drop_operation(&mut self, graph: usize, operation: Operation) -> Option<usize> {
-        match operation {
-            Operation::Child(child) => return Some(child),
-            Operation::Allocate(allocation) => self.drop_allocation(graph, &allocation),
-            _ => {}
-        }
-        None
     }
 
     /// The number of the graph's captures, which is this one if there was none.
@@ -229,7 +219,7 @@ impl Machine {
         }
         found.note_ends(node);
         self.graphs.nodes.remove(&node);
-        if let Some(child) = self.drop_operation(graph, gone.operation) {
+        if let Some(child) = gone.operation.child() {
             self.drop_graph(child);
         }
         Ok(())

@@ -314,9 +314,16 @@ impl Operation {
         }
     }
 
-    pub(super) fn allocation(&self) -> Option<Allocation> {
+    pub(super) fn allocation(&self) -> Option<&Allocation> {
         match self {
-            Operation::Allocate(it) => Some(*it),
+            Operation::Allocate(it) => Some(it),
+            _ => None,
+        }
+    }
+
+    pub(super) fn child(&self) -> Option<usize> {
+        match self {
+            Operation::Child(child) => Some(*child),
             _ => None,
         }
     }

@@ -117,8 +117,8 @@ c_abi! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
         call(|m| {
             m.healthy_current()?;
-            let used = lock().used();
-            put(free, TOTAL_MEMORY - used);
+            let left = lock().left();
+            put(free, left as usize);
             put(total, TOTAL_MEMORY);
             Ok(())
         })

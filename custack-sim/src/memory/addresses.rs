@@ -1,6 +1,7 @@
 //! The addresses of device memory.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The addresses of device memory: below those at which the systems load programs and map memory, so that no address of
 /// the host's is among them, unless the stack of the process has no limit.
@@ -16,6 +17,23 @@ pub(crate) struct Addresses {
     again: bool,
     /// The length of each free range, by its start; no two of them are adjacent.
     free: BTreeMap<u64, u64>,
+}
+
+/// The addresses and the lengths of what is no longer reserved.
+static RETURNED: Mutex<Vec<(u64, usize)>> = Mutex::new(Vec::new());
+
+/// Addresses that nothing else is allocated at as long as this exists.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reserved {
+    address: u64,
+    size: usize,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // Whoever drops it may have locked the memory.
+        RETURNED.lock().unwrap_or_else(PoisonError::into_inner).push((self.address, self.size));
+    }
 }
 
 /// The address space of an allocation, including the gap after it.
@@ -41,11 +59,13 @@ impl Addresses {
     /// Whether addresses that are freed from now on are reused at once, and not only when there are no others.
     pub(crate) fn reuse(&mut self, again: bool) {
         self.again = again;
+        self.take_back();
         self.free.clear();
     }
 
     /// Fresh addresses, or the first free range that fits; `None` if there is neither.
     pub(crate) fn allocate(&mut self, size: usize) -> Option<u64> {
+        self.take_back();
         let wanted = span(size);
         let fits = |free: &BTreeMap<u64, u64>| {
             free.iter().find(|(_, length)| **length >= wanted).map(|(at, length)| (*at, *length))
@@ -61,6 +81,16 @@ impl Addresses {
             self.free.insert(at + wanted, length - wanted);
         }
         Some(at)
+    }
+
+    pub(crate) fn reserve(&mut self, size: usize) -> Option<(u64, Reserved)> {
+        let address = self.allocate(size)?;
+        Some((address, Reserved { address, size }))
+    }
+
+    fn take_back(&mut self) {
+        let returned = std::mem::take(&mut *RETURNED.lock().unwrap_or_else(PoisonError::into_inner));
+        returned.into_iter().for_each(|(address, size)| self.release(address, size));
     }
 
     /// Frees a range and merges it with free ranges on both sides, so that a larger allocation may fit next.

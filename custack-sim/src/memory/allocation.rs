@@ -34,9 +34,10 @@ impl Kind {
         matches!(self, Kind::Managed | Kind::ManagedVariable | Kind::Locked | Kind::Registered)
     }
 
-    /// Whether it takes of the device's memory when it is allocated: managed memory does only when it is used there.
+    /// Whether it takes of the device's memory when it is allocated: managed memory does only when it is used there, and what
+    /// is mapped was taken before.
     pub(super) fn is_counted(self) -> bool {
-        !matches!(self, Kind::Managed | Kind::Locked | Kind::Registered | Kind::Opened)
+        !matches!(self, Kind::Managed | Kind::Locked | Kind::Registered | Kind::Opened | Kind::Mapped)
     }
 }
 
@@ -84,6 +85,11 @@ impl Allocation {
     pub(super) fn mapped(storage: Arc<Storage>) -> Allocation {
         let size = storage.size();
         Allocation { kind: Kind::Mapped, context: 0, size, flags: 0, number: next_number(), storage }
+    }
+
+    /// How many bytes it takes of the device's memory.
+    pub(super) fn counted(&self) -> usize {
+        if self.kind.is_counted() { self.size } else { 0 }
     }
 
     /// Where it begins, if that is an address of the host's.

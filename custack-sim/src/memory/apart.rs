@@ -39,7 +39,6 @@ impl Memory {
         let address = view.start() as u64;
         allow(&view, self.apart.running == 0);
         self.apart.views.insert(address, view);
-        self.used += size;
         self.held.insert(address, Allocation::shared(Kind::Managed, context, Storage::of_processes(shared)));
         Some(address)
     }

@@ -13,6 +13,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct Held {
     by_address: BTreeMap<u64, Allocation>,
+    /// How many bytes all that takes of the device's memory.
+    used: usize,
     /// What is there of the memory of pools: where it begins, and its length.
     there: BTreeMap<u64, usize>,
     /// Textures and surfaces, and their contexts.
@@ -33,14 +35,21 @@ impl Deref for Held {
 }
 
 impl Held {
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
     pub(super) fn insert(&mut self, address: u64, allocation: Allocation) {
-        self.view = None;
+        self.remove(address);
+        self.used += allocation.counted();
         self.by_address.insert(address, allocation);
     }
 
     pub(super) fn remove(&mut self, address: u64) -> Option<Allocation> {
         self.view = None;
-        self.by_address.remove(&address)
+        let gone = self.by_address.remove(&address)?;
+        self.used -= gone.counted();
+        Some(gone)
     }
 
     /// Puts the contents of the allocation that begins here elsewhere; false if something uses them now.

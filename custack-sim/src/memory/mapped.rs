@@ -74,11 +74,17 @@ pub(super) struct Mapped {
     /// By address.
     mappings: BTreeMap<u64, Mapping>,
     made: u64,
+    /// The bytes of the device's memory that were made.
+    used: usize,
 }
 
 impl Mapped {
     pub(super) fn count(&self) -> usize {
         self.physical.len()
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.used
     }
 
     pub(super) fn physical(&self, handle: u64) -> Option<&Physical> {
@@ -173,7 +179,7 @@ impl Memory {
             Some(shared) => Storage::of_processes(shared),
             None => Storage::new(size, false)?,
         };
-        self.used += size;
+        self.mapped.used += size;
         Some(self.add_physical(storage, made, false))
     }
 
@@ -220,7 +226,7 @@ impl Memory {
         let mapped = self.mapped.mappings.values().any(|it| it.handle == handle);
         if self.mapped.physical.get(&handle).is_some_and(|found| found.references == 0 && !mapped) {
             if let Some(gone) = self.mapped.physical.remove(&handle) {
-                self.used -= if gone.is_opened { 0 } else { gone.size };
+                self.mapped.used -= if gone.is_opened { 0 } else { gone.size };
             }
         }
     }

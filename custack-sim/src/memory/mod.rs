@@ -32,6 +32,7 @@ mod turn;
 mod view;
 mod words;
 
+pub(super) use addresses::Reserved;
 pub(super) use allocation::Kind;
 pub(super) use apart::KernelRuns;
 pub(super) use array::{Array, channel_size};
@@ -71,7 +72,6 @@ const LARGE: usize = 1 << 40;
 pub(super) struct Memory {
     held: Held,
     pub(crate) addresses: Addresses,
-    used: usize,
     /// Where the memory begins that launches of graphs have allocated.
     of_graphs: OfGraphs,
     pools: Pools,
@@ -89,7 +89,6 @@ lazy_static! {
     static ref MEMORY: Mutex<Memory> = Mutex::new(Memory {
         held: Held::default(),
         addresses: Addresses::new(),
-        used: 0,
         of_graphs: OfGraphs::new(),
         pools: Pools::default(),
         order: Order::default(),
@@ -129,7 +128,6 @@ impl Memory {
             Some(address) => address,
             None => self.addresses.allocate(size)?,
         };
-        self.used += if kind.is_counted() { size } else { 0 };
         self.held.insert(address, allocation);
         Some(address)
     }
@@ -177,12 +175,11 @@ impl Memory {
     }
 
     pub(super) fn free(&mut self, address: u64) {
-        self.free_of_graph(address);
+        self.forget_of_graph(address);
         if let Some(gone) = self.held.remove(address) {
             self.synchronizing.remove(&gone.number);
             self.managed.forget(gone.number);
             self.apart.forget(address);
-            self.used -= if gone.kind.is_counted() { gone.size } else { 0 };
             // The other kinds have host addresses, which are returned to the host.
             if matches!(gone.kind, Kind::Device | Kind::Variable | Kind::Array | Kind::Opened) {
                 self.addresses.release(address, gone.size);
@@ -207,13 +204,9 @@ impl Memory {
         self.held.unbind(handle);
     }
 
-    pub(super) fn used(&self) -> usize {
-        self.used
-    }
-
     /// Bytes of device memory that nothing has.
     fn left(&self) -> u64 {
-        TOTAL.saturating_sub(self.used) as u64
+        TOTAL.saturating_sub(self.held.used() + self.mapped.used()) as u64
     }
 
     /// Whether the device has this much left. Before it has not, it takes back what pools have and nothing uses; it does not

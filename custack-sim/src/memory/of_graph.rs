@@ -1,8 +1,10 @@
 //! Memory of graphs: the addresses are reserved, and launches allocate and free it.
 
+use super::addresses::Reserved;
 use super::{Allocation, Kind, Memory};
 use crate::machine::Handle;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the driver has of the device's memory for the allocations of a graph, however few bytes they are.
 const CHUNK: u64 = 32 << 20;
@@ -10,14 +12,24 @@ const CHUNK: u64 = 32 << 20;
 /// The memory of graphs.
 #[derive(Default)]
 pub(super) struct OfGraphs {
-    /// The graph of what is there, and its size, by address.
-    there: BTreeMap<u64, (usize, usize)>,
+    /// What is there, and what launches that are under way free, by address.
+    there: BTreeMap<u64, There>,
     /// How many bytes of it each graph has.
     bytes: BTreeMap<usize, u64>,
     /// The bytes that the driver has for graphs: they stay until they are trimmed.
     reserved: u64,
     /// The most that were used, and the most that were reserved: each can be reset.
     most: [u64; 2],
+}
+
+struct There {
+    graph: usize,
+    size: usize,
+    is_freed: bool,
+    /// How many frees are under way.
+    frees: usize,
+    /// Nothing else has the addresses before the last of them is done.
+    _reserved: Arc<Reserved>,
 }
 
 impl OfGraphs {
@@ -35,14 +47,17 @@ impl OfGraphs {
         self.most = self.most.map(|most| most.max(self.reserved));
     }
 
-    fn remove(&mut self, address: u64) {
-        if let Some((graph, size)) = self.there.remove(&address) {
-            let bytes = self.bytes.entry(graph).or_default();
-            *bytes -= size as u64;
+    /// What is there is freed, if it is not yet.
+    fn free(&mut self, address: u64) -> Option<&mut There> {
+        let found = self.there.get_mut(&address)?;
+        if !std::mem::replace(&mut found.is_freed, true) {
+            let bytes = self.bytes.entry(found.graph).or_default();
+            *bytes -= found.size as u64;
             if *bytes == 0 {
-                self.bytes.remove(&graph);
+                self.bytes.remove(&found.graph);
             }
         }
+        Some(found)
     }
 }
 
@@ -69,14 +84,21 @@ impl Memory {
 
     /// Whether a launch has allocated what begins here, and nothing has freed it.
     pub(crate) fn is_of_graph(&self, address: u64) -> bool {
-        self.of_graphs.there.contains_key(&address)
+        self.of_graphs.there.get(&address).is_some_and(|found| !found.is_freed)
     }
 
     /// A launch is made that allocates.
-    pub(crate) fn insert_of_graph(&mut self, graph: usize, address: u64, size: usize, context: Handle) {
+    pub(crate) fn insert_of_graph(
+        &mut self,
+        graph: usize,
+        (address, size): (u64, usize),
+        reserved: &Arc<Reserved>,
+        context: Handle,
+    ) {
         let of_graphs = &mut self.of_graphs;
-        of_graphs.remove(address);
-        of_graphs.there.insert(address, (graph, size));
+        let frees = of_graphs.free(address).map_or(0, |before| before.frees);
+        let there = There { graph, size, is_freed: false, frees, _reserved: Arc::clone(reserved) };
+        of_graphs.there.insert(address, there);
         *of_graphs.bytes.entry(graph).or_default() += size as u64;
         of_graphs.reserve(of_graphs.needed());
         self.there_of_graph(address, size, context);
@@ -86,7 +108,7 @@ impl Memory {
     /// reserved, and not kept for it.
     pub(crate) fn reserve_of_graph(&mut self, graph: usize, allocations: impl Iterator<Item = (u64, usize)>) {
         let of_graphs = &mut self.of_graphs;
-        let missing = allocations.filter(|(address, _)| !of_graphs.there.contains_key(address));
+        let missing = allocations.filter(|(address, _)| of_graphs.there.get(address).is_none_or(|found| found.is_freed));
         let own = of_graphs.bytes.get(&graph).copied().unwrap_or(0);
         let all = own + missing.map(|(_, size)| size as u64).sum::<u64>();
         let more = all.next_multiple_of(CHUNK) - own.next_multiple_of(CHUNK);
@@ -95,7 +117,15 @@ impl Memory {
 
     /// A launch is made, or a call, that frees; what is under way may still use it.
     pub(crate) fn free_of_graph(&mut self, address: u64) {
-        self.of_graphs.remove(address);
+        if let Some(found) = self.of_graphs.free(address) {
+            found.frees += 1;
+        }
+    }
+
+    /// A call frees at once.
+    pub(super) fn forget_of_graph(&mut self, address: u64) {
+        self.of_graphs.free(address);
+        self.of_graphs.there.remove(&address);
     }
 
     /// A launch gets to the allocation.
@@ -104,15 +134,24 @@ impl Memory {
             return;
         }
         if let Some(allocation) = Allocation::new(Kind::Graph, context, size) {
-            self.used += size;
             self.held.insert(address, allocation);
         }
     }
 
     /// A launch gets to the free. What a later launch has allocated meanwhile stays.
     pub(crate) fn gone_of_graph(&mut self, address: u64) {
-        if !self.is_of_graph(address) {
-            self.free(address);
+        let Some(found) = self.of_graphs.there.get_mut(&address) else { return };
+        found.frees = found.frees.saturating_sub(1);
+        if found.is_freed && found.frees == 0 {
+            self.of_graphs.there.remove(&address);
+            self.held.remove(address);
+        }
+    }
+
+    /// A launch is over that allocates here, and frees: the free may have come first.
+    pub(crate) fn over_of_graph(&mut self, address: u64) {
+        if !self.of_graphs.there.contains_key(&address) {
+            self.held.remove(address);
         }
     }
 }

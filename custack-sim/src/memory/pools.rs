@@ -174,7 +174,6 @@ impl Memory {
         let Some(allocation) = Memory::chunk(made, chunk as usize) else { return none() };
         let Some(at) = self.addresses.allocate(chunk as usize) else { return none() };
         self.held.insert(at, allocation);
-        self.used += chunk as usize;
         if let Some(pool) = self.pool(handle) {
             pool.add(at, chunk);
         }
@@ -245,7 +244,6 @@ impl Memory {
         for (at, size) in gone {
             self.held.remove(at);
             self.addresses.release(at, size as usize);
-            self.used -= size as usize;
         }
     }
 

@@ -58,7 +58,6 @@ impl Memory {
         let at = self.addresses.allocate(size as usize)?;
         let storage = Storage::of_processes(shared);
         self.held.insert(at, Allocation::shared(Kind::Pool, 0, storage));
-        self.used += size as usize;
         if let Some(pool) = self.pool(handle) {
             pool.add(at, size);
             pool.give(at, size, asked, context);

@@ -5,8 +5,10 @@
 
 use super::capture::{memory, stream};
 use super::graph::*;
-use crate::harness::{drain, other, run_alone, table};
+use crate::harness::{drain, is_simulated, other, run_alone, skip, table};
 use custack::driver::ffi::*;
+use custack::sim;
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -230,5 +232,107 @@ fn an_upload_takes_what_a_launch_needs_and_keeps_it_for_no_graph() {
         assert_eq!(trimmed(), before);
         assert_eq!(drain(), [context]);
         other::destroy(context);
+    });
+}
+
+/// Holds a stream back until the flag is set.
+unsafe extern "C" fn wait(flag: *mut c_void) {
+    // SAFETY: the test's flag, which outlives the work.
+    let flag = unsafe { &*flag.cast::<AtomicU32>() };
+    while flag.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Memory of a graph that is freed by its launch, or not: the executable and the address.
+fn allocating(size: usize, frees: bool) -> (CUgraphExec, u64) {
+    let (g, mut params) = (graph(), allocation(size));
+    let (mut node, mut free) = (null_mut(), null_mut());
+    assert_eq!(call!(cuGraphAddMemAllocNode(&mut node, g, null(), 0, &mut params)), 0);
+    if frees {
+        assert_eq!(call!(cuGraphAddMemFreeNode(&mut free, g, &node, 1, params.dptr)), 0);
+    }
+    let executable = instantiate(g, 0).unwrap();
+    destroy(g);
+    (executable, params.dptr)
+}
+
+/// The device's memory that is free.
+fn left() -> usize {
+    let (mut free, mut total) = (0, 0);
+    assert_eq!(call!(cuMemGetInfo_v2(&mut free, &mut total)), 0);
+    free
+}
+
+#[test]
+fn a_launch_that_is_under_way_frees_nothing_but_memory_of_its_graph() {
+    if !is_simulated() {
+        return skip(
+            "a_launch_that_is_under_way_frees_nothing_but_memory_of_its_graph",
+            "it is about which addresses the simulated driver gives out again",
+        );
+    }
+    const SIZE: usize = 40 << 20;
+    type Make = fn(CUstream) -> (u64, Box<dyn FnOnce()>);
+    let makes: [Make; 3] = [
+        |_| {
+            let at = memory(SIZE);
+            (at, Box::new(move || assert_eq!(call!(cuMemFree_v2(at)), 0)))
+        },
+        |stream| {
+            let (pool, mut at) = (super::pool::own(), 0);
+            assert_eq!(call!(cuMemAllocFromPoolAsync(&mut at, SIZE, pool, stream)), 0);
+            let free = move || {
+                assert_eq!(call!(cuMemFreeAsync(at, stream)), 0);
+                assert_eq!(call!(cuStreamSynchronize(stream)), 0);
+                assert_eq!(super::pool::destroy(pool), 0);
+            };
+            (at, Box::new(free))
+        },
+        |stream| {
+            let (executable, at) = allocating(SIZE, false);
+            assert_eq!(launch(executable, stream), 0);
+            assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+            (at, Box::new(move || assert_eq!(call!(cuMemFree_v2(at)), 0)))
+        },
+    ];
+    run_alone(|| {
+        sim::reuse_addresses(true);
+        let context = other::create();
+        let (busy, s) = (stream(1), stream(1));
+        // What frees it: the launch itself, another graph's, or the stream.
+        for (make, by) in makes.iter().flat_map(|make| (0..3).map(move |by| (make, by))) {
+            let (go, before) = (AtomicU32::new(0), left());
+            let flag = (&raw const go).cast_mut().cast();
+            let (executable, at) = allocating(SIZE, by == 0);
+            assert_eq!(call!(cuLaunchHostFunc(busy, Some(wait), flag)), 0);
+            assert_eq!(call!(cuGraphLaunch(executable, busy)), 0);
+            if by == 1 {
+                let (free, mut node) = (graph(), null_mut());
+                assert_eq!(call!(cuGraphAddMemFreeNode(&mut node, free, null(), 0, at)), 0);
+                let freeing = instantiate(free, 0).unwrap();
+                assert_eq!(call!(cuGraphLaunch(freeing, busy)), 0);
+                assert_eq!(call!(cuGraphExecDestroy(freeing)), 0);
+                destroy(free);
+            } else if by == 2 {
+                assert_eq!(call!(cuMemFreeAsync(at, busy)), 0);
+            }
+            assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+            let (made, free) = make(s);
+            assert_ne!(made, at, "it is freed, but its free is under way");
+            assert_eq!(call!(cuMemsetD8Async(made, 7, SIZE, s)), 0);
+            go.store(1, Ordering::SeqCst);
+            assert_eq!(call!(cuStreamSynchronize(busy)), 0);
+            assert_eq!(call!(cuStreamSynchronize(s)), 0);
+            assert_eq!(value(made + SIZE as u64 - 4), [7; 4]);
+            free();
+            assert_eq!(left(), before);
+            let again = memory(SIZE);
+            assert_eq!(again, at, "now it is another's");
+            assert_eq!(call!(cuMemFree_v2(again)), 0);
+        }
+        drain();
+        other::destroy(context);
+        sim::reuse_addresses(false);
     });
 }
