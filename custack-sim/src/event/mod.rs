@@ -123,7 +123,7 @@ impl Machine {
         let before: Vec<_> = queues.iter().filter(|queue| !queue.is_idle()).map(Moment::behind).collect();
         let all = Arc::new(Queue::default());
         all.push_until(moment, Box::new(move || before.iter().for_each(|moment| moment.wait())));
-        self.leftovers.push((context, all));
+        self.leave(context, all);
         Ok(())
     }
 

@@ -220,10 +220,16 @@ impl Machine {
         self.uncapture(handle);
         memory::lock().order.forget_stream(memory::key(&stream));
         if !stream.queue.is_idle() {
-            self.leftovers.push((stream.owner(), stream.queue));
+            self.leave(stream.owner(), stream.queue);
         }
         self.objects.remove(handle);
         Ok(())
+    }
+
+    /// Work goes on in a queue that no stream has any more.
+    pub(super) fn leave(&mut self, owner: Handle, queue: Arc<Queue>) {
+        self.leftovers.retain(|(_, queue)| !queue.is_idle());
+        self.leftovers.push((owner, queue));
     }
 
     pub(super) fn query_stream(&mut self, handle: usize) -> Answer<()> {
