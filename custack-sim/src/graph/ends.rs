@@ -28,10 +28,13 @@ impl Ends {
         self.by_number.values().rev().copied()
     }
 
-    /// The same of a copy of the graph.
-    pub(super) fn of_copy(&self, made: &BTreeMap<usize, usize>) -> Ends {
+    /// The same of a copy of the graph, whose nodes come first in the pairs.
+    pub(super) fn of_copy(&self, made: &BTreeMap<usize, (usize, usize)>) -> Ends {
         let mut copy = Ends::default();
-        self.by_number.values().filter_map(|node| made.get(node)).for_each(|node| copy.note(*node, true));
+        self.by_number
+            .values()
+            .filter_map(|node| made.get(node))
+            .for_each(|(node, _)| copy.note(*node, true));
         copy
     }
 }

@@ -27,6 +27,7 @@ pub(super) use users::run_destructors;
 
 use super::machine::*;
 use super::stream::ILLEGAL_STATE;
+use clone::Later;
 use ends::Ends;
 use std::collections::{BTreeMap, BTreeSet};
 use users::{Held, UserObject};
@@ -39,6 +40,8 @@ const STEP: usize = 0x40;
 #[derive(Default)]
 pub(super) struct Graphs {
     graphs: BTreeMap<usize, Graph>,
+    /// Those that nothing has looked at since they were copied.
+    later: BTreeMap<usize, Later>,
     /// The graph of each node.
     nodes: BTreeMap<usize, usize>,
     executables: BTreeMap<usize, Executable>,
@@ -74,6 +77,7 @@ struct Graph {
     number: usize,
 }
 
+#[derive(Clone)]
 struct Node {
     operation: Operation,
     /// The node of the original that it is a clone of, or 0.
@@ -108,6 +112,7 @@ impl Machine {
         if handle == 0 {
             return self.refuse(INVALID_VALUE, "the graph is NULL");
         }
+        self.look_into(handle);
         if !self.graphs.graphs.contains_key(&handle) {
             return self.refuse(INVALID_VALUE, format_args!("{handle:#x} is no graph"));
         }
@@ -163,6 +168,7 @@ impl Machine {
     pub(super) fn drop_graph(&mut self, handle: usize) {
         let mut open = vec![handle];
         while let Some(graph) = open.pop() {
+            self.graphs.later.remove(&graph);
             for (node, gone) in self.graphs.graphs.remove(&graph).unwrap_or_default().nodes {
                 self.graphs.nodes.remove(&node);
                 open.extend(gone.operation.child());
@@ -268,7 +274,9 @@ impl Machine {
         self.dependencies(graph, after)?;
         let copy = self.copy_graph(child)?;
         let node = self.add_node(graph, after, Operation::Child(copy))?;
-        self.graph(copy)?.embedded_in = node;
+        if let Some(copy) = self.graphs.later.get_mut(&copy) {
+            copy.embedded_in = node;
+        }
         Ok(node)
     }
 }

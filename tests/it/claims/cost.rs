@@ -191,6 +191,13 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
+/// How often this thread asks for memory meanwhile.
+pub(crate) fn allocations<R>(f: impl FnOnce() -> R) -> (R, u64) {
+    let before = ALLOCATIONS.get();
+    let result = f();
+    (result, ALLOCATIONS.get() - before)
+}
+
 // SAFETY: every call is forwarded unchanged to the system allocator; the counter has no destructor and does not
 // allocate.
 unsafe impl GlobalAlloc for Counting {
@@ -226,11 +233,7 @@ fn nest(depth: usize, outer: &Context, inner: &Context) -> CudaResult<()> {
 fn scopes_allocate_only_when_a_thread_goes_deeper_than_before() {
     run(|| {
         let (a, b) = (parked(), parked());
-        let count = |depth| {
-            let before = ALLOCATIONS.get();
-            nest(depth, &a, &b).unwrap();
-            ALLOCATIONS.get() - before
-        };
+        let count = |depth| allocations(|| nest(depth, &a, &b).unwrap()).1;
         // The simulated driver's stacks are vectors too, so the first time may allocate at any depth.
         for depth in [1, 10, 100, 1000] {
             let first = count(depth);
@@ -259,14 +262,7 @@ fn a_buffer_in_stream_order_costs_two_calls_and_nothing_on_the_heap() {
             }
         };
         // The simulated driver allocates by itself, and not always as much.
-        let least = |f: &dyn Fn()| {
-            let count = |_| {
-                let before = ALLOCATIONS.get();
-                f();
-                ALLOCATIONS.get() - before
-            };
-            (0..100).map(count).min()
-        };
+        let least = |f: &dyn Fn()| (0..100).map(|_| allocations(f).1).min();
         custack();
         assert!(least(&custack) <= least(&raw));
         assert_eq!(during(custack).1.to_string(), "cuMemAllocAsync, cuMemFreeAsync");

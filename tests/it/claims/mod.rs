@@ -2,7 +2,7 @@
 
 mod attack;
 mod bad_input;
-mod cost;
+pub(crate) mod cost;
 mod debug_texts;
 mod faults;
 mod faults_equal;

@@ -1,8 +1,11 @@
 //! Graphs that are deep or wide: an H100 launched child graphs 5,000 deep.
 
 use super::capture::stream;
-use super::graph::{bench, counting, destroy, edges, empty, graph, host, instantiate, launch};
-use crate::harness::{is_simulated, table};
+use super::graph::{
+    bench, counting, destroy, edges, empty, graph, host, instantiate, launch, nodes, type_of,
+};
+use crate::claims::cost::allocations;
+use crate::harness::{is_simulated, skip, table};
 use custack::driver::ffi::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -55,6 +58,85 @@ fn child_graphs_may_be_5000_deep() {
         destroy(*there);
         assert_eq!((launch(executable, s), counter.load(Ordering::SeqCst)), (0, 3));
         assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+    });
+}
+
+#[test]
+fn a_graph_costs_its_own_nodes_when_it_is_added_to_another_however_deep_it_is() {
+    if !is_simulated() {
+        return skip(
+            "a_graph_costs_its_own_nodes_when_it_is_added_to_another_however_deep_it_is",
+            "it counts what the simulated driver does",
+        );
+    }
+    bench(|| {
+        let (mut g, counter, s) = (graph(), AtomicU32::new(0), stream(1));
+        host(g, &[], counting(&counter));
+        let mut costs = Vec::new();
+        for _ in 0..DEPTH {
+            let around = || {
+                let outer = graph();
+                child(outer, &[], g);
+                destroy(std::mem::replace(&mut g, outer));
+            };
+            costs.push(allocations(around).1);
+        }
+        let (first, most) = (costs[..20].iter().max(), costs.iter().max());
+        assert!(
+            most <= first.map(|first| first + 8).as_ref(),
+            "{most:?} allocations, and {first:?} at first"
+        );
+        // It is what it was added as, and copies are others.
+        let (mut copy, mut inside) = (null_mut(), g);
+        assert_eq!(call!(cuGraphClone(&mut copy, g)), 0);
+        for _ in 0..DEPTH {
+            let nodes = nodes(inside);
+            assert_eq!((nodes.len(), type_of(nodes[0])), (1, 4));
+            assert_eq!(call!(cuGraphChildGraphNodeGetGraph(nodes[0], &mut inside)), 0);
+        }
+        host(inside, &[], counting(&counter));
+        for (graph, count) in [(g, 2), (copy, 3)] {
+            let executable = instantiate(graph, 0).unwrap();
+            assert_eq!((launch(executable, s), counter.load(Ordering::SeqCst)), (0, count));
+            assert_eq!(call!(cuGraphExecDestroy(executable)), 0);
+        }
+        [g, copy].into_iter().for_each(destroy);
+    });
+}
+
+/// A graph, its copies and theirs: each node is found in the copy of its own graph, at every depth, whatever was looked at first.
+#[test]
+fn nodes_are_found_in_copies_of_child_graphs() {
+    bench(|| {
+        let inside = |graph: CUgraph| {
+            let mut inner = null_mut();
+            assert_eq!(call!(cuGraphChildGraphNodeGetGraph(nodes(graph)[0], &mut inner)), 0);
+            inner
+        };
+        for looks_first in [false, true] {
+            let (inmost, middle, outer, mut copy) = (graph(), graph(), graph(), null_mut());
+            empty(inmost, &[empty(inmost, &[])]);
+            child(middle, &[], inmost);
+            child(outer, &[], middle);
+            if looks_first {
+                assert_eq!(nodes(inside(inside(outer))).len(), 2);
+            }
+            assert_eq!(call!(cuGraphClone(&mut copy, outer)), 0);
+            let mut pair = (outer, copy);
+            loop {
+                let (of, there) = (nodes(pair.0), nodes(pair.1));
+                for (node, copy) in of.iter().zip(&there) {
+                    let mut found = null_mut();
+                    assert_eq!(call!(cuGraphNodeFindInClone(&mut found, *node, pair.1)), 0);
+                    assert_eq!(found, *copy);
+                }
+                if of.len() == 2 {
+                    break;
+                }
+                pair = (inside(pair.0), inside(pair.1));
+            }
+            [inmost, middle, outer, copy].into_iter().for_each(destroy);
+        }
     });
 }
 
