@@ -119,7 +119,7 @@ pub(crate) fn times<N>(few: N, deep: N) -> N {
 
 /// Waits until nothing that earlier tests used goes any more: a launch lets go of what it used some time after it is
 /// done, on a thread of the driver, and no call tells when it has.
-fn settle() {
+pub(crate) fn settle() {
     let left = || (sim::objects(), sim::allocations(), instrument::contexts_alive());
     let (mut last, mut looks) = (left(), 0);
     while looks < 10 {

@@ -108,7 +108,8 @@ impl Memory {
     /// reserved, and not kept for it.
     pub(crate) fn reserve_of_graph(&mut self, graph: usize, allocations: impl Iterator<Item = (u64, usize)>) {
         let of_graphs = &mut self.of_graphs;
-        let missing = allocations.filter(|(address, _)| of_graphs.there.get(address).is_none_or(|found| found.is_freed));
+        let missing = allocations
+            .filter(|(address, _)| of_graphs.there.get(address).is_none_or(|found| found.is_freed));
         let own = of_graphs.bytes.get(&graph).copied().unwrap_or(0);
         let all = own + missing.map(|(_, size)| size as u64).sum::<u64>();
         let more = all.next_multiple_of(CHUNK) - own.next_multiple_of(CHUNK);
