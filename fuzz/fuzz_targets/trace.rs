@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../tests/it/sim/trace/language.rs"]
+#[path = "../../custack-sim/tests/alone/trace/language.rs"]
 #[allow(dead_code, clippy::redundant_pub_crate, reason = "the tests use all of it")]
 mod language;
 

@@ -42,7 +42,7 @@ mod stream;
 #[cfg(feature = "texture")]
 mod texture;
 
-// Claims across the chapters, what real compilers write, and claims about the source itself.
+// Claims across the chapters, and claims about the source itself.
 #[cfg(all(
     feature = "future",
     feature = "graph",

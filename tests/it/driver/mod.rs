@@ -1,4 +1,4 @@
-//! The driver: its selection, the table, the C interface, and tests that need a process of their own.
+//! The driver: its selection, and tests that need a process of their own.
 
 mod choice;
 mod fork;

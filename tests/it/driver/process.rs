@@ -2,7 +2,7 @@
 //!
 //! A test here starts this binary again with one scenario of `in_a_process_of_its_own`, and reads its output.
 
-// One scenario plays a C program with wild handles.
+// One scenario takes a system call away.
 #![allow(unsafe_code)]
 
 use crate::harness::{OnReport, is_simulated, run, skip};
@@ -78,7 +78,6 @@ pub(crate) fn child_succeeds(scenario: &str, variables: &[(&str, &str)]) -> Stri
 #[ignore = "started by the other tests of this file, each time in a process of its own"]
 fn in_a_process_of_its_own() {
     match std::env::var("CUSTACK_TEST_SCENARIO").as_deref() {
-        Ok("misuse") => misuse(),
         #[cfg(feature = "texture")]
         Ok("a trap beyond a surface") => crate::texture::surface::traps(),
         Ok("say why") => say_why(),
@@ -183,25 +182,6 @@ fn count_devices() -> Result<u32, CudaError> {
     let count = Device::num_devices()?;
     println!("count: {count}");
     Ok(count)
-}
-
-fn misuse() {
-    let table = driver::choose(Choice::Sim).unwrap().table();
-    let mut a = std::ptr::null_mut();
-    // SAFETY: the simulated driver survives wild handles, which is what is tested.
-    unsafe {
-        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(&mut 0), 3);
-        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 3);
-        assert_eq!((table.cuInit)(0), 0);
-        assert_eq!((table.cuThreadExchangeStreamCaptureMode)(std::ptr::null_mut()), 1);
-        assert_eq!((table.cuCtxCreate_v2)(&mut a, 0, 0), 0);
-        assert_eq!((table.cuCtxDestroy_v2)(a), 0);
-        assert_eq!((table.cuCtxPushCurrent_v2)(a), 201);
-        assert_eq!((table.cuCtxSetCurrent)(a), 201);
-        assert_eq!((table.cuCtxPushCurrent_v2)(0x1234_5670 as _), 201);
-        assert_eq!((table.cuCtxGetDevice_v2)(&mut 0, a), 201);
-    }
-    assert_eq!((sim::misuses(), sim::depth()), (5, 0));
 }
 
 /// Prints the error of a program's first call, as `main` and a log would.

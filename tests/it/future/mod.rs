@@ -13,6 +13,7 @@ mod orders;
 mod pauses;
 mod programs;
 mod protocol;
+mod said;
 mod synchronize;
 mod wakers;
 
