@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! CUSTACK_DRIVER=cuda CUSTACK_RECORD_FORMS=h200.txt cargo test -p custack-sim --release --test it -- \
-//!     --ignored --exact --nocapture forms::record::record
+//!     --ignored --exact --nocapture instructions::forms::record::record
 //! ```
 //!
 //! The operands are part of what a record says: who changes `operands.rs` or a form's operands records anew.
@@ -12,14 +12,14 @@
 
 use super::apply::{Applied, Device};
 use super::form::{Form, Truth};
-use super::{SHOWN, is_full, list, wrong};
-use crate::gpu::Result;
-use std::collections::{BTreeMap, HashMap};
+use super::{SHOWN, list, wrong};
+use crate::harness::deep;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 const RECORD: &str = include_str!("h200.txt");
 const SUMS_OF_A_GPU: &str = include_str!("sums.txt");
-const MEMORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/instructions/forms/memory.txt");
+const MEMORY: &str = include_str!("memory.txt");
 
 /// FNV-1a of 64 bits, by whole words.
 fn hash(answers: &[u64]) -> u64 {
@@ -112,26 +112,22 @@ fn write(forms: &[Form], text: &mut String, each: &mut Each<'_>) {
     crate::harness::run(|| {
         let mut mismatches = String::new();
         let (mut wrong_forms, mut refused) = (0, 0);
-        Device::new().apply(
-            &forms.iter().collect::<Vec<_>>(),
-            is_full(),
-            &mut |form, applied| match applied {
-                Err(error) => {
-                    refused += 1;
-                    let _ = writeln!(mismatches, "{} does not load: {error}", form.name);
+        Device::new().apply(&forms.iter().collect::<Vec<_>>(), deep(), &mut |form, applied| match applied {
+            Err(error) => {
+                refused += 1;
+                let _ = writeln!(mismatches, "{} does not load: {error}", form.name);
+            }
+            Ok(applied) => {
+                each(text, form, &applied);
+                let wrong = wrong(form, &applied);
+                if wrong.count != 0 {
+                    wrong_forms += 1;
+                    let (count, all) = (wrong.count, applied.answers.len());
+                    let first = wrong.first.join("\n");
+                    let _ = writeln!(mismatches, "{}: {count} of {all} differ\n{first}", form.name);
                 }
-                Ok(applied) => {
-                    each(text, form, &applied);
-                    let wrong = wrong(form, &applied);
-                    if wrong.count != 0 {
-                        wrong_forms += 1;
-                        let (count, all) = (wrong.count, applied.answers.len());
-                        let first = wrong.first.join("\n");
-                        let _ = writeln!(mismatches, "{}: {count} of {all} differ\n{first}", form.name);
-                    }
-                }
-            },
-        );
+            }
+        });
         std::fs::write(&path, &*text).unwrap();
         println!(
             "{mismatches}{} forms: {wrong_forms} differ from the reference, {refused} do not load",
@@ -142,7 +138,7 @@ fn write(forms: &[Form], text: &mut String, each: &mut Each<'_>) {
 
 /// The hashes of forms that are alike but for their order, scope, space and hints.
 #[derive(Default)]
-struct Groups(BTreeMap<String, [Vec<u64>; 2]>);
+pub(super) struct Groups(BTreeMap<String, [Vec<u64>; 2]>);
 
 impl Groups {
     fn add(&mut self, form: &Form, applied: &Applied<'_>) {
@@ -201,29 +197,6 @@ fn group(name: &str) -> String {
     format!("{first}.{}{what}", of.join("."))
 }
 
-#[test]
-fn forms_on_memory_answer_as_the_record_says() {
-    let record = std::fs::read_to_string(MEMORY).expect("the record of a GPU is beside this file");
-    assert!(!record.trim().is_empty(), "there is no record of a GPU: memory.txt is empty");
-    crate::harness::run(|| {
-        let (forms, full, mut groups) = (list::on_memory(), is_full(), Groups::default());
-        Device::new().apply(&forms.iter().collect::<Vec<_>>(), full, &mut |form, applied| {
-            groups.add(form, &applied.unwrap_or_else(|error| panic!("{}: {error}", form.name)));
-        });
-        let text = groups.text();
-        let shown = |line: &str| -> String {
-            let mut fields: Vec<&str> = line.split('\t').collect();
-            fields.truncate(if full { 4 } else { 3 });
-            fields.join(" ")
-        };
-        let (found, recorded): (Vec<String>, Vec<String>) =
-            (text.lines().map(shown).collect(), record.lines().map(shown).collect());
-        let wrong: Vec<&String> = found.iter().filter(|line| !recorded.contains(line)).collect();
-        assert!(wrong.is_empty(), "these answers are not those of the record: {wrong:#?}");
-        assert_eq!(found.len(), recorded.len(), "the record has other groups");
-    });
-}
-
 /// Products of formats of 8 bits, those of `wmma` with `tf32`, and four at once that give `f32` are summed on a device in another way than here.
 fn is_only_near(name: &str) -> bool {
     ["e4m3", "e5m2", ".f32.f16.f16."]
@@ -232,41 +205,9 @@ fn is_only_near(name: &str) -> bool {
         || name.starts_with("wmma") && name.contains("tf32")
 }
 
-#[test]
-fn sums_of_products_are_those_of_the_record_or_near_to_them() {
-    let record: HashMap<&str, Vec<u64>> = SUMS_OF_A_GPU
-        .lines()
-        .map(|line| {
-            let mut fields = line.split('\t');
-            let name = fields.next().unwrap();
-            (name, fields.skip(1).map(|field| u64::from_str_radix(field, 16).unwrap()).collect())
-        })
-        .collect();
-    crate::harness::run(|| {
-        let forms = list::family("sums_of_products");
-        let mut failures = Vec::new();
-        Device::new().apply(&forms.iter().collect::<Vec<_>>(), false, &mut |form, applied| {
-            let applied = applied.unwrap_or_else(|error| panic!("{}: {error}", form.name));
-            let recorded =
-                record.get(&form.name[..]).unwrap_or_else(|| panic!("{} is not recorded", form.name));
-            let Truth::Together(check) = &form.truth else { panic!("{} is exact", form.name) };
-            if !is_only_near(&form.name) && applied.answers[..SUMS] != recorded[..] {
-                failures.push(format!("{}: the answers are not those of the record", form.name));
-            }
-            for (at, (answers, recorded)) in applied.answers.chunks(32).zip(recorded.chunks(32)).enumerate() {
-                let operands: Vec<u64> =
-                    (32 * at..32 * at + 32).map(|at| applied.operands.at(at)[0]).collect();
-                let wrong = check(&operands, Some(recorded), answers).err();
-                failures.extend(wrong.map(|why| format!("{}: {why}", form.name)));
-            }
-        });
-        assert!(failures.is_empty(), "{}", failures.join("\n"));
-        assert_eq!(forms.len(), record.len());
-    });
-}
-
-fn recorded() -> HashMap<&'static str, Vec<u64>> {
-    let lines = RECORD.lines().filter(|line| !line.is_empty());
+/// The lines of a record: a name, and numbers.
+fn lines(text: &'static str) -> HashMap<&'static str, Vec<u64>> {
+    let lines = text.lines().filter(|line| !line.is_empty());
     lines
         .map(|line| {
             let mut fields = line.split('\t');
@@ -276,11 +217,72 @@ fn recorded() -> HashMap<&'static str, Vec<u64>> {
         .collect()
 }
 
+/// What an H200 answered to the forms of a family.
+pub(super) enum Record {
+    /// Each form by itself.
+    Forms(HashMap<&'static str, Vec<u64>>),
+    /// Sums of products, of which some are only near.
+    Sums(HashMap<&'static str, Vec<u64>>),
+    /// Forms that work on memory, put together; and the groups that this family has part in.
+    Groups(Groups),
+}
+
+impl Record {
+    pub(super) fn of(family: &str) -> Record {
+        match family {
+            "sums_of_products" => Record::Sums(lines(SUMS_OF_A_GPU)),
+            _ if list::ON_MEMORY.iter().any(|it| it.0 == family) => Record::Groups(Groups::default()),
+            _ => Record::Forms(lines(RECORD)),
+        }
+    }
+
+    /// Compares a form's answers, or keeps them for [`unlike`](Self::unlike).
+    pub(super) fn compare(&mut self, form: &Form, applied: &Applied<'_>) -> Result<(), String> {
+        let found = |all: &HashMap<&str, Vec<u64>>| {
+            all.get(&form.name[..]).cloned().ok_or_else(|| format!("{}: it is not recorded", form.name))
+        };
+        match self {
+            Record::Forms(all) => against(form, applied, &found(all)?),
+            Record::Sums(all) => sums(form, applied, &found(all)?),
+            Record::Groups(groups) => {
+                groups.add(form, applied);
+                Ok(())
+            }
+        }
+    }
+
+    /// The groups that are not as recorded.
+    pub(super) fn unlike(&self) -> Vec<String> {
+        let Record::Groups(groups) = self else { return Vec::new() };
+        let fields = if deep() { 4 } else { 3 };
+        let shown = |line: &str| line.split('\t').take(fields).collect::<Vec<_>>().join(" ");
+        let recorded: HashSet<String> = MEMORY.lines().map(shown).collect();
+        let text = groups.text();
+        let wrong = text.lines().map(shown).filter(|line| !recorded.contains(line));
+        wrong.map(|line| format!("{line}: these answers are not those of the record")).collect()
+    }
+}
+
+/// What is wrong with sums of products by the record.
+fn sums(form: &Form, applied: &Applied<'_>, recorded: &[u64]) -> Result<(), String> {
+    // The first number is a hash of all answers.
+    let recorded = &recorded[1..];
+    let Truth::Together(check) = &form.truth else { panic!("{} is exact", form.name) };
+    if !is_only_near(&form.name) && applied.answers[..SUMS] != *recorded {
+        return Err(format!("{}: the answers are not those of the record", form.name));
+    }
+    for (at, (answers, recorded)) in applied.answers.chunks(32).zip(recorded.chunks(32)).enumerate() {
+        let operands: Vec<u64> = (32 * at..32 * at + 32).map(|at| applied.operands.at(at)[0]).collect();
+        check(&operands, Some(recorded), answers).map_err(|why| format!("{}: {why}", form.name))?;
+    }
+    Ok(())
+}
+
 /// What is wrong with a form's answers by the record.
-fn against(form: &Form, applied: &Applied<'_>, recorded: &[u64], full: bool) -> Result<(), String> {
+fn against(form: &Form, applied: &Applied<'_>, recorded: &[u64]) -> Result<(), String> {
     let Truth::Near(near) = &form.truth else {
         let few = hash(&applied.answers[..applied.few]);
-        if few != recorded[0] || full && hash(&applied.answers) != recorded[1] {
+        if few != recorded[0] || deep() && hash(&applied.answers) != recorded[1] {
             return Err(format!("{}: the answers are not those of the record", form.name));
         }
         return Ok(());
@@ -302,21 +304,12 @@ fn against(form: &Form, applied: &Applied<'_>, recorded: &[u64], full: bool) -> 
 }
 
 #[test]
-fn the_driver_answers_as_the_record_says() {
-    assert!(!RECORD.trim().is_empty(), "there is no record of a GPU: h200.txt is empty");
-    crate::harness::run(|| {
-        let (forms, recorded, full) = (list::all(), recorded(), is_full());
-        let mut failures = Vec::new();
-        Device::new().apply(&forms.iter().collect::<Vec<_>>(), full, &mut |form, applied| {
-            let compared = match (applied, recorded.get(&form.name[..])) {
-                _ if list::differs(&form.name) => Ok(()),
-                (Err(error), _) => Err(format!("{}: {error}", form.name)),
-                (_, None) => Err(format!("{}: the record does not have it", form.name)),
-                (Ok(applied), Some(recorded)) => against(form, &applied, recorded, full),
-            };
-            failures.extend(compared.err());
-        });
-        let (count, all) = (failures.len(), forms.len());
-        assert_eq!(count, 0, "{count} of {all} forms disagree with the record\n{}", failures.join("\n"));
-    });
+fn the_records_have_no_other_forms_than_the_families() {
+    let names: HashSet<String> = list::all().into_iter().map(|form| form.name).collect();
+    let sums: HashSet<String> = list::family("sums_of_products").into_iter().map(|form| form.name).collect();
+    assert!(lines(RECORD).into_keys().all(|name| names.contains(name)));
+    assert!(lines(SUMS_OF_A_GPU).into_keys().all(|name| sums.contains(name)));
+    let groups: HashSet<String> = list::on_memory().iter().map(|form| group(&form.name)).collect();
+    let recorded = MEMORY.lines().map(|line| line.split('\t').next().unwrap());
+    assert!(recorded.into_iter().all(|name| groups.contains(name)));
 }

@@ -156,14 +156,6 @@ fn the_page_says_which_forms_run() {
     });
 }
 
-#[test]
-fn no_two_examples_have_the_same_name() {
-    let mut seen: BTreeSet<String> = list::all().into_iter().map(|form| form.name).collect();
-    for example in examples() {
-        assert!(seen.insert(example.name.clone()), "{} is listed twice", example.name);
-    }
-}
-
 /// Writes modules of all examples into a folder, so that NVIDIA's assembler can be asked whether it takes them.
 #[test]
 #[ignore = "writes files: CUSTACK_FORMS_PTX names the folder"]
