@@ -2,8 +2,8 @@
 
 use super::capture::{memory, stream};
 use super::graph::*;
+use crate::harness::{drain, is_simulated, other, skip};
 use crate::run_alone;
-use crate::harness::{drain, is_simulated, other, run, skip, table};
 use custack_sys::ffi::*;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};

@@ -5,7 +5,7 @@ use super::graph::{
     bench, counting, destroy, edges, empty, graph, host, instantiate, launch, nodes, type_of,
 };
 use crate::allocations::allocations;
-use crate::harness::{is_simulated, skip, table};
+use crate::harness::{is_simulated, skip};
 use custack_sys::ffi::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
