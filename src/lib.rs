@@ -1,12 +1,13 @@
 //! CUDA contexts with stack discipline, and what a GPU program needs around them: sound, fast, and testable on a laptop
 //! without a GPU.
 //!
-//! custack manages CUDA contexts as RustaCUDA does (an owned [`Context`](context::Context), an
-//! [`UnownedContext`](context::UnownedContext) for workers, [`ContextStack`](context::ContextStack) push and pop), has
-//! its [streams](stream), [events](event), [memory], [modules](module) and [launches](function), and guarantees what
-//! RustaCUDA had to leave to the programmer: no sequence of safe calls, on any number of threads, crashes or leaves the
-//! wrong context current. Everything runs on the NVIDIA driver and, with the cargo feature `sim`, on a simulated one,
-//! kernels included ([`driver`] says how to choose).
+//! custack manages CUDA contexts as RustaCUDA does: an owned [`Context`](context::Context), an
+//! [`UnownedContext`](context::UnownedContext) for each worker, and push and pop of the
+//! [`ContextStack`](context::ContextStack). It has RustaCUDA's [streams](stream), [events](event), [memory],
+//! [modules](module) and [launches](function), too. It guarantees what RustaCUDA had to leave to the programmer: no
+//! sequence of safe calls, on any number of threads, crashes or leaves the wrong context current.
+//!
+//! Everything runs on the NVIDIA driver and, with the cargo feature `sim`, on a simulated one, kernels included.
 //!
 //! ```
 //! use custack::memory::LockedBuffer;
@@ -43,23 +44,23 @@
 //!
 //! # Features
 //!
+//! Everything but the simulated driver is there by default. `default-features = false` and the names of features make a
+//! smaller build: a feature brings a module or a dependency, and changes nothing else. Contexts, streams, events, memory,
+//! modules and launches are there in every build.
+//!
 //! | feature | default | what it brings |
 //! |---|---|---|
-//! | `future` | no | [futures](future) that are ready when work is done, and that run in a context |
-//! | `graph` | no | captures of streams, and [graphs](graph) |
-//! | `green` | no | green contexts: parts of a device |
-//! | `library` | no | [libraries](library) and kernels that belong to no context, and linking |
-//! | `nvrtc` | no | CUDA C++ compiled at run time, by a library that is opened then |
-//! | `pool` | no | [pools](memory::MemoryPool) of memory in the order of a stream: limits, statistics, access |
-//! | `processes` | no | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
+//! | `future` | yes | [futures](future) that are ready when work is done, and that run in a context |
+//! | `graph` | yes | captures of streams, and [graphs](graph) |
+//! | `green` | yes | green contexts: parts of a device |
+//! | `library` | yes | [libraries](library) and kernels that belong to no context, and linking |
+//! | `nvrtc` | yes | CUDA C++ [compiled at run time](nvrtc), by a library that is opened then |
+//! | `pool` | yes | [pools](memory::MemoryPool) of memory in the order of a stream: limits, statistics, access |
+//! | `processes` | yes | one process of several: memory, pools and events of other processes, the device of each, how devices are connected |
 //! | `rustacuda` | yes | what only programs written for RustaCUDA look for: `#[derive(DeviceCopy)]` at the root, handles of the types of `cuda-driver-sys`, and [arrays](memory::array) |
-//! | `texture` | no | [textures and surfaces](texture), memory in rows, and [arrays](memory::array) |
-//! | `thiserror` | no | derives the texts of [`DriverError`](error::DriverError); without it they are written by hand and the same |
+//! | `texture` | yes | [textures and surfaces](texture), memory in rows, and [arrays](memory::array) |
 //! | `tracing` | yes | reports what destructors cannot return, and what other code did to the stack |
 //! | `sim` | no | the simulated driver, and a layer over either driver that counts calls and makes them fail |
-//!
-//! Contexts, streams, events, memory, modules and launches are there in every build. `full` is all of the table but `sim`.
-//! Without any of them custack builds faster than cudarc.
 //!
 //! # From RustaCUDA
 //!

@@ -1,8 +1,23 @@
-//! The simulated driver: another implementation of [`Table`], for programs and tests on a machine without a GPU.
+//! The simulated CUDA driver: another implementation of [`Table`], for programs and tests on a machine without a GPU.
 //!
-//! It behaves as an NVIDIA H200 with driver 580 (CUDA 13.0) was observed to behave, status by status and in the order
+//! Programs reach it as `custack::sim`, with custack's feature `sim`. Programs in other languages get it as a
+//! `libcuda.so.1`, from the package custack-libcuda. This crate is for code that works on tables. [`instrument`] works on
+//! any table: it counts calls, makes them fail, and writes timelines and reports.
+//!
+//! ```
+//! let table = custack_sim::start()?;
+//! let mut context = std::ptr::null_mut();
+//! // SAFETY: the handle is the driver's own.
+//! let (statuses, calls) = custack_sim::instrument::during(|| unsafe {
+//!     [(table.cuInit)(0), (table.cuCtxCreate_v2)(&mut context, 0, 0), (table.cuCtxDestroy_v2)(context)]
+//! });
+//! assert_eq!((statuses, calls.total(), custack_sim::misuses()), ([0; 3], 3, 0));
+//! # Ok::<(), custack_sim::StartError>(())
+//! ```
+//!
+//! It behaves as an NVIDIA H200 with driver 580 (CUDA 13.0) was observed to behave: status by status, and in the order
 //! in which that driver checks its arguments. Where that driver would crash, this one returns an error, counts a
-//! [misuse](misuses) and says on standard error what was wrong. Every other refusal leaves a sentence in the thread's
+//! [misuse](misuses), and says on standard error what was wrong. Every other refusal leaves a sentence in the thread's
 //! [`log`].
 //!
 //! # What is modelled
@@ -21,10 +36,11 @@
 //!   reused](reuse_addresses) on request.
 //! * Memory pools, the devices' own and the program's: in chunks of 32 MiB, with thresholds, limits, statistics and
 //!   peaks. What they keep unused is taken back where the device has too little left. An allocation in the order of a
-//!   stream reuses the address of memory that was freed in the same stream before, or in another stream if the three reuse attributes allow it: before an event that the stream waits for,
-//!   once it is free, or behind a wait that the driver inserts. A call on freed memory is refused. Work that reaches
-//!   memory before its allocation or after its free, in the order of the streams, fails, and the log says so, where a
-//!   GPU reads and writes what happens to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
+//!   stream reuses the address of memory that was freed in the same stream before. That of another stream's memory is
+//!   reused as the three attributes for it allow: freed before an event that the stream waits for, free by now, or behind
+//!   a wait that the driver inserts. A call on freed memory is refused. Work fails that reaches memory before its
+//!   allocation or after its free, in the order of the streams, and the log says so; a GPU reads and writes what happens
+//!   to be there. Memory of a pool that `cuMemFree` frees stays counted as used, as
 //!   on an H200. Pools of managed memory and of the host's have their own rules of access; fills and copies reach the
 //!   host's only after access was granted to a device, and captures allocate from neither it nor a shared pool.
 //! * Fills and copies without a stream are work of the default stream. They return before it is
