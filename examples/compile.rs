@@ -1,6 +1,6 @@
 //! CUDA C++ that is compiled while the program runs, for the device that is there, and launched.
 //!
-//! `cargo run --example compile --features nvrtc`
+//! `cargo run --example compile`
 
 // Launches are unsafe: the arguments must have the types of the kernel's parameters.
 #![allow(unsafe_code)]
