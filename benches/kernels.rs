@@ -1,6 +1,6 @@
 //! How fast the simulated driver executes kernels.
 //!
-//! `CUSTACK_DRIVER=sim cargo bench --bench kernels` runs it; the figures of the README come from it.
+//! `CUSTACK_DRIVER=sim cargo bench --bench kernels` runs it; `custack-sim/tests/README.md` has figures.
 
 #![allow(unsafe_code)]
 
