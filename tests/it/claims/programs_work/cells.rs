@@ -4,6 +4,7 @@
 use super::act::{Act, On, Thing};
 use super::actor::{Actor, Lent, Within};
 use super::world::{Cell, Effect, LEN, World};
+use crate::harness::is_simulated;
 use custack::error::{CudaError, CudaResult};
 use custack::event::EventFlags;
 use custack::function::Function;
@@ -34,7 +35,7 @@ pub(super) fn used(cell: &mut Cell, stream: &Stream, context: usize) {
     }
 }
 
-/// Submits a function by another thread, mostly when the scope waits already.
+/// Submits a function by another thread, when the scope waits already.
 fn submit_late<'scope>(
     scope: &'scope SyncScope<'scope, '_>,
     seen: &'scope mut bool,
@@ -365,10 +366,15 @@ impl Actor {
                     stream.sync_scope(|scope| {
                         scope.copy_from(&mut buffer[..], &host[..])?;
                         scope.launch_host_func(|| seen = true)?;
-                        let (late_seen, late) = (&mut late_seen, &late);
-                        scope.launch_host_func(move || submit_late(scope, late_seen, late))?;
                         submitted = true;
                         acts.iter().for_each(|act| self.act(act, None));
+                        // Behind the acts, and beside no other thread: on a GPU a copy that waits for the function
+                        // may block the call that the function waits for.
+                        if is_simulated() || !self.world(|world| world.loose) {
+                            let (late_seen, late) = (&mut late_seen, &late);
+                            let asked = scope.launch_host_func(move || submit_late(scope, late_seen, late));
+                            self.judge("launch a function behind the acts", &asked, [context], &[]);
+                        }
                         if panics {
                             resume_unwind(Box::new("on purpose"));
                         }
