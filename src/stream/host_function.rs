@@ -20,6 +20,9 @@ impl Stream {
     /// While it runs, the driver destroys no context of the device, whosever that is: dropping a context waits for the work
     /// of all contexts of the process. Meanwhile a driver may neither allocate nor free for other threads (an H200's does
     /// not). So a function must not wait for a thread that drops a context, or that allocates or frees memory of the device.
+    /// Nor must it wait for other driver calls of another thread: a copy without a stream, from or to memory that is not
+    /// page-locked, may wait for the function, and an H100's driver holds a lock of the context meanwhile, for which those
+    /// calls wait.
     ///
     /// Unlike a callback, which gets the error, the function is not called if the context is in error by then: that is
     /// the driver's rule. It is then dropped when the context is destroyed (a primary one with its last share), or
