@@ -5,7 +5,7 @@
 
 use super::later::Later;
 use super::work::{kernel, refused};
-use super::{CopyParams, FillParams, Graph, GraphExec, Node, kept};
+use super::{CopyParams, FillParams, Graph, GraphExec, Node, NodeKind, kept};
 use crate::context::UnownedContext;
 use crate::driver::ffi::{CUgraphExec, CUgraphNode};
 use crate::driver::{Driver, Held};
@@ -199,13 +199,21 @@ impl GraphExec {
         set
     }
 
-    /// Disables or enables a kernel, copy or fill node; a disabled one does nothing (CUDA 11.6 and later).
+    /// Disables a kernel or copy node, or enables it again; a disabled one does nothing (CUDA 11.6 and later).
     ///
     /// # Errors
     ///
-    /// Like [`set_kernel`](Self::set_kernel).
+    /// Like [`set_kernel`](Self::set_kernel); [`NotSupported`](CudaError::NotSupported) for a fill node that is to be
+    /// disabled: neither the nodes behind it nor the stream would wait for the work before it (seen on an H100). Instead,
+    /// [set](Self::set_fill) it to memory that nothing uses.
     #[doc(alias = "cuGraphNodeSetEnabled")]
     pub fn set_enabled(&mut self, graph: &mut Graph, node: Node, enabled: bool) -> CudaResult<()> {
+        self.find(graph, node)?;
+        if !enabled && graph.kind(node)? == NodeKind::Fill {
+            return Err(CudaError::NotSupported.note(format_args!(
+                "to disable a node that fills: a driver would wait for nothing that comes before it"
+            )));
+        }
         let context = graph.context().clone();
         self.set(graph, node, &context, (), |driver, exec, node| {
             driver.graph_node_set_enabled(exec, node, enabled)

@@ -5,10 +5,12 @@
 use super::{add_collatz, counter, module, read, stream};
 use crate::harness::{owned_by, pushed, run};
 use custack::context::wait_until_retired;
+use custack::driver::instrument;
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::graph::*;
 use custack::memory::DeviceBuffer;
+use custack::stream::CaptureMode;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -183,21 +185,61 @@ fn a_node_is_disabled_and_enabled() {
     run(|| {
         let ctx = pushed();
         let stream = stream();
-        let numbers = DeviceBuffer::from_slice(&[0u32]).unwrap();
+        let numbers = Arc::new(DeviceBuffer::from_slice(&[3u32, 5]).unwrap());
+        let at = numbers.as_ptr() as u64;
         let mut graph = Graph::new(&ctx).unwrap();
-        let fill = FillParams::elements(numbers.as_ptr() as u64, 3, 4, 1);
-        let node = unsafe { graph.add_fill(&[], &fill, ()) }.unwrap();
+        let copy = CopyParams::bytes(Place::Device(at), Place::Device(at + 4), 4);
+        let copied = unsafe { graph.add_copy(&[], &copy, ()) }.unwrap();
+        let launched = add_collatz(&mut graph, &[copied], &numbers);
         let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
-        assert_eq!(exec.is_enabled(&mut graph, node), Ok(true));
-        exec.set_enabled(&mut graph, node, false).unwrap();
-        assert_eq!(exec.is_enabled(&mut graph, node), Ok(false));
+        for (node, expected) in [(copied, [7, 5]), (launched, [7, 7])] {
+            assert_eq!(exec.is_enabled(&mut graph, node), Ok(true));
+            exec.set_enabled(&mut graph, node, false).unwrap();
+            assert_eq!(exec.is_enabled(&mut graph, node), Ok(false));
+            exec.launch(&stream).unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(read(&numbers), expected);
+            exec.set_enabled(&mut graph, node, true).unwrap();
+        }
         exec.launch(&stream).unwrap();
         stream.synchronize().unwrap();
-        assert_eq!(read(&numbers), [0]);
-        exec.set_enabled(&mut graph, node, true).unwrap();
-        exec.launch(&stream).unwrap();
-        stream.synchronize().unwrap();
-        assert_eq!(read(&numbers), [3]);
+        assert_eq!(read(&numbers), [16, 16]);
+    });
+}
+
+#[test]
+fn a_fill_is_not_disabled_because_a_driver_would_not_wait_for_what_comes_before_it() {
+    run(|| {
+        let ctx = pushed();
+        let mut own = stream();
+        let mut numbers = DeviceBuffer::from_slice(&[0u32]).unwrap();
+        let mut built = Graph::new(&ctx).unwrap();
+        let fill = FillParams::elements(numbers.as_ptr() as u64, 3, 4, 1);
+        unsafe { built.add_fill(&[], &fill, ()) }.unwrap();
+        let mut captured = own
+            .capture(CaptureMode::ThreadLocal, |capture| unsafe { numbers.async_fill(3, capture) })
+            .unwrap();
+        for graph in [&mut built, &mut captured] {
+            let node = graph.nodes().unwrap()[0];
+            let mut exec = graph.instantiate(InstantiateFlags::empty()).unwrap();
+            let (refused, calls) = instrument::during(|| exec.set_enabled(graph, node, false));
+            assert_eq!((refused, calls.of("cuGraphNodeSetEnabled")), (Err(CudaError::NotSupported), 0));
+            let text = crate::harness::said(refused.unwrap_err());
+            assert!(text.contains("to disable a node that fills"), "{text}");
+            assert_eq!(
+                (exec.is_enabled(graph, node), exec.set_enabled(graph, node, true)),
+                (Ok(true), Ok(()))
+            );
+            numbers.fill(0).unwrap();
+            exec.launch(&own).unwrap();
+            own.synchronize().unwrap();
+            assert_eq!(read(&numbers), [3]);
+        }
+        let empty = built.add_empty(&[]).unwrap();
+        let mut exec = built.instantiate(InstantiateFlags::empty()).unwrap();
+        for enabled in [false, true] {
+            assert_eq!(exec.set_enabled(&mut built, empty, enabled), Err(CudaError::InvalidValue));
+        }
     });
 }
 

@@ -46,9 +46,8 @@
 //! waits longer for user objects, which a thread of the driver's lets go at its leisure.
 //!
 //! The nodes of an executable that is made while a stream captures into its graph are in another order than after the
-//! capture, if one was added by hand meanwhile: an update of it is left out. Where the last node of a launch is disabled and
-//! the one before it is a copy in another context than the stream's, a GPU's stream, its events and its context are done
-//! before that copy: the player waits a little after launches, once a node is disabled.
+//! capture, if one was added by hand meanwhile: an update of it is left out. On a GPU nothing waits for what comes
+//! before a fill that is disabled: the player waits a little after launches, once a node is disabled.
 //!
 //! What is not the same twice, or outlives the trace: adding to a linker while no context is current, work that is pending (the player waits for a stream after each step
 //! that names it, and for an event that a context records), times, the order of branches that write one place (all fills

@@ -214,7 +214,7 @@ impl<'a> Player<'a> {
             if status == 0 && (asked, capturing) == (0, 0) {
                 self.wait(stream);
                 if step.function().name == "cuGraphLaunch" && turn.world.has_disabled_nodes() {
-                    // Nothing waits for a copy of another context before a node that is disabled.
+                    // Nothing waits for what comes before a fill that is disabled.
                     std::thread::sleep(std::time::Duration::from_millis(2));
                 }
             }
