@@ -4,9 +4,10 @@
 #![allow(unsafe_code)]
 
 use super::{CopyParams, EdgeData, FillParams, Graph, KernelParams, Node, NodeKind};
-use crate::driver::ffi::{CUdeviceptr, CUevent, CUgraphNode};
+use crate::driver::ffi::{CUdeviceptr, CUevent, CUgraph, CUgraphNode};
 use crate::driver::{Driver, Edge, Held};
-use crate::error::{CudaResult, keep_note};
+use crate::error::{CudaError, CudaResult, keep_note};
+use std::collections::HashSet;
 
 /// A query of a node.
 type Ask<R> = fn(&Driver, Held<'_, CUgraphNode>) -> CudaResult<R>;
@@ -70,20 +71,22 @@ impl Graph {
         Ok(edges.filter(|(from, _, _)| *from == node).map(|(_, to, data)| (to, data)).collect())
     }
 
-    /// Makes each later node wait for its earlier one.
+    /// Makes each later node wait for its earlier one. If one edge cannot be added, none is.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; an error of the driver,
-    /// for instance for an edge that exists already. A cycle is an error only of [`instantiate`](Self::instantiate).
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph;
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an edge that exists already, or that is given twice; an
+    /// error of the driver. A cycle is an error only of [`instantiate`](Self::instantiate).
     #[doc(alias("cuGraphAddDependencies", "cuGraphAddDependencies_v2"))]
     pub fn add_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
         self.with(|driver, graph| {
+            refuse_some(driver, graph, &edges, true)?;
             let after = driver.graph_count_edges(graph)? + edges.len();
             driver.graph_add_dependencies(graph, &edges).inspect_err(|_| {
                 let _note = keep_note();
-                // Which of some may have been there before cannot be told, but the driver adds all or none.
+                // The driver has added all of them, or none.
                 if driver.graph_count_edges(graph) == Ok(after) {
                     let _ = driver.graph_remove_dependencies(graph, &edges);
                 }
@@ -91,16 +94,18 @@ impl Graph {
         })
     }
 
-    /// Removes edges.
+    /// Removes edges. If one cannot be removed, none is.
     ///
     /// # Errors
     ///
-    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; an error of the driver,
-    /// for instance for an edge that does not exist.
+    /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph;
+    /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an edge that does not exist, or that is given twice; an
+    /// error of the driver.
     #[doc(alias("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"))]
     pub fn remove_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
         self.with(|driver, graph| {
+            refuse_some(driver, graph, &edges, false)?;
             let before = driver.graph_count_edges(graph)?;
             driver.graph_remove_dependencies(graph, &edges).inspect_err(|_| {
                 let _note = keep_note();
@@ -221,9 +226,25 @@ impl Graph {
     fn ask_of<R>(&mut self, node: Node, wanted: NodeKind, ask: Ask<R>) -> CudaResult<R> {
         let kind = self.kind(node)?;
         if kind != wanted {
-            return Err(crate::error::CudaError::InvalidValue
-                .note(format_args!("to use a node of {kind:?} as one of {wanted:?}")));
+            return Err(
+                CudaError::InvalidValue.note(format_args!("to use a node of {kind:?} as one of {wanted:?}"))
+            );
         }
         self.ask(node, ask)
     }
+}
+
+/// Refuses edges that cannot all be added, or removed: the driver would change those before the first that is there
+/// already, or that is not there.
+fn refuse_some(driver: &Driver, graph: Held<'_, CUgraph>, edges: &[Edge], adds: bool) -> CudaResult<()> {
+    if edges.len() < 2 {
+        return Ok(());
+    }
+    let ends = |(from, to, _): &Edge| (*from, *to);
+    let mut there: HashSet<_> = driver.graph_get_edges(graph)?.iter().map(ends).collect();
+    let mut change = |edge| if adds { there.insert(edge) } else { there.remove(&edge) };
+    let Some(at) = edges.iter().position(|edge| !change(ends(edge))) else { return Ok(()) };
+    let (asked, why) = if adds { ("add", "is there already") } else { ("remove", "is not there") };
+    let count = edges.len();
+    Err(CudaError::InvalidValue.note(format_args!("to {asked} {count} edges: that at index {at} {why}")))
 }

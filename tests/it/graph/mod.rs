@@ -111,6 +111,39 @@ fn a_graph_is_built_of_nodes_and_edges_and_tells_them() {
 }
 
 #[test]
+fn edges_are_added_and_removed_all_or_none() {
+    run(|| {
+        let ctx = pushed();
+        for allocates in [false, true] {
+            let mut graph = Graph::new(&ctx).unwrap();
+            let [a, b, c, d] = [(); 4].map(|()| graph.add_empty(&[]).unwrap());
+            let (ab, bc, cd) = ((a, b, edge()), (b, c, edge()), (c, d, edge()));
+            graph.add_edges(&[ab, bc]).unwrap();
+            if allocates {
+                graph.add_allocation(&[d], 64).unwrap();
+            }
+            let edges = |graph: &mut Graph| {
+                let mut edges = graph.edges().unwrap();
+                edges.sort();
+                edges
+            };
+            let before = edges(&mut graph);
+            for wrong in [&[cd, ab][..], &[cd, cd], &[ab, cd], &[cd, bc, ab], &[ab], &[cd, (a, a, edge())]] {
+                assert_eq!(graph.add_edges(wrong), Err(CudaError::InvalidValue), "{wrong:?}");
+                assert_eq!(edges(&mut graph), before, "{wrong:?}");
+            }
+            for wrong in [&[ab, cd][..], &[ab, ab], &[cd, ab], &[bc, ab, cd]] {
+                assert_eq!(graph.remove_edges(wrong), Err(CudaError::InvalidValue), "{wrong:?}");
+                assert_eq!(edges(&mut graph), before, "{wrong:?}");
+            }
+            assert_eq!(graph.add_edges(&[]), Ok(()));
+            graph.add_edges(&[cd, (a, c, edge())]).unwrap();
+            assert_eq!(edges(&mut graph).len(), before.len() + 2);
+        }
+    });
+}
+
+#[test]
 fn kernels_copies_and_fills_run_in_their_order() {
     run(|| {
         let ctx = pushed();
