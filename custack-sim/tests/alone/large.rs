@@ -1,5 +1,7 @@
 //! What the simulated driver makes of more memory than the machine has. Others would find none left.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "each kernel writes no more than its memory has")]
+
 use crate::gpu::{Buffer, Module, Stream, free_memory, pushed, status};
 use crate::harness::run_simulated;
 

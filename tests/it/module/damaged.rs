@@ -204,15 +204,17 @@ fn damage(first: u64, count: usize, texts: &[String], fatbins: &[Vec<u8>]) -> [u
 }
 
 fn images() -> (Vec<String>, Vec<Vec<u8>>) {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let with = |folder: &str, extension: &str| {
-        let files = std::fs::read_dir(tests.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let files = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
         let mut files: Vec<_> = files.filter(|it| it.extension().is_some_and(|it| it == extension)).collect();
         files.sort();
         files
     };
-    let texts = with("kernels", "ptx").into_iter().map(|it| std::fs::read_to_string(it).unwrap());
-    let fatbins = with("module/images", "fatbin").into_iter().map(|it| std::fs::read(it).unwrap());
+    let texts = with("custack-sim/tests/it/instructions/kernels", "ptx")
+        .into_iter()
+        .map(|it| std::fs::read_to_string(it).unwrap());
+    let fatbins = with("tests/it/module/images", "fatbin").into_iter().map(|it| std::fs::read(it).unwrap());
     (texts.collect(), fatbins.collect())
 }
 

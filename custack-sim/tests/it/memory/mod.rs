@@ -303,6 +303,8 @@ fn fails(at: impl FnOnce(&Stream) -> u64, await_it: impl FnOnce(&Stream) -> Resu
     said(error)
 }
 
+type Way<'a> = &'a dyn Fn(&Stream) -> Result<()>;
+
 #[test]
 fn the_error_of_a_kernel_names_it_however_it_is_awaited() {
     on_the_simulated_driver("the_error_of_a_kernel_names_it_however_it_is_awaited", || {
@@ -318,7 +320,7 @@ fn the_error_of_a_kernel_names_it_however_it_is_awaited() {
                 found => return ask(found),
             }
         };
-        let ways: [(&str, &dyn Fn(&Stream) -> Result<()>); 5] = [
+        let ways: [(&str, Way<'_>); 5] = [
             ("the stream", &|stream| stream.synchronize()),
             ("the context", &|_| ask(call!(cuCtxSynchronize()))),
             ("an event", &|stream| ask(call!(cuEventSynchronize(event(stream))))),

@@ -30,6 +30,7 @@ pub(super) fn launched(
     let stream = Stream::new()?;
     let to = Buffer::from_slice(words)?;
     let pointer = to.address();
+    // SAFETY: the kernels of these tests stay within their memory, or are to fail.
     unsafe { launch!(module.k<<<grid, block, 0, stream>>>(pointer)) }?;
     stream.synchronize()?;
     let mut words = vec![0; words.len()];

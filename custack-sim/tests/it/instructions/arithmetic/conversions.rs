@@ -1,19 +1,12 @@
 //! `cvt` between all kinds of numbers.
 
 use super::Random;
-use super::exact::{Fixed, check};
 use super::floats::ROUNDINGS;
 use super::numbers::convert::{How, Kind, convert, convert2, pack};
-use super::numbers::round::{Format, Rounding};
+use super::numbers::round::Rounding;
 
 const INTEGERS: [Kind; 8] =
     [Kind::U8, Kind::U16, Kind::U32, Kind::U64, Kind::S8, Kind::S16, Kind::S32, Kind::S64];
-const FLOATS: [(Kind, Format); 4] = [
-    (Kind::F16, Format::F16),
-    (Kind::Bf16, Format::BF16),
-    (Kind::F32, Format::F32),
-    (Kind::F64, Format::F64),
-];
 
 fn plain(to: Kind, from: Kind, r: Rounding, bits: u64) -> u64 {
     convert(to, from, How::rounded(r), bits)
@@ -49,26 +42,6 @@ fn integers_are_cut_or_clamped_to_another_width() {
                 value.clamp(low, high) as u64,
                 "{from:?} {to:?} {value}"
             );
-        }
-    }
-}
-
-#[test]
-fn integers_become_the_float_next_to_them_in_every_direction() {
-    let mut random = Random(5);
-    for _ in 0..500 {
-        let bits = random.integer();
-        for (from, (to, format)) in INTEGERS.iter().flat_map(|&from| FLOATS.map(|to| (from, to))) {
-            let value = number(from, bits);
-            // The product of numbers that `f64` has.
-            let (high, low) = ((value >> 32) as f64, (value & 0xffff_ffff) as f64);
-            for r in ROUNDINGS {
-                let result = plain(to, from, r, bits);
-                check(&|| format!("{from:?} {value} to {to:?}"), format, r, result, &|p, q| {
-                    let exact = Fixed::zero().plus(2, high, 4294967296.0).plus(2, low, 1.0);
-                    exact.plus(-1, p, 1.0).plus(-1, q, 1.0).sign()
-                });
-            }
         }
     }
 }
@@ -132,32 +105,6 @@ fn nan_becomes_zero_unless_64_bits_are_involved() {
     let least =
         [0x80, 0x8000, 0x8000_0000, wide, -0x80i64 as u64, -0x8000i64 as u64, -0x8000_0000i64 as u64, wide];
     assert_eq!(to(Kind::F64), least);
-}
-
-#[test]
-fn f64_becomes_the_float_next_to_it_in_every_direction() {
-    let mut random = Random(7);
-    for _ in 0..5_000 {
-        let value = match random.below(3) {
-            0 => random.f64(),
-            // Near numbers of the shorter format.
-            1 => f64::from_bits(
-                f64::from(random.f32()).to_bits().wrapping_add(random.below(3)).wrapping_sub(1),
-            ),
-            _ => f64::from_bits(f64::from(random.f32()).to_bits() | 1 << 28),
-        };
-        if !value.is_finite() {
-            continue;
-        }
-        for (to, format) in &FLOATS[..3] {
-            for r in ROUNDINGS {
-                let result = plain(*to, Kind::F64, r, value.to_bits());
-                check(&|| format!("{value:e} to {to:?}"), *format, r, result, &|p, q| {
-                    Fixed::zero().plus(2, value, 1.0).plus(-1, p, 1.0).plus(-1, q, 1.0).sign()
-                });
-            }
-        }
-    }
 }
 
 #[test]

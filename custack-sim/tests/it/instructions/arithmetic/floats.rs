@@ -1,101 +1,14 @@
-//! Every operation of `f32` and `f64` in every direction.
+//! What is special about operations of `f32` and `f64`; `forms` has their roundings.
 
 use super::Random;
-use super::exact::{Fixed, check};
 use super::numbers::approx;
 use super::numbers::compare::{
     Compare, Extreme, Property, compare, extreme, extreme3, max, max_nan, min, testp,
 };
 use super::numbers::float::Float;
-use super::numbers::round::{Format, Rounding};
-use std::cmp::Ordering;
+use super::numbers::round::Rounding;
 
 pub(super) const ROUNDINGS: [Rounding; 4] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up];
-
-/// A format, an operand, and the bits of a result.
-struct Tested<T> {
-    format: Format,
-    random: fn(&mut Random) -> T,
-    bits: fn(T) -> u64,
-    wide: fn(T) -> f64,
-}
-
-const SINGLE: Tested<f32> =
-    Tested { format: Format::F32, random: Random::f32, bits: |a| a.to_bits().into(), wide: |a| a.into() };
-const DOUBLE: Tested<f64> =
-    Tested { format: Format::F64, random: Random::f64, bits: f64::to_bits, wide: |a| a };
-
-impl<T: Float + std::fmt::Debug> Tested<T> {
-    fn all(&self, rounds: u32) {
-        let mut random = Random(1);
-        for _ in 0..rounds {
-            let [a, b, c] = [(); 3].map(|()| (self.random)(&mut random));
-            // A root is next to a number of the format where a square was rounded.
-            let a = if random.below(4) == 0 { b.mul_rn(b) } else { a };
-            // Sums that cancel need operands that are alike.
-            let c = match random.below(4) {
-                0 => a.mul_rn(b).flipped(),
-                1 => b,
-                _ => c,
-            };
-            let [x, y, z] = [a, b, c].map(self.wide);
-            if ![x, y, z].iter().all(|value| value.is_finite()) {
-                continue;
-            }
-            for r in ROUNDINGS {
-                self.one("add", r, &[a, c], a.add(c, r), &|p, q| {
-                    Fixed::zero().plus(2, x, 1.0).plus(2, z, 1.0).plus(-1, p, 1.0).plus(-1, q, 1.0).sign()
-                });
-                self.one("sub", r, &[a, c], a.sub(c, r), &|p, q| {
-                    Fixed::zero().plus(2, x, 1.0).plus(-2, z, 1.0).plus(-1, p, 1.0).plus(-1, q, 1.0).sign()
-                });
-                self.one("mul", r, &[a, b], a.mul(b, r), &|p, q| {
-                    Fixed::zero().plus(2, x, y).plus(-1, p, 1.0).plus(-1, q, 1.0).sign()
-                });
-                self.one("fma", r, &[a, b, c], a.fma(b, c, r), &|p, q| {
-                    Fixed::zero().plus(2, x, y).plus(2, z, 1.0).plus(-1, p, 1.0).plus(-1, q, 1.0).sign()
-                });
-                if y != 0.0 {
-                    let over = |x: f64, p: f64, q: f64| {
-                        let rest = Fixed::zero().plus(2, x, 1.0).plus(-1, p, y).plus(-1, q, y).sign();
-                        if y > 0.0 { rest } else { rest.reverse() }
-                    };
-                    self.one("div", r, &[a, b], Float::div(a, b, r), &|p, q| over(x, p, q));
-                    self.one("rcp", r, &[b], b.rcp(r), &|p, q| over(1.0, p, q));
-                }
-                if x > 0.0 {
-                    self.one("sqrt", r, &[a], Float::sqrt(a, r), &|p, q| {
-                        if p + q < 0.0 {
-                            return Ordering::Greater;
-                        }
-                        Fixed::zero().plus(4, x, 1.0).plus(-1, p, p).plus(-2, p, q).plus(-1, q, q).sign()
-                    });
-                }
-            }
-            let same = |a: T, b: T| assert_eq!((self.bits)(a), (self.bits)(b));
-            same(a.add(c, Rounding::Nearest), a.add_rn(c));
-            same(a.sub(c, Rounding::Nearest), a.sub_rn(c));
-            same(a.mul(b, Rounding::Nearest), a.mul_rn(b));
-            same(a.fma(b, c, Rounding::Nearest), a.fma_rn(b, c));
-            same(Float::div(a, b, Rounding::Nearest), a.div_rn(b));
-            same(Float::sqrt(a, Rounding::Nearest), a.sqrt_rn());
-        }
-    }
-
-    fn one(&self, op: &str, r: Rounding, operands: &[T], result: T, compare: &dyn Fn(f64, f64) -> Ordering) {
-        check(&|| format!("{op} of {operands:?}"), self.format, r, (self.bits)(result), compare);
-    }
-}
-
-#[test]
-fn every_operation_on_f32_is_rounded_once_in_every_direction() {
-    SINGLE.all(3_000);
-}
-
-#[test]
-fn every_operation_on_f64_is_rounded_once_in_every_direction() {
-    DOUBLE.all(3_000);
-}
 
 #[test]
 fn f32_fma_is_that_of_the_host() {

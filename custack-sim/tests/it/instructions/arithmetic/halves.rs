@@ -1,12 +1,11 @@
 //! `f16`, `bf16`, `tf32` and the 8-bit floats.
 
-use super::Random;
-use super::exact::{Fixed, check, value};
 use super::floats::ROUNDINGS;
 use super::numbers::compare::{Compare, Extreme};
 use super::numbers::half::{Bf16, F16, Short, packed2};
 use super::numbers::round::{Format, Rounding};
 use super::numbers::small::{Fp8, tf32, tf32_away, tf32_finite, tf32_relu};
+use crate::instructions::forms::exact;
 
 fn numbers(format: Format) -> impl Iterator<Item = u16> {
     (0..=u16::MAX).filter(move |&a| u64::from(a & 0x7fff) < format.infinity())
@@ -14,7 +13,8 @@ fn numbers(format: Format) -> impl Iterator<Item = u16> {
 
 fn widening_is_exact<T: Short>() {
     for a in numbers(T::FORMAT) {
-        assert_eq!(f64::from(T::widen(a)).to_bits(), value(T::FORMAT, a.into()).to_bits(), "{a:#x}");
+        let exact = exact::Format(T::FORMAT.exponent, T::FORMAT.fraction).decode(a.into());
+        assert_eq!(f64::from(T::widen(a)).to_bits(), exact::F64.round(exact, exact::Mode::Nearest), "{a:#x}");
         for r in ROUNDINGS {
             assert_eq!(T::round(T::widen(a).into(), r), a);
         }
@@ -72,38 +72,6 @@ impl Neighbours for f64 {
 fn every_gap_between_short_floats_is_rounded_in_every_direction() {
     between::<F16>();
     between::<Bf16>();
-}
-
-fn operations<T: Short>() {
-    let mut random = Random(3);
-    for _ in 0..5_000 {
-        let [a, b, c] = [(); 3].map(|()| random.float(T::FORMAT.exponent, T::FORMAT.fraction) as u16);
-        let c = if random.below(3) == 0 { T::mul(a, b) ^ 0x8000 } else { c };
-        let infinity = T::FORMAT.infinity();
-        if [a, b, c].iter().any(|&bits| u64::from(bits & 0x7fff) >= infinity) {
-            continue;
-        }
-        let [x, y, z] = [a, b, c].map(|bits| value(T::FORMAT, bits.into()));
-        let one = |op: &str, result: u16, exact: &Fixed| {
-            check(
-                &|| format!("{op} of {x} {y} {z}"),
-                T::FORMAT,
-                Rounding::Nearest,
-                result.into(),
-                &|p, q| exact.clone().plus(-1, p, 1.0).plus(-1, q, 1.0).sign(),
-            );
-        };
-        one("add", T::add(a, c), &Fixed::zero().plus(2, x, 1.0).plus(2, z, 1.0));
-        one("sub", T::sub(a, c), &Fixed::zero().plus(2, x, 1.0).plus(-2, z, 1.0));
-        one("mul", T::mul(a, b), &Fixed::zero().plus(2, x, y));
-        one("fma", T::fma(a, b, c), &Fixed::zero().plus(2, x, y).plus(2, z, 1.0));
-    }
-}
-
-#[test]
-fn operations_on_short_floats_are_rounded_once() {
-    operations::<F16>();
-    operations::<Bf16>();
 }
 
 #[test]

@@ -7,7 +7,6 @@
 mod numbers;
 
 mod conversions;
-mod exact;
 mod floats;
 mod halves;
 mod integers;

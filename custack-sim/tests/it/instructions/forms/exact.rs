@@ -2,7 +2,7 @@
 
 /// How a number is rounded to a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mode {
+pub(in crate::instructions) enum Mode {
     Nearest,
     Zero,
     Down,
@@ -11,21 +11,21 @@ pub(super) enum Mode {
     Away,
 }
 
-pub(super) const MODES: [(&str, Mode); 4] =
+pub(in crate::instructions) const MODES: [(&str, Mode); 4] =
     [("rn", Mode::Nearest), ("rz", Mode::Zero), ("rm", Mode::Down), ("rp", Mode::Up)];
 
 /// Bits of exponent and fraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Format(pub(super) u32, pub(super) u32);
+pub(in crate::instructions) struct Format(pub(in crate::instructions) u32, pub(in crate::instructions) u32);
 
-pub(super) const F16: Format = Format(5, 10);
-pub(super) const BF16: Format = Format(8, 7);
-pub(super) const F32: Format = Format(8, 23);
-pub(super) const F64: Format = Format(11, 52);
+pub(in crate::instructions) const F16: Format = Format(5, 10);
+pub(in crate::instructions) const BF16: Format = Format(8, 7);
+pub(in crate::instructions) const F32: Format = Format(8, 23);
+pub(in crate::instructions) const F64: Format = Format(11, 52);
 
 /// A number: its last bit stands for all those behind it that are not zero.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Number {
+pub(in crate::instructions) enum Number {
     Nan,
     Infinite(bool),
     /// Negative, and this multiple of this power of two.
@@ -35,29 +35,29 @@ pub(super) enum Number {
 use Number::{Finite, Infinite, Nan};
 
 impl Format {
-    pub(super) fn sign(self) -> u64 {
+    pub(in crate::instructions) fn sign(self) -> u64 {
         1 << (self.0 + self.1)
     }
 
-    pub(super) fn infinity(self) -> u64 {
+    pub(in crate::instructions) fn infinity(self) -> u64 {
         ((1 << self.0) - 1) << self.1
     }
 
-    pub(super) fn is_nan(self, bits: u64) -> bool {
+    pub(in crate::instructions) fn is_nan(self, bits: u64) -> bool {
         bits & (self.sign() - 1) > self.infinity()
     }
 
     /// Zero for a subnormal number.
-    pub(super) fn flush(self, bits: u64) -> u64 {
+    pub(in crate::instructions) fn flush(self, bits: u64) -> u64 {
         if bits & self.infinity() == 0 { bits & self.sign() } else { bits }
     }
 
-    pub(super) fn one(self) -> u64 {
+    pub(in crate::instructions) fn one(self) -> u64 {
         ((1 << (self.0 - 1)) - 1) << self.1
     }
 
     /// The NaN of operations on these operands.
-    pub(super) fn nan(self, operands: &[u64]) -> u64 {
+    pub(in crate::instructions) fn nan(self, operands: &[u64]) -> u64 {
         if self == F64 {
             let first = operands.iter().find(|bits| self.is_nan(**bits));
             return first.map_or(0xfff8_0000_0000_0000, |bits| bits | 0x0008_0000_0000_0000);
@@ -65,7 +65,7 @@ impl Format {
         self.sign() - 1
     }
 
-    pub(super) fn decode(self, bits: u64) -> Number {
+    pub(in crate::instructions) fn decode(self, bits: u64) -> Number {
         let (negative, magnitude) = (bits & self.sign() != 0, bits & (self.sign() - 1));
         let (exponent, fraction) = ((magnitude >> self.1) as i32, magnitude & ((1 << self.1) - 1));
         let least = 2 - (1 << (self.0 - 1)) - self.1 as i32;
@@ -78,7 +78,7 @@ impl Format {
     }
 
     /// The bits of a number that is no NaN.
-    pub(super) fn round(self, number: Number, mode: Mode) -> u64 {
+    pub(in crate::instructions) fn round(self, number: Number, mode: Mode) -> u64 {
         let (negative, mantissa, exponent) = match number {
             Nan => panic!("NaN has no bits"),
             Infinite(negative) => return self.infinity() | if negative { self.sign() } else { 0 },
@@ -127,7 +127,7 @@ fn with_top(mantissa: u128, exponent: i32, top: i32) -> (u128, i32) {
     (shift(mantissa, by), exponent - by)
 }
 
-pub(super) fn negated(a: Number) -> Number {
+pub(in crate::instructions) fn negated(a: Number) -> Number {
     match a {
         Nan => Nan,
         Infinite(negative) => Infinite(!negative),
@@ -136,7 +136,7 @@ pub(super) fn negated(a: Number) -> Number {
 }
 
 /// A sum of numbers of at most 106 bits. The mode says the sign of a zero.
-pub(super) fn sum(a: Number, b: Number, mode: Mode) -> Number {
+pub(in crate::instructions) fn sum(a: Number, b: Number, mode: Mode) -> Number {
     let ((na, ma, ea), (nb, mb, eb)) = match (a, b) {
         (Nan, _) | (_, Nan) => return Nan,
         (Infinite(a), Infinite(b)) => return if a == b { Infinite(a) } else { Nan },
@@ -162,7 +162,7 @@ pub(super) fn sum(a: Number, b: Number, mode: Mode) -> Number {
 }
 
 /// A product, exactly.
-pub(super) fn product(a: Number, b: Number) -> Number {
+pub(in crate::instructions) fn product(a: Number, b: Number) -> Number {
     match (a, b) {
         (Nan, _) | (_, Nan) => Nan,
         (Infinite(_), Finite(_, 0, _)) | (Finite(_, 0, _), Infinite(_)) => Nan,
@@ -172,7 +172,7 @@ pub(super) fn product(a: Number, b: Number) -> Number {
 }
 
 /// A quotient of numbers of at most 53 bits.
-pub(super) fn quotient(a: Number, b: Number) -> Number {
+pub(in crate::instructions) fn quotient(a: Number, b: Number) -> Number {
     match (a, b) {
         (Nan, _) | (_, Nan) | (Infinite(_), Infinite(_)) | (Finite(_, 0, _), Finite(_, 0, _)) => Nan,
         (Infinite(a), Finite(b, ..)) | (Finite(a, ..), Finite(b, 0, _)) => Infinite(a != b),
@@ -186,7 +186,7 @@ pub(super) fn quotient(a: Number, b: Number) -> Number {
 }
 
 /// A square root of a number of at most 53 bits.
-pub(super) fn root(a: Number) -> Number {
+pub(in crate::instructions) fn root(a: Number) -> Number {
     match a {
         Finite(_, 0, _) | Infinite(false) => a,
         Finite(false, mantissa, exponent) => {
@@ -212,7 +212,7 @@ pub(super) fn root(a: Number) -> Number {
 }
 
 /// A number without a fraction.
-pub(super) fn integral(a: Number, mode: Mode) -> Number {
+pub(in crate::instructions) fn integral(a: Number, mode: Mode) -> Number {
     let Finite(negative, mantissa, exponent) = a else { return a };
     if mantissa == 0 || exponent >= 0 {
         return a;
@@ -230,7 +230,7 @@ pub(super) fn integral(a: Number, mode: Mode) -> Number {
 }
 
 /// An integer.
-pub(super) fn of_integer(value: i128) -> Number {
+pub(in crate::instructions) fn of_integer(value: i128) -> Number {
     Finite(value < 0, value.unsigned_abs(), 0)
 }
 

@@ -5,7 +5,7 @@
 //! what an H200 answered, and `share/` counts which forms of PTX load at all.
 
 mod apply;
-mod exact;
+pub(super) mod exact;
 mod form;
 mod list;
 mod object;
