@@ -178,7 +178,9 @@ impl<T: Copy> Buffer<T> {
     #[track_caller]
     pub(crate) fn copy_from(&self, values: &[T]) -> Result<()> {
         assert_eq!(values.len(), self.len);
-        ask(call!(cuMemcpyHtoD_v2(self.at, values.as_ptr().cast(), size_of_val(values))))
+        ask(call!(cuMemcpyHtoD_v2(self.at, values.as_ptr().cast(), size_of_val(values))))?;
+        // On a GPU the call may return before what it has taken is there, and the streams do not wait for it.
+        ask(call!(cuStreamSynchronize(null_mut())))
     }
 
     #[track_caller]

@@ -96,6 +96,8 @@ fn locked<const N: usize>(values: [u32; N]) -> *mut u32 {
 fn zeroed(words: usize) -> Buffer<u32> {
     let memory = Buffer::uninitialized(words).unwrap();
     assert_eq!(call!(cuMemsetD32_v2(memory.address(), 0, words)), 0);
+    // The call returns before the fill is done, and the streams do not wait for it.
+    assert_eq!(call!(cuCtxSynchronize()), 0);
     memory
 }
 
@@ -308,11 +310,12 @@ type Way<'a> = &'a dyn Fn(&Stream) -> Result<()>;
 #[test]
 fn the_error_of_a_kernel_names_it_however_it_is_awaited() {
     on_the_simulated_driver("the_error_of_a_kernel_names_it_however_it_is_awaited", || {
-        let event = |stream: &Stream| {
+        // The kernel may have failed by then.
+        let event = |stream: &Stream| -> Result<_> {
             let mut event = null_mut();
-            assert_eq!(call!(cuEventCreate(&mut event, 2)), 0);
-            assert_eq!(call!(cuEventRecord(event, stream.0)), 0);
-            event
+            ask(call!(cuEventCreate(&mut event, 2)))?;
+            ask(call!(cuEventRecord(event, stream.0)))?;
+            Ok(event)
         };
         let until = |query: &mut dyn FnMut() -> CUresult| loop {
             match query() {
@@ -323,10 +326,10 @@ fn the_error_of_a_kernel_names_it_however_it_is_awaited() {
         let ways: [(&str, Way<'_>); 5] = [
             ("the stream", &|stream| stream.synchronize()),
             ("the context", &|_| ask(call!(cuCtxSynchronize()))),
-            ("an event", &|stream| ask(call!(cuEventSynchronize(event(stream))))),
+            ("an event", &|stream| ask(call!(cuEventSynchronize(event(stream)?)))),
             ("the stream, by questions", &|stream| until(&mut || call!(cuStreamQuery(stream.0)))),
             ("an event, by questions", &|stream| {
-                let event = event(stream);
+                let event = event(stream)?;
                 until(&mut || call!(cuEventQuery(event)))
             }),
         ];

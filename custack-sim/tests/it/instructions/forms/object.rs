@@ -238,6 +238,7 @@ impl Object {
         for (y, bytes) in bytes.chunks(row).enumerate() {
             ask(call!(cuMemcpyHtoD_v2(at + (y * pitch) as u64, bytes.as_ptr().cast(), row)))?;
         }
+        ask(call!(cuCtxSynchronize()))?;
         Ok(Source::Rows { at, pitch })
     }
 

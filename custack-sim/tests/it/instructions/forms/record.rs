@@ -258,6 +258,7 @@ impl Record {
         let shown = |line: &str| line.split('\t').take(fields).collect::<Vec<_>>().join(" ");
         let recorded: HashSet<String> = MEMORY.lines().map(shown).collect();
         let text = groups.text();
+        assert!(!text.is_empty(), "no form was compared");
         let wrong = text.lines().map(shown).filter(|line| !recorded.contains(line));
         wrong.map(|line| format!("{line}: these answers are not those of the record")).collect()
     }
