@@ -190,7 +190,8 @@ impl<'a> Hold<'a> {
         // Destroying popped one entry; where the thread has entries of its own, that was the extra one.
         if self.own == 0 || !gone {
             let own = self.own;
-            self.pop_entries(|| (!gone).then(|| driver.set_run(live(), own)));
+            // Only where the thread has entries of its own: then the context is not destroyed.
+            self.pop_entries(|| Some(driver.set_run(live(), own)));
         }
         match result {
             // Other code has destroyed it.

@@ -26,6 +26,9 @@ pub enum Origin {
 /// No device has this number.
 const UNKNOWN: CUdevice = -1;
 
+/// The kind of a green context.
+const GREEN: CUdevice = -2;
+
 /// What custack knows about a context while the driver has it; afterwards the record serves another. Records are never
 /// freed, so a handle may read its record at any time.
 pub(super) struct Record {
@@ -77,12 +80,12 @@ impl Record {
     }
 }
 
-/// The number of a kind of context: that of the device of a primary context, from 0; [`UNKNOWN`] for a context that was
-/// created, whose device is not asked here; below it for a green context of each device.
+/// The number of a kind of context: that of the device of a primary context, from 0; [`GREEN`], or [`UNKNOWN`] for a context
+/// that was created. The device of these two is not asked here.
 fn kind(origin: Origin, device: CUdevice) -> CUdevice {
     match origin {
         Origin::Primary => device,
-        Origin::Green => UNKNOWN - 1 - device,
+        Origin::Green => GREEN,
         Origin::Created | Origin::Foreign => UNKNOWN,
     }
 }
@@ -90,7 +93,7 @@ fn kind(origin: Origin, device: CUdevice) -> CUdevice {
 fn of_kind(kind: CUdevice) -> (Origin, CUdevice) {
     match kind {
         UNKNOWN => (Origin::Created, UNKNOWN),
-        below if below < UNKNOWN => (Origin::Green, UNKNOWN - 1 - below),
+        GREEN => (Origin::Green, UNKNOWN),
         device => (Origin::Primary, device),
     }
 }
