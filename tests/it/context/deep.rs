@@ -122,3 +122,31 @@ fn any_number_of_guards_is_dropped_in_the_order_they_were_made_in() {
         assert_eq!(ContextStack::depth(), 1);
     });
 }
+
+#[test]
+fn what_was_destroyed_before_a_scope_stays_after_it_at_any_depth() {
+    run(|| {
+        let base = parked();
+        for below in 0..=9 {
+            let (dead, died) = (parked(), parked());
+            let (dead_raw, died_raw) = (dead.as_raw(), died.as_raw());
+            (0..below).for_each(|_| ContextStack::push(&base).unwrap());
+            ContextStack::push(&dead).unwrap();
+            ContextStack::push(&died).unwrap();
+            // The mirror keeps its upper entries elsewhere than its lower ones.
+            (0..8).for_each(|_| ContextStack::push(&base).unwrap());
+            (0..8).for_each(|_| assert!(ContextStack::pop().is_ok()));
+            drop(died.enter().unwrap());
+            drop(dead);
+            let handle = died.get_unowned();
+            let guard = handle.enter().unwrap();
+            drop(died);
+            assert_eq!(current(), died_raw, "{below} below");
+            drop(guard);
+            assert_eq!((current(), ContextStack::depth()), (dead_raw, below + 1), "{below} below");
+            drop(base.enter().unwrap());
+            assert_eq!((current(), ContextStack::depth()), (dead_raw, below + 1), "{below} below");
+            (0..=below).for_each(|_| assert!(ContextStack::pop().is_ok()));
+        }
+    });
+}

@@ -510,3 +510,15 @@ fn what_came_after_the_driver_is_refused_with_the_version_that_has_it() {
         drop(ctx);
     });
 }
+
+#[test]
+fn what_was_made_in_an_unrelated_context_is_refused_before_the_driver_is_asked() {
+    run(|| {
+        let (green, unrelated) = (green(), parked());
+        let stream = green.create_stream(None).unwrap();
+        let event = unrelated.create_event(EventFlags::DEFAULT).unwrap();
+        let (results, calls) = instrument::during(|| (event.record(&stream), green.record_event(&event)));
+        let refused = Err(CudaError::InvalidHandle);
+        assert_eq!((results, calls.to_string()), ((refused, refused), String::new()));
+    });
+}

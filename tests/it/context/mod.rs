@@ -1,7 +1,10 @@
 //! Contexts, their stack, and scopes.
 
+mod alike;
 mod cache;
+mod changed;
 mod deep;
+mod ended;
 mod flags;
 mod functions;
 #[cfg(all(feature = "graph", feature = "green"))]
