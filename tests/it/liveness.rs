@@ -573,3 +573,27 @@ fn a_green_context_is_taken_by_one_thread_at_a_time_also_where_its_predecessor_i
         assert_eq!(world.0.take(3), Ok(true), "all have let go");
     });
 }
+
+#[test]
+fn all_that_a_thread_publishes_at_once_is_found() {
+    loom::model(|| {
+        let world = World::new();
+        let mine = world.participants.join();
+        let some = || 1..20;
+        let leases: Vec<_> = some().map_while(|record| Some(Published::new(mine.lease()?, record))).collect();
+        let hazards: Vec<_> =
+            some().map_while(|record| Some(Published::new(mine.hazard()?, record))).collect();
+        let calls: Vec<_> = some().map_while(|key| Some(Published::new(mine.call()?, [key, 0]))).collect();
+        assert_eq!((leases.len(), hazards.len(), calls.len()), (6, 2, 3));
+        assert_eq!(some().filter(|record| world.participants.leased(*record)).count(), 6);
+        let has_call = |key| world.participants.has_call(None, |parts| parts == [key, 0]);
+        assert_eq!(some().filter(|key| has_call(*key)).count(), 3);
+        assert!(!world.participants.has_call(Some(mine), |_| true), "its own");
+        assert!(!has_call(0), "nothing is a call on nothing");
+        drop(calls);
+        assert!(!world.participants.has_call(None, |_| true));
+        drop((leases, hazards));
+        mine.give_up();
+        assert!(ptr::eq(world.participants.join(), mine), "it serves the next thread");
+    });
+}

@@ -417,3 +417,31 @@ fn a_share_in_common_that_is_given_away_keeps_the_handles_good() {
         assert!(!handle.is_alive() && !PrimaryContext::state(device()).unwrap().active);
     });
 }
+
+#[test]
+fn what_is_used_in_a_streams_order_reaches_no_later_context_after_other_code_destroyed_its_own() {
+    let test = "what_is_used_in_a_streams_order_reaches_no_later_context";
+    if !is_simulated() {
+        return skip(test, "the NVIDIA driver may crash on what other code destroyed");
+    }
+    run_alone(|| {
+        sim::reuse_handles(true);
+        let raw = other::create();
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+        let buffers: [_; 2] =
+            std::array::from_fn(|_| DeviceBuffer::from_slice_in(&[1u8; 4], &stream).unwrap());
+        let event = Event::new(EventFlags::DEFAULT).unwrap();
+        other::destroy(raw);
+        let later = parked();
+        assert_eq!(later.as_raw(), raw);
+        let [first, second] = buffers;
+        let ((), calls) = instrument::during(|| {
+            drop(first);
+            drop((stream, event, second));
+        });
+        assert_eq!(calls.total(), 0, "{calls}");
+        wait_until_retired().unwrap();
+        assert_eq!(later.synchronize(), Ok(()));
+        sim::reuse_handles(false);
+    });
+}

@@ -1,12 +1,15 @@
 //! How many blocks of a kernel run at once.
 
 use super::{KERNELS, module};
-use crate::harness::{parked, pushed, run};
-use custack::context::CurrentContext;
+use crate::harness::{current, drain, other, parked, pushed, run};
+use custack::context::{ContextStack, CurrentContext};
+use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::function::{BlockSize, LaunchConfig};
 use custack::library::Library;
 use custack::module::JitOptions;
+use std::cell::Cell;
+use std::ptr::null_mut;
 
 /// Blocks of a kernel without shared memory on a multiprocessor of an H200, by threads: without dynamic shared memory,
 /// with 40,000 bytes of it, and with 300,000.
@@ -67,5 +70,24 @@ fn questions_are_about_the_context_of_the_function_whatever_is_current() {
         drop(context);
         let gone = of_library.max_active_clusters(&clusters).unwrap_err();
         assert_eq!(gone, CudaError::ContextIsDestroyed);
+    });
+}
+
+#[test]
+fn the_context_is_current_in_the_question_although_other_code_changed_the_stack() {
+    thread_local! {
+        static CURRENT: Cell<*mut ()> = const { Cell::new(null_mut()) };
+    }
+    run(|| {
+        let (ctx, own) = (pushed(), other::parked());
+        let module = module();
+        let kernel = module.get_function(c"count_up").unwrap();
+        other::set(own);
+        let asked = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+        instrument::wait_in(asked, || CURRENT.set(current().cast()));
+        assert!(kernel.max_active_blocks_per_multiprocessor(128, 0).is_ok());
+        assert_eq!((CURRENT.get(), current()), (ctx.as_raw().cast(), own));
+        assert_eq!((drain(), ContextStack::pop().err()), (vec![own], Some(CudaError::InvalidContext)));
+        other::destroy(own);
     });
 }

@@ -10,11 +10,17 @@ use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::launch;
 use custack::memory::DeviceBuffer;
-use custack::stream::StreamFlags;
+use custack::stream::{Stream, StreamFlags};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+thread_local! {
+    /// What a function that a driver call ran has left.
+    static LEFT: Cell<Option<(Option<Context>, Stream)>> = const { Cell::new(None) };
+}
 
 #[test]
 fn host_functions_run_once_in_their_order() {
@@ -251,5 +257,41 @@ fn custack_holds_no_lock_while_a_host_function_waits_for_one_of_the_program() {
             stream.synchronize().unwrap();
             assert_eq!(*of_program.lock().unwrap(), 11);
         });
+    });
+}
+
+#[test]
+fn the_end_of_a_context_drops_no_host_function_of_another_even_if_that_is_about_to_end() {
+    if !is_simulated() {
+        let test = "the_end_of_a_context_drops_no_host_function_of_another";
+        return crate::harness::skip(test, "the NVIDIA driver may block in the call that launches");
+    }
+    run_alone(|| {
+        for ends in [false, true] {
+            let (other, ctx) = (parked(), parked());
+            let stream = other.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+            let kept = other.scoped(|_| DeviceBuffer::from_slice(&[1u8])).unwrap();
+            let (release, released) = channel();
+            let called = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&called);
+            // The driver destroys a context when all work is done, so this work begins later.
+            instrument::wait_in("cuCtxPopCurrent_v2", move || {
+                let submit = move || {
+                    stream.launch_host_func(move || released.recv().unwrap()).unwrap();
+                    stream
+                        .launch_host_func(move || assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0))
+                        .unwrap();
+                    ((!ends).then_some(other), stream)
+                };
+                let left = std::thread::spawn(submit).join().unwrap();
+                LEFT.set(Some(left));
+            });
+            drop(ctx);
+            release.send(()).unwrap();
+            LEFT.take();
+            drop(kept);
+            wait_until_retired().unwrap();
+            assert_eq!((called.load(Ordering::SeqCst), Arc::strong_count(&called)), (1, 1), "ends: {ends}");
+        }
     });
 }

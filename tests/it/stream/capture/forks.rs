@@ -253,6 +253,23 @@ fn a_per_thread_stream_that_captures_is_that_threads() {
 }
 
 #[test]
+fn a_per_thread_stream_that_captures_is_that_of_one_context() {
+    use custack::stream::PerThreadStream;
+    run(|| {
+        let contexts: [_; 5] = std::array::from_fn(|_| parked());
+        for (at, ctx) in contexts.iter().enumerate() {
+            let here = PerThreadStream::of(ctx);
+            unsafe { here.begin_capture(CaptureMode::Relaxed) }.unwrap();
+            for (other_at, other) in contexts.iter().enumerate() {
+                let expected = if at == other_at { Err(CudaError::StreamCaptureUnsupported) } else { Ok(()) };
+                assert_eq!(PerThreadStream::of(other).synchronize(), expected, "{at}, {other_at}");
+            }
+            drop(unsafe { here.end_capture() }.unwrap());
+        }
+    });
+}
+
+#[test]
 fn a_legacy_stream_is_not_captured() {
     use custack::stream::LegacyStream;
     run(|| {

@@ -342,3 +342,23 @@ fn a_capture_of_a_closure_is_not_ended_by_hand() {
         is_free(&mut capturing);
     });
 }
+
+#[test]
+fn a_capture_that_is_given_away_with_its_stream_is_known_no_longer_and_another_still_is() {
+    run_alone(|| {
+        let (ctx, before) = (pushed(), instrument::contexts_alive());
+        let (mut kept, given) = (stream(), stream());
+        unsafe { kept.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        unsafe { given.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        let raw = given.into_raw();
+        drop(unsafe { kept.end_capture() }.unwrap());
+        is_free(&mut kept);
+        let mut graph = ptr::null_mut();
+        assert_eq!(unsafe { (table().cuStreamEndCapture)(raw, &mut graph) }, 0);
+        assert_eq!(unsafe { (table().cuGraphDestroy)(graph) }, 0);
+        assert_eq!(unsafe { (table().cuStreamDestroy_v2)(raw) }, 0);
+        drop((kept, ctx));
+        wait_until_retired().unwrap();
+        assert_eq!(instrument::contexts_alive(), before - 1, "nothing keeps the context");
+    });
+}

@@ -11,7 +11,7 @@ use custack::driver::instrument;
 use custack::error::{CudaError, CudaResult};
 use custack::event::{Event, EventFlags};
 use custack::function::LaunchConfig;
-use custack::graph::{Graph, GraphExec, InstantiateFlags};
+use custack::graph::{Capture, Graph, GraphExec, InstantiateFlags};
 use custack::memory::array::{ArrayFormat, ArrayObject};
 use custack::memory::{CopyDestination, DeviceBox, DeviceBuffer, LockedBuffer, UnifiedBox};
 use custack::stream::{
@@ -177,6 +177,45 @@ fn a_global_capture_is_broken_by_no_other_thread_and_one_of_a_thread_forbids_oth
                 .unwrap();
             assert_eq!(graph.nodes().unwrap().len(), 1);
         }
+    });
+}
+
+#[test]
+fn a_threads_own_capture_forbids_what_another_threads_would_not() {
+    run_alone(|| {
+        let ctx = pushed();
+        let scene = Scene::new();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (end, to_end) = std::sync::mpsc::channel::<()>();
+        let ctx = &ctx;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let _current = ctx.enter().unwrap();
+                let mut capturing = stream();
+                let global = |capture: &Capture<'_>| {
+                    begun.send(()).unwrap();
+                    let _ = to_end.recv();
+                    something(capture)
+                };
+                let mut graph = capturing.capture(CaptureMode::Global, global).unwrap();
+                assert_eq!(graph.nodes().unwrap().len(), 1);
+            });
+            // Gone if this thread panics.
+            let end = end;
+            has_begun.recv().unwrap();
+            let _mine = ThreadCaptureMode::exchange(CaptureMode::ThreadLocal).unwrap();
+            let mut graph = Stream::new(StreamFlags::NON_BLOCKING, None)
+                .unwrap()
+                .capture(CaptureMode::ThreadLocal, |capture| {
+                    for (name, call) in UNSAFE {
+                        refused(name, &scene, capture, call);
+                    }
+                    something(capture)
+                })
+                .unwrap();
+            assert_eq!(graph.nodes().unwrap().len(), 1);
+            end.send(()).unwrap();
+        });
     });
 }
 
