@@ -25,7 +25,7 @@ pub(crate) use refuse::{refuse_in, refuse_merge, refuse_of, refuse_outside};
 pub(crate) use turn::Turn;
 
 use super::destroy::Pin;
-use super::key::{is_of_unknown_context, key_of_legacy_stream, key_of_whole_context, this_thread};
+use super::key::{key_of_legacy_stream, key_of_whole_context, may_be_of_any_capture, this_thread};
 use crate::driver::{Locked, lock};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -128,7 +128,7 @@ impl InProgress {
     }
 
     fn has_part(&self, key: usize) -> bool {
-        self.parts.contains(&key) || is_of_unknown_context(key)
+        self.parts.contains(&key) || may_be_of_any_capture(key)
     }
 
     fn has(&self, stream: usize) -> bool {

@@ -6,14 +6,20 @@
 //! published on its thread ([`Call`]) before it looks whether a capture is being ended; a thread that ends one says so in
 //! the [list of captures](super::captures), then waits for the published calls. No lock is held during a driver call.
 //!
-//! Captures of other code are not known here.
+//! A launch of a graph uses the events that its nodes record and wait for, and an update compares
+//! them. Neither names them. So once any graph has such a node, these calls are published as calls
+//! on every capture.
+//!
+//! Captures of other code are not known here, nor are events that other code gives to graphs.
 
 use super::captures;
 use super::handle::UnownedContext;
 use super::key::{key_of_legacy_stream, key_of_whole_context};
 use crate::error::{CudaError, CudaResult};
-use crate::liveness::{Call, WAITS, wait_for_calls, wait_for_looks, wait_for_waits, wait_shortly_while};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::liveness::{
+    BREAKS, Call, OF_GRAPH, WAITS, wait_for_calls, wait_for_looks, wait_for_waits, wait_shortly_while,
+};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// One driver call. Until it is dropped, no other thread ends a capture at which the call would crash; unless it takes so
 /// long that it must be blocked in the driver.
@@ -31,6 +37,24 @@ pub(crate) fn enter_legacy_stream(context: &UnownedContext) -> CudaResult<InCall
 #[inline]
 pub(crate) fn enter_whole_context(context: &UnownedContext, how: usize) -> CudaResult<InCall> {
     enter([key_of_whole_context(context.as_raw().addr()), how])
+}
+
+static GRAPHS_USE_EVENTS: AtomicBool = AtomicBool::new(false);
+
+/// A graph may have a node with an event from here on. No other thread has the graph yet.
+pub(crate) fn a_graph_uses_an_event() {
+    GRAPHS_USE_EVENTS.store(true, Ordering::Relaxed);
+}
+
+/// How a call is published that may use the events of a graph.
+#[inline]
+pub(crate) fn of_graph() -> usize {
+    if GRAPHS_USE_EVENTS.load(Ordering::Relaxed) { OF_GRAPH } else { BREAKS }
+}
+
+/// A call without a stream that may use the events of a graph.
+pub(crate) fn enter_graph() -> CudaResult<InCall> {
+    enter([of_graph(), 0])
 }
 
 /// Waits until no other thread makes a call in the context's default stream, or until it is blocked in the driver. Calls
@@ -68,8 +92,8 @@ pub(crate) fn enter_uncaptured(stream: usize, what: &'static str) -> CudaResult<
 
 /// A call that would break a capture of the stream: until the result is dropped no capture begins in the stream, unless the call
 /// takes so long that it must be blocked in the driver. Refused if the stream captures; `what` is what was asked. `how` is
-/// [`BREAKS`] or [`WAITS`]. `legacy` is the context of a legacy stream, in which the call would break captures of blocking streams
-/// as well.
+/// [`BREAKS`], [`WAITS`] or [`OF_GRAPH`]. `legacy` is the context of a legacy stream, in which the
+/// call would break captures of blocking streams as well.
 #[inline]
 pub(crate) fn enter_breaking(
     stream: usize,

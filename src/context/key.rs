@@ -2,6 +2,7 @@
 
 use super::handle::UnownedContext;
 use crate::driver::ffi::{CU_STREAM_PER_THREAD, CUarray, CUevent, CUlinkState, CUmodule, CUstream};
+use crate::liveness::OF_GRAPH;
 pub(crate) use crate::liveness::this_thread;
 
 /// What a handle is known by in the list of captures.
@@ -63,7 +64,8 @@ pub(super) fn key_of_whole_context(context: usize) -> usize {
     context | 3
 }
 
-/// Whether it is one of these keys, of a context that is not known.
-pub(super) fn is_of_unknown_context(key: usize) -> bool {
-    key == key_of_legacy_stream(0) || key == key_of_whole_context(0)
+/// Whether it stands for what any capture may have: it is one of these keys, of a context that is
+/// not known, or that of the events of a graph.
+pub(super) fn may_be_of_any_capture(key: usize) -> bool {
+    [key_of_legacy_stream(0), key_of_whole_context(0), OF_GRAPH].contains(&key)
 }

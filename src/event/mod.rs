@@ -31,6 +31,7 @@ mod whole;
 #[cfg(feature = "processes")]
 pub use interprocess::IpcEventHandle;
 
+use crate::context::in_call::a_graph_uses_an_event;
 use crate::context::{Resource, UnownedContext, captures, refuse_in_legacy, refuse_unsafe};
 use crate::driver::ffi::{CUevent, CUstream};
 use crate::driver::{Driver, Held};
@@ -356,6 +357,12 @@ impl Event {
 
     #[inline]
     pub(crate) fn inner(&self) -> &Resource<CUevent> {
+        &self.0
+    }
+
+    /// For a node of a graph, whose launches do not name the event.
+    pub(crate) fn in_graph(&self) -> &Resource<CUevent> {
+        a_graph_uses_an_event();
         &self.0
     }
 }

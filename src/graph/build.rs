@@ -68,7 +68,7 @@ impl Graph {
     pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.owned.pin(event.context())?;
         self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
-            event.inner().with(|_, event| Ok(driver.graph_add_event_record_node(graph, after, event)))?
+            event.in_graph().with(|_, event| Ok(driver.graph_add_event_record_node(graph, after, event)))?
         })
     }
 
@@ -81,7 +81,7 @@ impl Graph {
     pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.owned.pin(event.context())?;
         self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
-            event.inner().with(|_, event| Ok(driver.graph_add_event_wait_node(graph, after, event)))?
+            event.in_graph().with(|_, event| Ok(driver.graph_add_event_wait_node(graph, after, event)))?
         })
     }
 
@@ -96,7 +96,7 @@ impl Graph {
         let records = self.records(node)?;
         self.owned.pin(event.context())?;
         self.set_keeping(node, Kept::by, Arc::clone(event), |driver, node, _| {
-            event.inner().with(|_, event| match records {
+            event.in_graph().with(|_, event| match records {
                 true => driver.graph_event_record_node_set_event(node, event),
                 false => driver.graph_event_wait_node_set_event(node, event),
             })

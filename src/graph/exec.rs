@@ -6,6 +6,7 @@
 use super::later::Later;
 use super::owned::{Kind, Owned};
 use super::{Graph, Node};
+use crate::context::in_call::enter_graph;
 use crate::context::{UnownedContext, refuse_unsafe};
 use crate::driver::ffi::{CUgraph, CUgraphExec, CUstream};
 use crate::driver::{Driver, Held};
@@ -209,7 +210,7 @@ impl GraphExec {
         f: fn(&Driver, Held<'_, CUgraphExec>, Held<'_, CUstream>) -> CudaResult<()>,
     ) -> CudaResult<()> {
         // Also for the event that is recorded after the launch: it would become part of the capture.
-        let call = stream.inner().enter_breaking(what)?;
+        let call = stream.inner().enter_launch(what)?;
         let GraphExec { owned, later, .. } = self;
         owned.launched_in(stream)?;
         owned.usable()?;
@@ -251,8 +252,10 @@ impl GraphExec {
     pub fn update(&mut self, graph: &mut Graph) -> Result<(), UpdateRefused> {
         let exec = self.owned.held()?;
         let pins = graph.owned.more_pins()?;
-        let (answer, result, node) =
-            graph.inside(|driver, graph| Ok(driver.graph_exec_update(exec, graph)))?;
+        let (answer, result, node) = graph.inside(|driver, graph| {
+            let _call = enter_graph()?;
+            Ok(driver.graph_exec_update(exec, graph))
+        })?;
         // The executable may have the graph's nodes now, even if the call failed.
         self.owned.add_pins(pins);
         answer.map_err(|error| {

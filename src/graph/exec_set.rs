@@ -7,6 +7,7 @@ use super::later::Later;
 use super::work::{kernel, refused};
 use super::{CopyParams, FillParams, Graph, GraphExec, Node, NodeKind, kept};
 use crate::context::UnownedContext;
+use crate::context::in_call::enter_graph;
 use crate::driver::ffi::{CUgraphExec, CUgraphNode};
 use crate::driver::{Driver, Held};
 use crate::error::{CudaError, CudaResult};
@@ -175,8 +176,11 @@ impl GraphExec {
     #[doc(alias("cuGraphExecEventRecordNodeSetEvent", "cuGraphExecEventWaitNodeSetEvent"))]
     pub fn set_event(&mut self, graph: &mut Graph, node: Node, event: &Arc<Event>) -> CudaResult<()> {
         let records = graph.records(node)?;
+        let handle = event.in_graph();
         self.set(graph, node, event.context(), Arc::clone(event), |driver, exec, node| {
-            event.inner().with(|_, event| match records {
+            // Also for the event that the node had.
+            let call = enter_graph()?;
+            handle.with_in(&call, |_, event| match records {
                 true => driver.graph_exec_event_record_node_set_event(exec, node, event),
                 false => driver.graph_exec_event_wait_node_set_event(exec, node, event),
             })
@@ -193,6 +197,7 @@ impl GraphExec {
         let pins = child.owned.more_pins()?;
         let context = child.context().clone();
         let set = self.set(graph, node, &context, (), |driver, exec, node| {
+            let _call = enter_graph()?;
             child.with(|_, child| driver.graph_exec_child_graph_node_set_params(exec, node, child))
         });
         self.owned.add_pins(pins);

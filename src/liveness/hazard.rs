@@ -40,12 +40,16 @@ pub(crate) const BREAKS: usize = 2;
 /// Like [`BREAKS`], and the call waits for work.
 pub(crate) const WAITS: usize = 4;
 
+/// Like [`BREAKS`], and the call may use the events of a graph, which it does not name.
+pub(crate) const OF_GRAPH: usize = 6;
+
 /// A driver call, published until it is dropped.
 pub(crate) struct Call(#[expect(dead_code, reason = "it is there to be dropped")] Publication<Parts>);
 
 impl Call {
-    /// Of a stream and 0, an event and 0, an event and a stream, a stream or an event and [`BREAKS`] or [`WAITS`], or a stream
-    /// twice: then its work must not become part of a graph. The caller checks afterwards whether a capture is being ended that has
+    /// Of a stream and 0, an event and 0, an event and a stream, [`OF_GRAPH`] and 0, a stream or an
+    /// event and [`BREAKS`], [`WAITS`] or [`OF_GRAPH`], or a stream twice: then its work must not
+    /// become part of a graph. The caller checks afterwards whether a capture is being ended that has
     /// one of them, and, in the last cases, whether the stream is capturing; see [`wait_for_calls`] and [`wait_for_uncaptured`].
     #[inline]
     pub(crate) fn publish(parts: [usize; 2]) -> Option<Call> {
@@ -70,7 +74,7 @@ pub(crate) fn wait_for_waits(is_such: impl Fn([usize; 2]) -> bool) {
 /// until no other thread records or waits for an event in it, or makes a call that would break the capture, or until those that
 /// do are blocked in the driver.
 pub(crate) fn wait_for_uncaptured(stream: usize) -> bool {
-    wait_for_calls(|parts| parts[1] == stream || parts == [stream, BREAKS]);
+    wait_for_calls(|[first, how]| how == stream || first == stream && matches!(how, BREAKS | OF_GRAPH));
     wait_for_waits(|parts| parts == [stream, WAITS]);
     wait_while(LONGEST_WAIT, || PARTICIPANTS.has_call(None, |parts| parts == [stream; 2]))
 }

@@ -53,6 +53,8 @@
 //! publishes the stream twice, then checks that it is not capturing; a thread that begins a capture lists it, then waits
 //! until the stream is withdrawn. A call that would break a capture of its stream is published with a mark
 //! ([`BREAKS`], or [`WAITS`]) and checks likewise; it may be blocked in the driver, and then is waited for only shortly.
+//! A launch of a graph has a mark of its own ([`OF_GRAPH`]): it uses the graph's events, and does not
+//! name them.
 
 mod destroy;
 pub(crate) mod green;
@@ -81,7 +83,7 @@ mod sync {
 }
 
 pub(crate) use destroy::{Claimed, Hold};
-pub(crate) use hazard::{BREAKS, WAITS};
+pub(crate) use hazard::{BREAKS, OF_GRAPH, WAITS};
 pub(crate) use hazard::{
     Call, wait_for_calls, wait_for_looks, wait_for_uncaptured, wait_for_waits, wait_shortly_while,
 };

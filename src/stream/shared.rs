@@ -9,7 +9,7 @@ mod over;
 use super::mark::destroy_mark;
 use super::spare::Spare;
 use crate::context::captures;
-use crate::context::in_call::{InCall, enter_breaking, enter_uncaptured};
+use crate::context::in_call::{InCall, enter_breaking, enter_uncaptured, of_graph};
 use crate::context::{Pin, Resource, relax};
 use crate::driver::ffi::{CU_STREAM_LEGACY, CUevent, CUstream};
 use crate::driver::{Driver, Held, driver, lock, refuse_in_child};
@@ -224,6 +224,12 @@ impl Shared {
     #[inline]
     pub(crate) fn enter_breaking(&self, what: &'static str) -> CudaResult<InCall> {
         self.enter_as(BREAKS, what)
+    }
+
+    /// Begins a launch of a graph, which would break a capture.
+    #[inline]
+    pub(crate) fn enter_launch(&self, what: &'static str) -> CudaResult<InCall> {
+        self.enter_as(of_graph(), what)
     }
 
     #[inline]

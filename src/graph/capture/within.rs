@@ -96,7 +96,7 @@ impl Capture<'_> {
         self.with_graph(|driver, stream, graph| {
             // Also kept if the call fails, because the node may exist all the same.
             Kept::by(driver, graph, Arc::clone(event))?;
-            event.inner().with(|driver, event| add(driver, event, stream))
+            event.in_graph().with(|driver, event| add(driver, event, stream))
         })
     }
 

@@ -9,6 +9,7 @@ mod blocked;
 mod drops;
 mod elsewhere;
 mod ends;
+mod ends_beside_graphs;
 mod forks;
 pub(crate) mod lost;
 mod meanwhile;

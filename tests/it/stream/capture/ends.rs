@@ -13,18 +13,18 @@ use custack::memory::*;
 use custack::stream::{
     CaptureMode, LegacyStream, Stream, StreamFlags, StreamWaitEventFlags, ThreadCaptureMode,
 };
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 const WAIT: StreamWaitEventFlags = StreamWaitEventFlags::DEFAULT;
 
-fn event() -> Event {
+pub(super) fn event() -> Event {
     Event::new(EventFlags::DISABLE_TIMING).unwrap()
 }
 
 /// Captures again and again into which `joined` is taken, while another thread makes the call in each mode of its own.
-fn beside_captures(flags: StreamFlags, joined: &Stream, forks: &Event, call: &(dyn Fn() + Sync)) {
+pub(super) fn beside_captures(flags: StreamFlags, joined: &Stream, forks: &Event, call: &(dyn Fn() + Sync)) {
     let context = CurrentContext::get_current().unwrap();
     let mut origin = Stream::new(flags, None).unwrap();
     let joins = event();
@@ -59,11 +59,11 @@ fn beside_captures(flags: StreamFlags, joined: &Stream, forks: &Event, call: &(d
     }
 }
 
-fn in_both_kinds_of_streams(test: impl Fn(StreamFlags, &Stream, &Event) + Send + Sync) {
+pub(super) fn in_both_kinds_of_streams(test: impl Fn(StreamFlags, &Stream, &Arc<Event>) + Send + Sync) {
     run_alone(|| {
         let _ctx = pushed();
         for flags in [StreamFlags::NON_BLOCKING, StreamFlags::DEFAULT] {
-            test(flags, &Stream::new(flags, None).unwrap(), &event());
+            test(flags, &Stream::new(flags, None).unwrap(), &Arc::new(event()));
         }
     });
 }
@@ -74,7 +74,7 @@ fn beside_each(flags: StreamFlags, stream: &Stream, forks: &Event, calls: &[&(dy
 }
 
 /// The answer is not looked at: nearly all of these calls may be refused.
-fn whatever<T>(_: CudaResult<T>) {}
+pub(super) fn whatever<T>(_: CudaResult<T>) {}
 
 #[test]
 fn no_call_on_a_stream_meets_the_end_of_its_capture() {
@@ -123,7 +123,7 @@ fn no_call_on_an_event_meets_the_end_of_its_capture() {
                 &|| whatever(forks.record(&other)),
                 &|| whatever(forks.query()),
                 &|| whatever(forks.synchronize()),
-                &|| whatever(other.wait_event(forks, WAIT)),
+                &|| whatever(other.wait_event(&**forks, WAIT)),
                 &|| whatever(forks.record(stream)),
                 &|| {
                     let passing = event();
