@@ -8,7 +8,6 @@ use custack::context::{Context, ContextStack, CurrentContext, GreenContext};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
-use custack::sim;
 use std::mem;
 
 /// Empties both stacks.
