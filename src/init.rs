@@ -27,6 +27,7 @@ bitflags! {
 /// # Ok::<(), custack::error::CudaError>(())
 /// ```
 #[doc(alias = "cuInit")]
+#[inline]
 pub fn init(flags: CudaFlags) -> CudaResult<()> {
     driver()?.init(flags.bits())
 }

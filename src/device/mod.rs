@@ -359,20 +359,24 @@ pub struct Devices {
 impl Iterator for Devices {
     type Item = CudaResult<Device>;
 
+    #[inline]
     fn next(&mut self) -> Option<CudaResult<Device>> {
         self.range.next().map(Device::get_device)
     }
 
+    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.range.size_hint()
     }
 
+    #[inline]
     fn nth(&mut self, skipped: usize) -> Option<CudaResult<Device>> {
         self.range.nth(skipped).map(Device::get_device)
     }
 }
 
 impl DoubleEndedIterator for Devices {
+    #[inline]
     fn next_back(&mut self) -> Option<CudaResult<Device>> {
         self.range.next_back().map(Device::get_device)
     }

@@ -64,12 +64,14 @@ pub struct SmSplit {
 
 impl SmResource {
     /// A resource that the driver has written.
+    #[inline]
     pub(crate) fn of(raw: CUdevResource, device: Device) -> SmResource {
         SmResource { raw, device }
     }
 
     /// How many multiprocessors there are.
     #[doc(alias = "smCount")]
+    #[inline]
     pub fn count(&self) -> u32 {
         self.raw.sm[0]
     }
@@ -77,17 +79,20 @@ impl SmResource {
     /// How many multiprocessors the smallest group of a [split](Self::split) has; 0 if this is a part that a split gave,
     /// which cannot be split again before a green context is made from it. Drivers before CUDA 13.0 may say 0.
     #[doc(alias = "minSmPartitionSize")]
+    #[inline]
     pub fn min_partition(&self) -> u32 {
         self.raw.sm[1]
     }
 
     /// The number of which the size of a group is a multiple; 0 as in [`min_partition`](Self::min_partition).
     #[doc(alias = "smCoscheduledAlignment")]
+    #[inline]
     pub fn alignment(&self) -> u32 {
         self.raw.sm[2]
     }
 
     /// The device whose multiprocessors they are.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
@@ -107,6 +112,7 @@ impl SmResource {
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for no groups;
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver) before CUDA 12.4.
     #[doc(alias = "cuDevSmResourceSplitByCount")]
+    #[inline]
     pub fn split(&self, groups: u32, least: u32) -> CudaResult<SmSplit> {
         self.split_with(SmSplitFlags::DEFAULT, groups, least)
     }
@@ -127,6 +133,7 @@ impl SmResource {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDevSmResourceSplitByCount")]
+    #[inline]
     pub fn split_with(&self, flags: SmSplitFlags, groups: u32, least: u32) -> CudaResult<SmSplit> {
         // There cannot be more groups than multiprocessors, and the driver is given room for all.
         let room = groups.min(self.count());
@@ -141,12 +148,14 @@ impl SmResource {
     }
 
     /// The driver's description.
+    #[inline]
     pub fn as_raw(&self) -> CUdevResource {
         self.raw
     }
 }
 
 impl fmt::Debug for SmResource {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SmResource")
             .field("count", &self.count())
@@ -172,6 +181,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetDevResource")]
+    #[inline]
     pub fn sm_resource(self) -> CudaResult<SmResource> {
         let raw = driver()?.device_get_dev_resource(self.as_raw())?;
         Ok(SmResource::of(raw, self))

@@ -9,6 +9,7 @@ use crate::stream::{Spare, Stream, refuse_while_capturing};
 
 impl Event {
     /// One that has marked the end of other work, or a new one.
+    #[inline]
     pub(crate) fn spare(spare: &Spare, context: &UnownedContext) -> CudaResult<Event> {
         match spare.take() {
             Some(event) => Ok(Event::from(event)),
@@ -17,12 +18,14 @@ impl Event {
     }
 
     /// To be used again, which is for events that no work records any more. One too many is given back.
+    #[inline]
     pub(crate) fn keep(mut self, spare: &Spare) -> Option<Event> {
         spare.keep(self.0.take()).map(Event::from)
     }
 
     /// Records this event, which nothing else uses, in a stream of its context, which is pinned. The stream must not be
     /// capturing, and is `asked` whether it is; `what` is what was asked.
+    #[inline]
     pub(crate) fn record_pinned(
         &self,
         stream: &Stream,
@@ -48,12 +51,14 @@ impl Event {
     }
 
     /// Makes a stream that nothing else uses wait for the event's present marker.
+    #[inline]
     pub(crate) fn awaited_by(&self, stream: &Stream) -> CudaResult<()> {
         stream.wait_uncaptured(&self.0, "await an event")
     }
 
     /// Like [`query`](Self::query), for an event that is in no capture, in a context that is pinned; `None` if other code
     /// has destroyed it.
+    #[inline]
     pub(crate) fn query_pinned(&self, pin: &Pin) -> Option<CudaResult<()>> {
         self.0.with_pinned(pin, Driver::event_query)
     }

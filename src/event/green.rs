@@ -29,6 +29,7 @@ impl GreenContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGreenCtxRecordEvent")]
+    #[inline]
     pub fn record_event(&self, event: &Event) -> CudaResult<()> {
         let record = |_: &Driver, event: Held<'_>| {
             self.with(|driver, green| driver.green_ctx_record_event(green, event))
@@ -43,6 +44,7 @@ impl GreenContext {
     /// As for [`record_event`](Self::record_event), but for the event's context;
     /// [`CapturedEvent`](crate::error::CudaError::CapturedEvent) if the event was recorded in a capture.
     #[doc(alias = "cuGreenCtxWaitEvent")]
+    #[inline]
     pub fn wait_event(&self, event: &Event) -> CudaResult<()> {
         let wait = |_: &Driver, event: Held<'_>| {
             self.with(|driver, green| driver.green_ctx_wait_event(green, event))

@@ -42,6 +42,7 @@ impl IpcEventHandle {
 }
 
 impl fmt::Debug for IpcEventHandle {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("IpcEventHandle(..)")
     }

@@ -220,6 +220,7 @@ impl Event {
         self.1.0.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn is_of_the_context_of(&self, stream: &Stream) -> CudaResult<()> {
         if self.0.context().shares_with(stream.context()) {
             return Ok(());
@@ -361,6 +362,7 @@ impl Event {
     }
 
     /// For a node of a graph, whose launches do not name the event.
+    #[inline]
     pub(crate) fn in_graph(&self) -> &Resource<CUevent> {
         a_graph_uses_an_event();
         &self.0
@@ -376,12 +378,14 @@ fn refuse_external(what: &'static str) -> CudaError {
 }
 
 /// Destroys an event, and removes it from the list of captures, because the driver may reuse its handle.
+#[inline]
 fn destroy(driver: &Driver, event: Held<'_, CUevent>) -> CudaResult<()> {
     captures::forget_event(event.address());
     driver.event_destroy(event)
 }
 
 impl fmt::Debug for Event {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event").field("raw", &self.as_raw()).field("context", self.context()).finish()
     }

@@ -55,6 +55,7 @@ impl<T> Completion<T> {
     /// Whether it is ready: whether polling it would give a result. It becomes so soon after the work is done, at the
     /// earliest after it was first asked.
     #[must_use]
+    #[inline]
     pub fn is_done(&self) -> bool {
         if is_child() {
             // Polling it gives the error of a child, and the threads that look are the parent's.
@@ -103,6 +104,7 @@ impl<T> Completion<T> {
 
     /// Makes the first poll look by itself, for this long, before it gives way to other tasks: for work that takes
     /// microseconds, and threads that have nothing better to do. It asks the driver about the event all the while.
+    #[inline]
     pub fn spinning_for(mut self, time: Duration) -> Completion<T> {
         self.spin = time;
         self
@@ -124,6 +126,7 @@ impl<T> Completion<T> {
     /// stream.completion()?.wait()?;
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn wait(mut self) -> CudaResult<T> {
         refuse_in_host_function()?;
         // Short work is over by the end of the first poll, and needs nothing to be woken by.

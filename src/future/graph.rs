@@ -24,6 +24,7 @@ impl GraphExec {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuGraphLaunch", "cuEventQuery"))]
+    #[inline]
     pub fn launch_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
         submit(stream, false, || self.launch(stream))
     }
@@ -34,6 +35,7 @@ impl GraphExec {
     ///
     /// Those of [`upload`](Self::upload) and of [`Stream::completion`]; in the latter case nothing was uploaded.
     #[doc(alias("cuGraphUpload", "cuEventQuery"))]
+    #[inline]
     pub fn upload_async(&mut self, stream: &Stream) -> CudaResult<Completion> {
         submit(stream, false, || self.upload(stream))
     }

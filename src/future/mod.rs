@@ -142,6 +142,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuEventRecord", "cuEventQuery", "completion_future", "checked_completion_future"))]
+    #[inline]
     pub fn completion(&self) -> CudaResult<Completion> {
         submit::submit(self, false, || Ok(()))
     }
@@ -164,6 +165,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuStreamSynchronize", "cuEventRecord", "cuEventQuery"))]
+    #[inline]
     pub fn synchronize_async(&self) -> Synchronize<'_> {
         Synchronize::new(self)
     }
@@ -194,6 +196,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuEventRecord", "cuEventQuery"))]
+    #[inline]
     pub fn enqueue_async<T, F>(&self, f: F) -> CudaResult<Completion<T>>
     where
         T: Send + 'static,
@@ -227,6 +230,7 @@ impl Event {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuStreamWaitEvent", "cuEventQuery"))]
+    #[inline]
     pub fn completion(&self) -> CudaResult<Completion> {
         // A stream of its own, because in one that other completions use, this one would come after them.
         let waiting = self.context().create_stream(crate::stream::StreamFlags::NON_BLOCKING, None)?;

@@ -56,6 +56,7 @@ impl<'a> Synchronize<'a> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuStreamQuery"))]
+    #[inline]
     pub fn spinning_for(mut self, time: Duration) -> Synchronize<'a> {
         self.spin = time;
         self

@@ -20,6 +20,7 @@ impl Graph {
     ///
     /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; any error of the driver.
     #[doc(alias = "cuGraphAddEmptyNode")]
+    #[inline]
     pub fn add_empty(&mut self, after: &[Node]) -> CudaResult<Node> {
         self.add(after, (), |driver, graph, after, ()| driver.graph_add_empty_node(graph, after))
     }
@@ -31,6 +32,7 @@ impl Graph {
     ///
     /// Like [`add_empty`](Self::add_empty). The function is then dropped.
     #[doc(alias = "cuGraphAddHostNode")]
+    #[inline]
     pub fn add_host_func(&mut self, after: &[Node], f: impl FnMut() + Send + 'static) -> CudaResult<Node> {
         self.add_keeping(after, Kept::by, f, |driver, graph, after, kept| {
             // SAFETY: whatever can call the function keeps it.
@@ -51,6 +53,7 @@ impl Graph {
     /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph;
     /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind.
     #[doc(alias = "cuGraphHostNodeSetParams")]
+    #[inline]
     pub fn set_host_func(&mut self, node: Node, f: impl FnMut() + Send + 'static) -> CudaResult<()> {
         self.set_keeping(node, Kept::by, f, |driver, node, kept| {
             // SAFETY: as in `add_host_func`.
@@ -65,6 +68,7 @@ impl Graph {
     /// Like [`add_empty`](Self::add_empty); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's
     /// context.
     #[doc(alias = "cuGraphAddEventRecordNode")]
+    #[inline]
     pub fn add_event_record(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.owned.pin(event.context())?;
         self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
@@ -78,6 +82,7 @@ impl Graph {
     ///
     /// Like [`add_event_record`](Self::add_event_record).
     #[doc(alias = "cuGraphAddEventWaitNode")]
+    #[inline]
     pub fn add_event_wait(&mut self, after: &[Node], event: &Arc<Event>) -> CudaResult<Node> {
         self.owned.pin(event.context())?;
         self.add_keeping(after, Kept::by, Arc::clone(event), |driver, graph, after, _| {
@@ -92,6 +97,7 @@ impl Graph {
     /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph;
     /// [`InvalidValue`](CudaError::InvalidValue) for a node of another kind.
     #[doc(alias("cuGraphEventRecordNodeSetEvent", "cuGraphEventWaitNodeSetEvent"))]
+    #[inline]
     pub fn set_event(&mut self, node: Node, event: &Arc<Event>) -> CudaResult<()> {
         let records = self.records(node)?;
         self.owned.pin(event.context())?;
@@ -117,6 +123,7 @@ impl Graph {
     ///
     /// Like [`add_empty`](Self::add_empty); an error of the driver if the other graph allocates or frees memory.
     #[doc(alias = "cuGraphAddChildGraphNode")]
+    #[inline]
     pub fn add_child(&mut self, after: &[Node], child: &mut Graph) -> CudaResult<Node> {
         child.owned.usable()?;
         child.owned.contexts().try_for_each(|context| self.owned.pin(context))?;
@@ -151,6 +158,7 @@ impl Graph {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGraphAddMemAllocNode")]
+    #[inline]
     pub fn add_allocation(&mut self, after: &[Node], bytes: usize) -> CudaResult<(Node, CUdeviceptr)> {
         const PINNED: u32 = 1;
         const ON_DEVICE: u32 = 1;
@@ -186,6 +194,7 @@ impl Graph {
     /// for an allocation that another node frees already. If the driver fails after it has added the node, the node stays
     /// in the graph and frees the memory.
     #[doc(alias = "cuGraphAddMemFreeNode")]
+    #[inline]
     pub fn add_free(&mut self, after: &[Node], allocation: Node) -> CudaResult<Node> {
         let (address, _) = self.allocation(allocation)?;
         self.add(after, (), |driver, graph, after, ()| driver.graph_add_mem_free_node(graph, after, address))
@@ -199,6 +208,7 @@ impl Graph {
     /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph; [`NotSupported`](CudaError::NotSupported) in a
     /// graph that allocates or frees memory.
     #[doc(alias = "cuGraphDestroyNode")]
+    #[inline]
     pub fn destroy_node(&mut self, node: Node) -> CudaResult<()> {
         let raw = self.nodes.find(node)?;
         let destroyed = self.with(|driver, graph| {
@@ -220,6 +230,7 @@ impl Graph {
     }
 
     /// Adds a node.
+    #[inline]
     pub(super) fn add<T>(
         &mut self,
         after: &[Node],
@@ -233,6 +244,7 @@ impl Graph {
     }
 
     /// Adds a node and what is kept for it.
+    #[inline]
     pub(super) fn add_keeping<T: Send + 'static>(
         &mut self,
         after: &[Node],
@@ -260,6 +272,7 @@ impl Graph {
     }
 
     /// Sets the parameters of a node, and replaces what is kept for it.
+    #[inline]
     pub(super) fn set_keeping<T: Send + 'static>(
         &mut self,
         node: Node,
@@ -285,6 +298,7 @@ impl Graph {
     }
 
     /// Whether an event node records its event; refuses nodes of other kinds.
+    #[inline]
     pub(super) fn records(&mut self, node: Node) -> CudaResult<bool> {
         match self.kind(node)? {
             super::NodeKind::EventRecord => Ok(true),

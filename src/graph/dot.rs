@@ -53,6 +53,7 @@ impl Graph {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGraphDebugDotPrint")]
+    #[inline]
     pub fn to_dot(&mut self, flags: DotFlags) -> CudaResult<String> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -69,6 +70,7 @@ impl Graph {
     /// [`InvalidValue`](CudaError::InvalidValue) for a path that is not a C string; an error of the driver if it cannot
     /// write the file.
     #[doc(alias = "cuGraphDebugDotPrint")]
+    #[inline]
     pub fn write_dot(&mut self, path: impl AsRef<Path>, flags: DotFlags) -> CudaResult<()> {
         let path = path.as_ref();
         let name = path.to_str().and_then(|path| CString::new(path).ok());
@@ -83,6 +85,7 @@ impl Graph {
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
+    #[inline]
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }

@@ -19,6 +19,7 @@ impl Graph {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuGraphGetNodes")]
+    #[inline]
     pub fn nodes(&mut self) -> CudaResult<Vec<Node>> {
         let raw = self.with(Driver::graph_get_nodes)?;
         Ok(raw.into_iter().map(|raw| self.nodes.key(raw)).collect())
@@ -30,6 +31,7 @@ impl Graph {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuGraphGetRootNodes")]
+    #[inline]
     pub fn root_nodes(&mut self) -> CudaResult<Vec<Node>> {
         let raw = self.with(Driver::graph_get_root_nodes)?;
         Ok(raw.into_iter().map(|raw| self.nodes.key(raw)).collect())
@@ -41,6 +43,7 @@ impl Graph {
     ///
     /// Any error of the driver.
     #[doc(alias("cuGraphGetEdges", "cuGraphGetEdges_v2"))]
+    #[inline]
     pub fn edges(&mut self) -> CudaResult<Vec<(Node, Node, EdgeData)>> {
         let raw = self.with(Driver::graph_get_edges)?;
         let keys = |(from, to, data)| (self.nodes.key(from), self.nodes.key(to), EdgeData::of(data));
@@ -53,6 +56,7 @@ impl Graph {
     ///
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph.
     #[doc(alias("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2"))]
+    #[inline]
     pub fn dependencies(&mut self, node: Node) -> CudaResult<Vec<(Node, EdgeData)>> {
         self.nodes.find(node)?;
         let edges = self.edges()?.into_iter();
@@ -65,6 +69,7 @@ impl Graph {
     ///
     /// Like [`dependencies`](Self::dependencies).
     #[doc(alias("cuGraphNodeGetDependentNodes", "cuGraphNodeGetDependentNodes_v2"))]
+    #[inline]
     pub fn dependents(&mut self, node: Node) -> CudaResult<Vec<(Node, EdgeData)>> {
         self.nodes.find(node)?;
         let edges = self.edges()?.into_iter();
@@ -79,6 +84,7 @@ impl Graph {
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an edge that exists already, or that is given twice; an
     /// error of the driver. A cycle is an error only of [`instantiate`](Self::instantiate).
     #[doc(alias("cuGraphAddDependencies", "cuGraphAddDependencies_v2"))]
+    #[inline]
     pub fn add_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
         self.with(|driver, graph| {
@@ -102,6 +108,7 @@ impl Graph {
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for an edge that does not exist, or that is given twice; an
     /// error of the driver.
     #[doc(alias("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"))]
+    #[inline]
     pub fn remove_edges(&mut self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<()> {
         let edges = self.raw_edges(edges)?;
         self.with(|driver, graph| {
@@ -116,6 +123,7 @@ impl Graph {
         })
     }
 
+    #[inline]
     fn raw_edges(&self, edges: &[(Node, Node, EdgeData)]) -> CudaResult<Vec<Edge>> {
         let raw = |(from, to, data): &(Node, Node, EdgeData)| {
             Ok((self.nodes.find(*from)?, self.nodes.find(*to)?, data.raw()))
@@ -129,6 +137,7 @@ impl Graph {
     ///
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph.
     #[doc(alias = "cuGraphNodeGetType")]
+    #[inline]
     pub fn kind(&mut self, node: Node) -> CudaResult<NodeKind> {
         self.ask(node, Driver::graph_node_get_type).map(NodeKind::from_raw)
     }
@@ -140,6 +149,7 @@ impl Graph {
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph;
     /// [`InvalidValue`](crate::error::CudaError::InvalidValue) for a node of another kind.
     #[doc(alias("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2"))]
+    #[inline]
     pub fn kernel(&mut self, node: Node) -> CudaResult<KernelParams> {
         self.ask_of(node, NodeKind::Kernel, Driver::graph_kernel_node_get_params)
             .map(|raw| KernelParams::of(&raw))
@@ -152,6 +162,7 @@ impl Graph {
     /// Like [`kernel`](Self::kernel); [`NotSupported`](crate::error::CudaError::NotSupported) for a captured copy of
     /// several slices, or of part of an array.
     #[doc(alias = "cuGraphMemcpyNodeGetParams")]
+    #[inline]
     pub fn copy(&mut self, node: Node) -> CudaResult<CopyParams> {
         let raw = self.ask_of(node, NodeKind::Copy, Driver::graph_memcpy_node_get_params)?;
         CopyParams::of(&raw)
@@ -163,6 +174,7 @@ impl Graph {
     ///
     /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphMemsetNodeGetParams")]
+    #[inline]
     pub fn fill(&mut self, node: Node) -> CudaResult<FillParams> {
         self.ask_of(node, NodeKind::Fill, Driver::graph_memset_node_get_params)
             .map(|raw| FillParams::of(&raw))
@@ -174,6 +186,7 @@ impl Graph {
     ///
     /// Like [`kernel`](Self::kernel).
     #[doc(alias("cuGraphEventRecordNodeGetEvent", "cuGraphEventWaitNodeGetEvent"))]
+    #[inline]
     pub fn event(&mut self, node: Node) -> CudaResult<CUevent> {
         match self.records(node)? {
             true => self.ask(node, Driver::graph_event_record_node_get_event),
@@ -187,6 +200,7 @@ impl Graph {
     ///
     /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphMemAllocNodeGetParams")]
+    #[inline]
     pub fn allocation(&mut self, node: Node) -> CudaResult<(CUdeviceptr, usize)> {
         let raw = self.ask_of(node, NodeKind::Allocation, Driver::graph_mem_alloc_node_get_params)?;
         Ok((raw.dptr, raw.bytesize))
@@ -198,6 +212,7 @@ impl Graph {
     ///
     /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphMemFreeNodeGetParams")]
+    #[inline]
     pub fn freed(&mut self, node: Node) -> CudaResult<CUdeviceptr> {
         self.ask_of(node, NodeKind::Free, Driver::graph_mem_free_node_get_params)
     }
@@ -208,6 +223,7 @@ impl Graph {
     ///
     /// Like [`kernel`](Self::kernel).
     #[doc(alias = "cuGraphChildGraphNodeGetGraph")]
+    #[inline]
     pub fn child(&mut self, node: Node) -> CudaResult<Graph> {
         let pins = self.owned.more_pins()?;
         let child = self.ask_of(node, NodeKind::Child, Driver::graph_child_graph_node_get_graph)?;
@@ -216,6 +232,7 @@ impl Graph {
         Ok(Graph::of(raw, super::Nodes::new(), pins))
     }
 
+    #[inline]
     fn ask<R>(&mut self, node: Node, ask: Ask<R>) -> CudaResult<R> {
         let raw = self.nodes.find(node)?;
         // SAFETY: the key was looked up in this graph.
@@ -223,6 +240,7 @@ impl Graph {
     }
 
     /// Queries a node of this kind; for some other kinds the driver would return a meaningless value.
+    #[inline]
     fn ask_of<R>(&mut self, node: Node, wanted: NodeKind, ask: Ask<R>) -> CudaResult<R> {
         let kind = self.kind(node)?;
         if kind != wanted {
@@ -236,6 +254,7 @@ impl Graph {
 
 /// Refuses edges that cannot all be added, or removed: the driver would change those before the first that is there
 /// already, or that is not there.
+#[inline]
 fn refuse_some(driver: &Driver, graph: Held<'_, CUgraph>, edges: &[Edge], adds: bool) -> CudaResult<()> {
     if edges.len() < 2 {
         return Ok(());

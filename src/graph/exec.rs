@@ -66,6 +66,7 @@ impl Graph {
     /// [`NotSupported`](CudaError::NotSupported) for a second executable of a graph that allocates or frees memory;
     /// [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) while a capture forbids the call.
     #[doc(alias("cuGraphInstantiate", "cuGraphInstantiateWithFlags"))]
+    #[inline]
     pub fn instantiate(&mut self, flags: InstantiateFlags) -> CudaResult<GraphExec> {
         self.instantiated(|driver, graph| driver.graph_instantiate(graph, flags.bits()))
     }
@@ -77,6 +78,7 @@ impl Graph {
     /// Like [`instantiate`](Self::instantiate); [`StreamCaptureUnsupported`](CudaError::StreamCaptureUnsupported) for a
     /// stream that is capturing.
     #[doc(alias = "cuGraphInstantiateWithParams")]
+    #[inline]
     pub fn instantiate_and_upload(
         &mut self,
         flags: InstantiateFlags,
@@ -95,6 +97,7 @@ impl Graph {
         Ok(executable)
     }
 
+    #[inline]
     fn instantiated(
         &mut self,
         make: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<CUgraphExec>,
@@ -132,6 +135,7 @@ pub enum UpdateResult {
 }
 
 impl UpdateResult {
+    #[inline]
     fn from_raw(result: u32) -> UpdateResult {
         match result {
             0 | 1 => UpdateResult::Failed,
@@ -161,6 +165,7 @@ pub struct UpdateRefused {
 }
 
 impl fmt::Display for UpdateRefused {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.result, self.error)
     }
@@ -169,6 +174,7 @@ impl fmt::Display for UpdateRefused {
 impl std::error::Error for UpdateRefused {}
 
 impl From<CudaError> for UpdateRefused {
+    #[inline]
     fn from(error: CudaError) -> UpdateRefused {
         UpdateRefused { error, result: UpdateResult::Failed, node: None }
     }
@@ -198,6 +204,7 @@ impl GraphExec {
     ///
     /// Like [`launch`](Self::launch).
     #[doc(alias = "cuGraphUpload")]
+    #[inline]
     pub fn upload(&mut self, stream: &Stream) -> CudaResult<()> {
         self.submit("upload a graph in a stream", stream, Driver::graph_upload)
     }
@@ -249,6 +256,7 @@ impl GraphExec {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuGraphExecUpdate", "cuGraphExecUpdate_v2"))]
+    #[inline]
     pub fn update(&mut self, graph: &mut Graph) -> Result<(), UpdateRefused> {
         let exec = self.owned.held()?;
         let pins = graph.owned.more_pins()?;
@@ -272,6 +280,7 @@ impl GraphExec {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuGraphExecGetFlags")]
+    #[inline]
     pub fn flags(&mut self) -> CudaResult<InstantiateFlags> {
         let bits = self.owned.with(Driver::graph_exec_get_flags)?;
         // SAFETY: any bits are valid; the driver may have newer ones.
@@ -279,11 +288,13 @@ impl GraphExec {
     }
 
     /// The context of the graph that it was instantiated from.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.owned.context()
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUgraphExec {
         self.owned.raw()
     }
@@ -296,12 +307,14 @@ impl GraphExec {
     /// use with [`InvalidHandle`](CudaError::InvalidHandle), and dropping it does nothing; only after
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuGraphExecDestroy")]
+    #[inline]
     pub fn drop(mut executable: GraphExec) -> DropResult<GraphExec> {
         executable.owned.destroy().map_err(|error| (error, executable))
     }
 }
 
 impl fmt::Debug for GraphExec {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GraphExec").field("raw", &self.as_raw()).field("context", self.context()).finish()
     }

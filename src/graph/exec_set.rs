@@ -78,6 +78,7 @@ impl GraphExec {
     /// ```
     #[doc(alias("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and three")]
+    #[inline]
     pub unsafe fn set_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
         &mut self,
         graph: &mut Graph,
@@ -109,6 +110,7 @@ impl GraphExec {
     ///
     /// Like [`Graph::add_copy`], for later launches.
     #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
+    #[inline]
     pub unsafe fn set_copy(
         &mut self,
         graph: &mut Graph,
@@ -133,6 +135,7 @@ impl GraphExec {
     ///
     /// Like [`Graph::add_fill`], for later launches.
     #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
+    #[inline]
     pub unsafe fn set_fill(
         &mut self,
         graph: &mut Graph,
@@ -153,6 +156,7 @@ impl GraphExec {
     ///
     /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphExecHostNodeSetParams")]
+    #[inline]
     pub fn set_host_func(
         &mut self,
         graph: &mut Graph,
@@ -174,6 +178,7 @@ impl GraphExec {
     /// Like [`set_kernel`](Self::set_kernel); [`ContextIsDestroyed`](CudaError::ContextIsDestroyed) for the event's
     /// context.
     #[doc(alias("cuGraphExecEventRecordNodeSetEvent", "cuGraphExecEventWaitNodeSetEvent"))]
+    #[inline]
     pub fn set_event(&mut self, graph: &mut Graph, node: Node, event: &Arc<Event>) -> CudaResult<()> {
         let records = graph.records(node)?;
         let handle = event.in_graph();
@@ -193,6 +198,7 @@ impl GraphExec {
     ///
     /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
+    #[inline]
     pub fn set_child(&mut self, graph: &mut Graph, node: Node, child: &mut Graph) -> CudaResult<()> {
         let pins = child.owned.more_pins()?;
         let context = child.context().clone();
@@ -212,6 +218,7 @@ impl GraphExec {
     /// disabled: neither the nodes behind it nor the stream would wait for the work before it (seen on an H100). Instead,
     /// [set](Self::set_fill) it to memory that nothing uses.
     #[doc(alias = "cuGraphNodeSetEnabled")]
+    #[inline]
     pub fn set_enabled(&mut self, graph: &mut Graph, node: Node, enabled: bool) -> CudaResult<()> {
         self.find(graph, node)?;
         if !enabled && graph.kind(node)? == NodeKind::Fill {
@@ -231,6 +238,7 @@ impl GraphExec {
     ///
     /// Like [`set_kernel`](Self::set_kernel).
     #[doc(alias = "cuGraphNodeGetEnabled")]
+    #[inline]
     pub fn is_enabled(&mut self, graph: &mut Graph, node: Node) -> CudaResult<bool> {
         let raw = self.find(graph, node)?;
         graph.with(|_, _| {
@@ -239,6 +247,7 @@ impl GraphExec {
         })
     }
 
+    #[inline]
     fn find(&self, graph: &Graph, node: Node) -> CudaResult<CUgraphNode> {
         if graph.nodes.graph() != self.source {
             return Err(CudaError::InvalidHandle
@@ -248,6 +257,7 @@ impl GraphExec {
     }
 
     /// Sets a node, which is of this context from now on, and keeps something for it.
+    #[inline]
     fn set(
         &mut self,
         graph: &mut Graph,

@@ -40,6 +40,7 @@ struct Mark {
 
 impl Later {
     /// Keeps the value, unless it has no destructor.
+    #[inline]
     pub(super) fn keep<T: Send + 'static>(later: &mut Option<Box<Later>>, value: T) {
         if mem::needs_drop::<T>() {
             later.get_or_insert_default().values.push(Box::new(value));
@@ -48,6 +49,7 @@ impl Later {
 
     /// Keeps the contexts of the nodes at the driver, as they are listed in `pins`, to which some may have been added
     /// since the last call.
+    #[inline]
     pub(super) fn keep_contexts(later: &mut Option<Box<Later>>, pins: &[Pin]) -> CudaResult<()> {
         let contexts = &mut later.get_or_insert_default().contexts;
         for pin in &pins[contexts.len()..] {
@@ -80,6 +82,7 @@ impl Later {
     }
 
     /// Takes the mark of the stream's context from the list, or makes it.
+    #[inline]
     fn mark(&mut self, stream: &Stream) -> CudaResult<Mark> {
         let context = &stream.present_context()?;
         if let Some(at) = self.marks.iter().position(|mark| mark.pin.context() == context) {
@@ -93,6 +96,7 @@ impl Later {
 }
 
 impl Drop for Later {
+    #[inline]
     fn drop(&mut self) {
         let _note = keep_note();
         let last = self.marks.pop();
@@ -120,6 +124,7 @@ impl Drop for Later {
 
 impl Mark {
     /// Calls the function once the launch is over, on this thread if it is already.
+    #[inline]
     fn call_when_over(self, f: impl FnOnce() + Send + 'static) {
         let Ok(driver) = driver() else { return f() };
         let _relaxed = relax(driver);
@@ -135,6 +140,7 @@ impl Mark {
 
     /// For a mark that tells nothing, because it was not recorded, or in a capture that another thread had begun after
     /// the launch: waits for all work of the context.
+    #[inline]
     fn call_when_all_is_over(self, key: u64) {
         let context = self.pin.context();
         match context.synchronize() {
@@ -147,12 +153,14 @@ impl Mark {
         }
     }
 
+    #[inline]
     fn is_over(&self) -> bool {
         // Without an answer other code has destroyed the context.
         let query = || self.event.inner().with_pinned(&self.pin, Driver::event_query).unwrap_or(Ok(()));
         query().is_ok() || is_lost(query)
     }
 
+    #[inline]
     fn ask_to_call(&self, key: u64) -> CudaResult<()> {
         if !self.recorded {
             return Err(CudaError::NotReady

@@ -126,6 +126,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGraphCreate")]
+    #[inline]
     pub fn create_graph(&self) -> CudaResult<Graph> {
         Graph::new(self)
     }
@@ -150,27 +151,32 @@ impl Graph {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGraphCreate")]
+    #[inline]
     pub fn new<C: ContextHandle>(context: &C) -> CudaResult<Graph> {
         let (raw, pin) = context.as_unowned().pinned(Driver::graph_create)?;
         Ok(Graph::of(raw, Nodes::new(), vec![pin]))
     }
 
+    #[inline]
     fn of(raw: CUgraph, nodes: Box<Nodes>, pins: Vec<Pin>) -> Graph {
         Graph { owned: Owned::new(raw, pins, KIND), nodes }
     }
 
     /// The context that copies, fills and allocations are in.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.owned.context()
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUgraph {
         self.owned.raw()
     }
 
     /// Gives up ownership: the graph is not destroyed, and whoever has the handle owns it. It continues to keep what it
     /// keeps.
+    #[inline]
     pub fn into_raw(self) -> CUgraph {
         self.owned.into_raw()
     }
@@ -185,6 +191,7 @@ impl Graph {
     ///
     /// The handle is valid, and nothing else uses or destroys the graph. Other contexts of nodes live as long as the
     /// graph and what is made from it.
+    #[inline]
     pub unsafe fn from_raw<C: ContextHandle>(raw: CUgraph, context: &C) -> CudaResult<Graph> {
         let ((), pin) = context.as_unowned().pinned(|_| Ok(()))?;
         Ok(Graph::of(raw, Nodes::new(), vec![pin]))
@@ -201,6 +208,7 @@ impl Graph {
         "cuUserObjectRelease",
         "cuGraphReleaseUserObject"
     ))]
+    #[inline]
     pub fn keep(&mut self, value: impl Send + 'static) -> CudaResult<()> {
         self.with(|driver, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
@@ -212,6 +220,7 @@ impl Graph {
     ///
     /// Any error of the driver, which does not clone nodes that allocate or free memory.
     #[doc(alias = "cuGraphClone")]
+    #[inline]
     pub fn try_clone(&mut self) -> CudaResult<Graph> {
         let pins = self.owned.more_pins()?;
         let raw = self.with(Driver::graph_clone)?;
@@ -225,6 +234,7 @@ impl Graph {
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle) for a node of another graph; an error of the driver if
     /// the other graph is not a clone of this one.
     #[doc(alias = "cuGraphNodeFindInClone")]
+    #[inline]
     pub fn node_in_clone(&mut self, node: Node, clone: &mut Graph) -> CudaResult<Node> {
         let original = self.nodes.find(node)?;
         // SAFETY: the key was looked up in this graph, which is borrowed.
@@ -242,20 +252,24 @@ impl Graph {
     /// with [`InvalidHandle`](crate::error::CudaError::InvalidHandle), and dropping it does nothing; only after
     /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuGraphDestroy")]
+    #[inline]
     pub fn drop(mut graph: Graph) -> DropResult<Graph> {
         graph.owned.destroy().map_err(|error| (error, graph))
     }
 
+    #[inline]
     fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<R>) -> CudaResult<R> {
         self.owned.with(f)
     }
 
+    #[inline]
     fn inside<R>(&self, f: impl FnOnce(&Driver, Held<'_, CUgraph>) -> CudaResult<R>) -> CudaResult<R> {
         self.owned.inside(f)
     }
 }
 
 impl fmt::Debug for Graph {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph").field("raw", &self.as_raw()).field("context", self.context()).finish()
     }

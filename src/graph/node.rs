@@ -32,14 +32,17 @@ pub struct EdgeData {
 
 impl EdgeData {
     /// An edge with these ports and this kind.
+    #[inline]
     pub fn new(from_port: u8, to_port: u8, kind: u8) -> EdgeData {
         EdgeData { from_port, to_port, kind }
     }
 
+    #[inline]
     pub(super) fn of(raw: CUgraphEdgeData) -> EdgeData {
         EdgeData { from_port: raw.from_port, to_port: raw.to_port, kind: raw.kind }
     }
 
+    #[inline]
     pub(super) fn raw(self) -> CUgraphEdgeData {
         let EdgeData { from_port, to_port, kind } = self;
         CUgraphEdgeData { from_port, to_port, kind, reserved: [0; 5] }
@@ -75,6 +78,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
+    #[inline]
     pub(super) fn from_raw(kind: u32) -> NodeKind {
         match kind {
             0 => NodeKind::Kernel,
@@ -114,6 +118,7 @@ pub(super) struct Nodes {
 unsafe impl Send for Nodes {}
 
 impl Nodes {
+    #[inline]
     pub(super) fn new() -> Box<Nodes> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let graph = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -121,11 +126,13 @@ impl Nodes {
     }
 
     /// The number of the graph, never reused.
+    #[inline]
     pub(super) fn graph(&self) -> u64 {
         self.graph
     }
 
     /// The key of a node that the driver returned.
+    #[inline]
     pub(super) fn key(&mut self, raw: CUgraphNode) -> Node {
         let Nodes { graph, next, entries, by_raw } = self;
         let number = *by_raw.entry(raw).or_insert_with(|| {
@@ -138,6 +145,7 @@ impl Nodes {
     }
 
     /// The node that the key stands for.
+    #[inline]
     pub(super) fn find(&self, node: Node) -> CudaResult<CUgraphNode> {
         let entry = self.entries.get(&node.number).filter(|_| node.graph == self.graph);
         entry.map(|entry| entry.raw).ok_or_else(|| self.refuse(node))
@@ -151,10 +159,12 @@ impl Nodes {
     }
 
     /// The nodes that the keys stand for.
+    #[inline]
     pub(super) fn find_all(&self, nodes: &[Node]) -> CudaResult<Vec<CUgraphNode>> {
         nodes.iter().map(|node| self.find(*node)).collect()
     }
 
+    #[inline]
     pub(super) fn find_after(
         &self,
         after: &[(Node, EdgeData)],
@@ -163,6 +173,7 @@ impl Nodes {
     }
 
     /// Removes a destroyed node; returns what was kept for it.
+    #[inline]
     pub(super) fn forget(&mut self, node: Node) -> Vec<CUuserObject> {
         let Some(entry) = self.entries.remove(&node.number) else { return Vec::new() };
         self.by_raw.remove(&entry.raw);
@@ -170,6 +181,7 @@ impl Nodes {
     }
 
     /// Notes what is kept for the new version of a node; returns what was kept for the earlier one.
+    #[inline]
     pub(super) fn keep(&mut self, node: Node, kept: Option<CUuserObject>) -> Vec<CUuserObject> {
         let Some(entry) = self.entries.get_mut(&node.number) else { return Vec::new() };
         std::mem::replace(&mut entry.kept, kept.into_iter().collect())
@@ -178,6 +190,7 @@ impl Nodes {
 
 /// The nodes as the driver takes them; `raw` is the result of [`Nodes::find_all`].
 #[allow(unsafe_code, reason = "they were looked up a moment ago, and no one else can reach the graph")]
+#[inline]
 pub(super) fn after(raw: &[CUgraphNode]) -> After<'_> {
     // SAFETY: `raw` is of the graph that it is used for: the callers look it up in the same method, with the graph
     // borrowed.

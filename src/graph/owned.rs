@@ -41,15 +41,18 @@ unsafe impl<H: Copy> Send for Owned<H> {}
 
 impl<H: Copy + 'static> Owned<H> {
     /// Takes over a handle that nothing else uses or destroys.
+    #[inline]
     pub(super) fn new(raw: H, pins: Vec<Pin>, kind: Kind<H>) -> Owned<H> {
         Owned { raw, pins, launched_in: None, kind, spent: false, not_sync: PhantomData }
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> H {
         self.raw
     }
 
     /// Gives the handle away.
+    #[inline]
     pub(super) fn into_raw(self) -> H {
         let raw = self.raw;
         drop(self.give_up());
@@ -57,16 +60,19 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// Gives the handle to whoever has it, too, and returns what keeps the contexts of its nodes.
+    #[inline]
     pub(super) fn give_up(self) -> Vec<Pin> {
         let mut given = ManuallyDrop::new(self);
         drop(given.launched_in.take());
         mem::take(&mut given.pins)
     }
 
+    #[inline]
     pub(super) fn context(&self) -> &UnownedContext {
         self.pins.first().map_or(UnownedContext::NONE, Pin::context)
     }
 
+    #[inline]
     pub(super) fn contexts(&self) -> impl Iterator<Item = &UnownedContext> {
         self.pins.iter().map(Pin::context)
     }
@@ -79,6 +85,7 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// Like [`with`](Self::with), with the first context current: without one the driver crashes on some nodes.
+    #[inline]
     pub(super) fn inside<R>(&self, f: impl FnOnce(&Driver, Held<'_, H>) -> CudaResult<R>) -> CudaResult<R> {
         let held = self.held()?;
         self.context().inside(|driver| f(driver, held))
@@ -109,12 +116,14 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// Pins on the same contexts, for something made from this.
+    #[inline]
     pub(super) fn more_pins(&self) -> CudaResult<Vec<Pin>> {
         self.usable()?;
         self.pins.iter().map(Pin::another).collect()
     }
 
     /// Also keeps this context at the driver.
+    #[inline]
     pub(super) fn pin(&mut self, context: &UnownedContext) -> CudaResult<()> {
         if self.contexts().any(|pinned| pinned == context) {
             return context.usable();
@@ -124,12 +133,14 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// Keeps only the first contexts, after a call that failed before the graph had nodes of the others.
+    #[inline]
     pub(super) fn unpin_after(&mut self, count: usize) {
         let _note = keep_note();
         self.pins.truncate(count);
     }
 
     /// Also keeps these contexts at the driver.
+    #[inline]
     pub(super) fn add_pins(&mut self, pins: impl IntoIterator<Item = Pin>) {
         for pin in pins {
             if !self.contexts().any(|pinned| pinned == pin.context()) {
@@ -139,6 +150,7 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// The contexts of the nodes. None is ever removed, and new ones come last.
+    #[inline]
     pub(super) fn pins(&self) -> &[Pin] {
         &self.pins
     }
@@ -174,12 +186,14 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// The handle may no longer be given to the driver.
+    #[inline]
     pub(super) fn spend(&mut self) {
         self.spent = true;
     }
 
     /// Destroys it by hand. Unless the driver refused the call, it is spent afterwards, because a call that failed may
     /// have done its work.
+    #[inline]
     pub(super) fn destroy(&mut self) -> CudaResult<()> {
         if self.spent {
             return Ok(());
@@ -193,6 +207,7 @@ impl<H: Copy + 'static> Owned<H> {
     }
 
     /// The last attempt of a destructor.
+    #[inline]
     fn destroy_at_last(mut self) {
         if let Err(error) = self.destroy() {
             // Otherwise dropping it would retire it again, and for ever if the driver goes on refusing.
@@ -201,12 +216,14 @@ impl<H: Copy + 'static> Owned<H> {
         }
     }
 
+    #[inline]
     fn report(&self, error: CudaError) {
         report::warn(format_args!("{} could not be destroyed: {error:?}", self.kind.name));
     }
 }
 
 impl<H: Copy + 'static> Drop for Owned<H> {
+    #[inline]
     fn drop(&mut self) {
         if self.spent {
             return;

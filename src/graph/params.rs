@@ -23,6 +23,7 @@ pub struct KernelParams {
 }
 
 impl KernelParams {
+    #[inline]
     pub(super) fn of(raw: &CUDA_KERNEL_NODE_PARAMS) -> KernelParams {
         KernelParams {
             function: raw.func,
@@ -33,6 +34,7 @@ impl KernelParams {
     }
 
     /// The driver's form, with the arguments.
+    #[inline]
     pub(super) fn raw(&self, args: &[*mut c_void]) -> CUDA_KERNEL_NODE_PARAMS {
         let KernelParams { function, grid, block, shared_mem_bytes } = self;
         CUDA_KERNEL_NODE_PARAMS {
@@ -70,6 +72,7 @@ const ARRAY: u32 = 3;
 const UNIFIED: u32 = 4;
 
 impl Place {
+    #[inline]
     fn kind(self) -> u32 {
         match self {
             Place::Host(_) => HOST,
@@ -78,18 +81,22 @@ impl Place {
         }
     }
 
+    #[inline]
     fn host(self) -> *mut c_void {
         if let Place::Host(at) = self { at } else { ptr::null_mut() }
     }
 
+    #[inline]
     fn device(self) -> CUdeviceptr {
         if let Place::Device(at) = self { at } else { 0 }
     }
 
+    #[inline]
     fn array(self) -> CUarray {
         if let Place::Array(array) = self { array } else { ptr::null_mut() }
     }
 
+    #[inline]
     fn of(kind: u32, host: *mut c_void, device: CUdeviceptr, array: CUarray, offset: usize) -> Option<Place> {
         match kind {
             HOST => Some(Place::Host(host.wrapping_byte_add(offset))),
@@ -120,15 +127,18 @@ pub struct CopyParams {
 
 impl CopyParams {
     /// A copy of contiguous bytes.
+    #[inline]
     pub fn bytes(from: Place, to: Place, bytes: usize) -> CopyParams {
         CopyParams { from, to, bytes, rows: 1, from_pitch: 0, to_pitch: 0 }
     }
 
     /// The same row repeated: `rows` rows, at these distances in bytes.
+    #[inline]
     pub fn rows(self, rows: usize, from_pitch: usize, to_pitch: usize) -> CopyParams {
         CopyParams { rows, from_pitch, to_pitch, ..self }
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> CUDA_MEMCPY3D {
         let CopyParams { from, to, bytes, rows, from_pitch, to_pitch } = *self;
         CUDA_MEMCPY3D {
@@ -160,6 +170,7 @@ impl CopyParams {
         }
     }
 
+    #[inline]
     pub(super) fn of(raw: &CUDA_MEMCPY3D) -> CudaResult<CopyParams> {
         let from = raw.srcXInBytes + raw.srcY * raw.srcPitch;
         let to = raw.dstXInBytes + raw.dstY * raw.dstPitch;
@@ -197,15 +208,18 @@ pub struct FillParams {
 
 impl FillParams {
     /// A fill of `count` contiguous elements.
+    #[inline]
     pub fn elements(to: CUdeviceptr, value: u32, element_bytes: u32, count: usize) -> FillParams {
         FillParams { to, value, element_bytes, count, rows: 1, pitch: 0 }
     }
 
     /// The same row repeated: `rows` rows, at this distance in bytes.
+    #[inline]
     pub fn rows(self, rows: usize, pitch: usize) -> FillParams {
         FillParams { rows, pitch, ..self }
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> CUDA_MEMSET_NODE_PARAMS {
         let FillParams { to, value, element_bytes, count, rows, pitch } = *self;
         CUDA_MEMSET_NODE_PARAMS {
@@ -218,6 +232,7 @@ impl FillParams {
         }
     }
 
+    #[inline]
     pub(super) fn of(raw: &CUDA_MEMSET_NODE_PARAMS) -> FillParams {
         let rows = raw.height.max(1);
         let pitch = if rows > 1 { raw.pitch } else { 0 };

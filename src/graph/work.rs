@@ -58,6 +58,7 @@ impl Graph {
     /// ```
     #[doc(alias("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and two")]
+    #[inline]
     pub unsafe fn add_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
         &mut self,
         after: &[Node],
@@ -125,6 +126,7 @@ impl Graph {
     /// ```
     #[doc(alias("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2"))]
     #[allow(clippy::too_many_arguments, reason = "those of a launch, and two")]
+    #[inline]
     pub unsafe fn set_kernel<G: Into<GridSize>, B: Into<BlockSize>>(
         &mut self,
         node: Node,
@@ -177,6 +179,7 @@ impl Graph {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2", "cuGraphKernelNodeSetAttribute"))]
+    #[inline]
     pub unsafe fn add_kernel_configured(
         &mut self,
         after: &[Node],
@@ -207,6 +210,7 @@ impl Graph {
     ///
     /// Like [`add_kernel`](Self::add_kernel).
     #[doc(alias("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetAttribute"))]
+    #[inline]
     pub unsafe fn set_kernel_configured(
         &mut self,
         node: Node,
@@ -239,6 +243,7 @@ impl Graph {
     /// At every launch of what is made from the graph both sides are allocated, and there is no data race on them.
     /// `keep` can own the buffers.
     #[doc(alias = "cuGraphAddMemcpyNode")]
+    #[inline]
     pub unsafe fn add_copy(
         &mut self,
         after: &[Node],
@@ -262,6 +267,7 @@ impl Graph {
     ///
     /// Like [`add_copy`](Self::add_copy).
     #[doc(alias = "cuGraphMemcpyNodeSetParams")]
+    #[inline]
     pub unsafe fn set_copy(
         &mut self,
         node: Node,
@@ -285,6 +291,7 @@ impl Graph {
     ///
     /// Like [`add_copy`](Self::add_copy), for the memory that is filled.
     #[doc(alias = "cuGraphAddMemsetNode")]
+    #[inline]
     pub unsafe fn add_fill(
         &mut self,
         after: &[Node],
@@ -308,6 +315,7 @@ impl Graph {
     ///
     /// Like [`add_fill`](Self::add_fill).
     #[doc(alias = "cuGraphMemsetNodeSetParams")]
+    #[inline]
     pub unsafe fn set_fill(
         &mut self,
         node: Node,
@@ -322,11 +330,13 @@ impl Graph {
     }
 }
 
+#[inline]
 pub(super) fn kernel(function: &Function<'_>, grid: GridSize, block: BlockSize, shared: u32) -> KernelParams {
     KernelParams { function: function.as_raw(), grid, block, shared_mem_bytes: shared }
 }
 
 /// The options and the parameters of a node that launches as the configuration says.
+#[inline]
 fn configured(function: &Function<'_>, config: &LaunchConfig) -> CudaResult<(Shape, KernelParams)> {
     let shape = config.shape();
     refuse_impossible(&shape)?;

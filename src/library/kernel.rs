@@ -81,6 +81,7 @@ impl Library {
 }
 
 impl Kernel {
+    #[inline]
     fn of(raw: CUkernel, name: CString, library: &Library) -> Kernel {
         let (library, label) = (library.clone(), KernelName::new(&name));
         let (functions, parameters) = (RwLock::default(), OnceLock::new());
@@ -168,12 +169,14 @@ impl Kernel {
         Ok(function)
     }
 
+    #[inline]
     fn kept(&self, context: &UnownedContext) -> Option<CUfunction> {
         let functions = read(&self.found.functions);
         functions.iter().find(|known| known.context == *context).map(|known| known.function)
     }
 
     /// Also removes the functions of destroyed contexts.
+    #[inline]
     fn keep(&self, context: &UnownedContext, function: CUfunction) {
         let mut functions = write(&self.found.functions);
         functions.retain(|known| known.context.is_alive() && known.context != *context);
@@ -182,6 +185,7 @@ impl Kernel {
 }
 
 impl fmt::Debug for Kernel {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
             .field("name", &self.found.name)

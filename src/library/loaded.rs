@@ -93,6 +93,7 @@ impl Loaded {
         }
     }
 
+    #[inline]
     fn unload_now(&self) -> CudaResult<()> {
         if self.spent {
             return Ok(());
@@ -108,12 +109,14 @@ impl Loaded {
         }
     }
 
+    #[inline]
     fn report(error: CudaError) {
         report::warn(format_args!("a library could not be unloaded: {error:?}"));
     }
 }
 
 impl Drop for Loaded {
+    #[inline]
     fn drop(&mut self) {
         if self.spent {
             return;

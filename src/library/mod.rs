@@ -119,6 +119,7 @@ impl Library {
     ///
     /// The image is what a compiler of NVIDIA's wrote, whole and unchanged, or PTX.
     #[doc(alias = "cuLibraryLoadData")]
+    #[inline]
     pub unsafe fn load_unchecked(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
         // SAFETY: as the caller guarantees.
         unsafe { Library::load_padded(&padded(image), options) }
@@ -127,6 +128,7 @@ impl Library {
     /// # Safety
     ///
     /// The image is checked or vouched for, and has zeros after it.
+    #[inline]
     unsafe fn load_padded(image: &[u8], options: &JitOptions) -> Result<(Library, JitLog), JitError> {
         let (driver, mut jit) = (driver()?, options.to_driver()?);
         // SAFETY: as the caller guarantees. The options are kept as long as the library.
@@ -189,6 +191,7 @@ impl Library {
 }
 
 impl fmt::Debug for Library {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Library").field("raw", &self.as_raw()).finish()
     }

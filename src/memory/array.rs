@@ -49,6 +49,7 @@ impl ArrayObject {
     /// [`InvalidValue`](CudaError::InvalidValue) for an invalid descriptor, before the driver is called, where
     /// RustaCUDA panics in debug builds; and from the driver for one that the device does not support.
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
+    #[inline]
     pub fn from_descriptor(descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         if let Some(wrong) = descriptor.wrong() {
             return Err(
@@ -75,6 +76,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new(dims: [usize; 3], format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain(dims, format, num_channels, ArrayObjectFlags::new())
     }
@@ -84,6 +86,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new_1d(width: usize, format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain([width, 0, 0], format, num_channels, ArrayObjectFlags::new())
     }
@@ -93,6 +96,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new_2d(dims: [usize; 2], format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain([dims[0], dims[1], 0], format, num_channels, ArrayObjectFlags::new())
     }
@@ -102,6 +106,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new_layered(
         dims: [usize; 2],
         num_layers: usize,
@@ -116,6 +121,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new_layered_1d(
         width: usize,
         num_layers: usize,
@@ -130,6 +136,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new_cubemap(side: usize, format: ArrayFormat, num_channels: c_uint) -> CudaResult<ArrayObject> {
         ArrayObject::plain([side, side, 6], format, num_channels, ArrayObjectFlags::CUBEMAP)
     }
@@ -139,6 +146,7 @@ impl ArrayObject {
     /// # Errors
     ///
     /// Those of [`from_descriptor`](Self::from_descriptor).
+    #[inline]
     pub fn new_layered_cubemap(
         side: usize,
         num_layers: usize,
@@ -156,6 +164,7 @@ impl ArrayObject {
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
     /// [`UnexpectedValue`](CudaError::UnexpectedValue) for a format without a name.
     #[doc(alias("cuArray3DGetDescriptor", "cuArray3DGetDescriptor_v2"))]
+    #[inline]
     pub fn descriptor(&self) -> CudaResult<ArrayDescriptor> {
         let raw = self.handle.with(Driver::array_get_descriptor)?;
         // SAFETY: any bits are valid; the driver may have newer flags.
@@ -175,6 +184,7 @@ impl ArrayObject {
     }
 
     /// The array's context.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.handle.context()
     }
@@ -186,6 +196,7 @@ impl ArrayObject {
     /// Any error of the driver.
     #[doc(alias = "cuArrayDestroy")]
     #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
+    #[inline]
     pub fn drop(array: ArrayObject) -> DropResult<ArrayObject> {
         let ArrayObject { handle, made } = array;
         handle.drop().map_err(|(error, handle)| (error, ArrayObject { handle, made }))

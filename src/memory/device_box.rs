@@ -34,6 +34,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
     /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
     /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
     #[doc(alias("cuMemAlloc", "cuMemcpyHtoD"))]
+    #[inline]
     pub fn new(val: &T) -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next line, or dropped.
         let mut new = unsafe { DeviceBox::uninitialized() }?;
@@ -60,6 +61,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync"))]
+    #[inline]
     pub fn new_in<'a>(val: &T, order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next line, or dropped.
         let mut new = unsafe { DeviceBox::uninitialized_in(order) }?;
@@ -79,6 +81,7 @@ impl<T> DeviceBox<T> {
     ///
     /// The value is written before it is read.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    #[inline]
     pub unsafe fn uninitialized() -> CudaResult<DeviceBox<T>> {
         if mem::size_of::<T>() == 0 {
             return Ok(DeviceBox { memory: Allocation::nothing(Kind::Device, 0), value: PhantomData });
@@ -97,6 +100,7 @@ impl<T> DeviceBox<T> {
     ///
     /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8", "cuMemsetD8_v2"))]
+    #[inline]
     pub unsafe fn zeroed() -> CudaResult<DeviceBox<T>> {
         // SAFETY: written in the next lines, or dropped.
         let new = unsafe { DeviceBox::<T>::uninitialized() }?;
@@ -125,6 +129,7 @@ impl<T> DeviceBox<T> {
     ///
     /// The value is written before it is read.
     #[doc(alias("cuMemAllocAsync", "cuMemAllocFromPoolAsync"))]
+    #[inline]
     pub unsafe fn uninitialized_in<'a>(order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
         if mem::size_of::<T>() == 0 {
             return Ok(DeviceBox { memory: Allocation::nothing(Kind::Device, 0), value: PhantomData });
@@ -142,6 +147,7 @@ impl<T> DeviceBox<T> {
     ///
     /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8Async"))]
+    #[inline]
     pub unsafe fn zeroed_in<'a>(order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBox<T>> {
         let order = order.into();
         // SAFETY: written in the next lines, or dropped.
@@ -151,6 +157,7 @@ impl<T> DeviceBox<T> {
     }
 
     /// Whether the memory is in the order of a stream.
+    #[inline]
     pub fn is_in_stream_order(&self) -> bool {
         self.memory.home().is_some()
     }
@@ -161,6 +168,7 @@ impl<T> DeviceBox<T> {
     /// # Errors
     ///
     /// Those of that function.
+    #[inline]
     pub fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
             return Ok(());
@@ -174,6 +182,7 @@ impl<T> DeviceBox<T> {
     /// # Errors
     ///
     /// Those of that function.
+    #[inline]
     pub fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
             return Ok(());
@@ -187,6 +196,7 @@ impl<T> DeviceBox<T> {
     ///
     /// Like [`DeviceBuffer::free_in`](super::DeviceBuffer::free_in).
     #[doc(alias("cuMemFreeAsync", "drop_async"))]
+    #[inline]
     pub fn free_in(mut dev_box: DeviceBox<T>, stream: &Stream) -> DropResult<DeviceBox<T>> {
         match dev_box.move_to(stream) {
             Ok(()) => DeviceBox::drop(dev_box),
@@ -199,6 +209,7 @@ impl<T> DeviceBox<T> {
     /// # Safety
     ///
     /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it.
+    #[inline]
     pub unsafe fn from_raw(ptr: *mut T) -> DeviceBox<T> {
         // SAFETY: as the caller guarantees.
         unsafe { DeviceBox::from_device(DevicePointer::wrap(ptr)) }
@@ -209,6 +220,7 @@ impl<T> DeviceBox<T> {
     /// # Safety
     ///
     /// As for [`from_raw`](Self::from_raw).
+    #[inline]
     pub unsafe fn from_device(ptr: DevicePointer<T>) -> DeviceBox<T> {
         let memory = match ptr.is_null() || mem::size_of::<T>() == 0 {
             true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
@@ -218,6 +230,7 @@ impl<T> DeviceBox<T> {
     }
 
     /// Gives the memory away: it is not freed, and keeps its context at the driver.
+    #[inline]
     pub fn into_device(mut b: DeviceBox<T>) -> DevicePointer<T> {
         let pointer = b.as_device_ptr();
         given_away::give(b.memory, mem::size_of::<T>());
@@ -225,6 +238,7 @@ impl<T> DeviceBox<T> {
     }
 
     /// The address, for kernels.
+    #[inline]
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
         // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.memory.address() as *mut T) }
@@ -238,6 +252,7 @@ impl<T> DeviceBox<T> {
     /// [`InvalidHandle`](crate::error::CudaError::InvalidHandle), and dropping it does nothing; only after
     /// [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+    #[inline]
     pub fn drop(dev_box: DeviceBox<T>) -> DropResult<DeviceBox<T>> {
         dev_box.memory.free(1).map_err(|(error, memory, _)| (error, DeviceBox { memory, value: PhantomData }))
     }

@@ -48,6 +48,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// The values are written before they are read.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    #[inline]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<DeviceBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
             let memory = Allocation::nothing(Kind::Device, ptr::dangling::<T>().addr());
@@ -67,6 +68,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8", "cuMemsetD8_v2"))]
+    #[inline]
     pub unsafe fn zeroed(size: usize) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next lines, or dropped.
         let buffer = unsafe { DeviceBuffer::<T>::uninitialized(size) }?;
@@ -128,6 +130,7 @@ impl<T> DeviceBuffer<T> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuMemAllocAsync", "cuMemAllocFromPoolAsync", "uninitialized_async"))]
+    #[inline]
     pub unsafe fn uninitialized_in<'a>(
         size: usize,
         order: impl Into<StreamOrder<'a>>,
@@ -150,6 +153,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD8Async", "zeroed_async"))]
+    #[inline]
     pub unsafe fn zeroed_in<'a>(
         size: usize,
         order: impl Into<StreamOrder<'a>>,
@@ -162,6 +166,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// Whether the memory is in the order of a stream.
+    #[inline]
     pub fn is_in_stream_order(&self) -> bool {
         self.memory.home().is_some()
     }
@@ -194,6 +199,7 @@ impl<T> DeviceBuffer<T> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    #[inline]
     pub fn also_used_in(&self, other: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
             return Ok(());
@@ -209,6 +215,7 @@ impl<T> DeviceBuffer<T> {
     /// Like [`also_used_in`](Self::also_used_in); [`InvalidHandle`](crate::error::CudaError::InvalidHandle) if the
     /// stream is of another context.
     #[doc(alias("cuEventRecord", "cuStreamWaitEvent"))]
+    #[inline]
     pub fn move_to(&mut self, home: &Stream) -> CudaResult<()> {
         if self.memory.is_spent() {
             return Ok(());
@@ -223,6 +230,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// Like [`move_to`](Self::move_to), with the buffer unchanged; those of [`drop`](Self::drop).
     #[doc(alias("cuMemFreeAsync", "drop_async"))]
+    #[inline]
     pub fn free_in(mut buffer: DeviceBuffer<T>, stream: &Stream) -> DropResult<DeviceBuffer<T>> {
         match buffer.move_to(stream) {
             Ok(()) => DeviceBuffer::drop(buffer),
@@ -236,6 +244,7 @@ impl<T> DeviceBuffer<T> {
     ///
     /// The memory has space for `capacity` values, they are initialised and valid for `T` before they are read, and
     /// nothing else frees it.
+    #[inline]
     pub unsafe fn from_raw_parts(ptr: DevicePointer<T>, capacity: usize) -> DeviceBuffer<T> {
         let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Device, ptr.as_raw().addr()),
@@ -252,6 +261,7 @@ impl<T> DeviceBuffer<T> {
     /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
     /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2", "cuMemFreeAsync"))]
+    #[inline]
     pub fn drop(dev_buf: DeviceBuffer<T>) -> DropResult<DeviceBuffer<T>> {
         dev_buf.memory.free(dev_buf.capacity).map_err(|(error, memory, capacity)| {
             (error, DeviceBuffer { memory, capacity, values: PhantomData })
@@ -259,6 +269,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// The context of the memory; a null handle if nothing is allocated, or the context is not known.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.memory.context()
     }
@@ -278,6 +289,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// let buffer = custack::memory::DeviceBuffer::from_slice(&[Box::new(1)]);
     /// ```
     #[doc(alias("cuMemcpyHtoD", "cuMemcpyHtoD_v2"))]
+    #[inline]
     pub fn from_slice(slice: &[T]) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
         let mut buffer = unsafe { DeviceBuffer::uninitialized(slice.len()) }?;
@@ -292,6 +304,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// Like [`uninitialized_in`](Self::uninitialized_in).
     #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync"))]
+    #[inline]
     pub fn from_slice_in<'a>(slice: &[T], order: impl Into<StreamOrder<'a>>) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
         let mut buffer = unsafe { DeviceBuffer::uninitialized_in(slice.len(), order) }?;
@@ -309,6 +322,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// The slice is not written or freed until the copy is done. The buffer may be used and dropped at once.
     #[doc(alias("cuMemAllocAsync", "cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
+    #[inline]
     pub unsafe fn from_slice_async_in<'a>(
         slice: &[T],
         order: impl Into<StreamOrder<'a>>,
@@ -332,6 +346,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// Until the stream has done the copy, the slice is not written or freed, and the buffer is not used.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
+    #[inline]
     pub unsafe fn from_slice_async(slice: &[T], stream: &Stream) -> CudaResult<DeviceBuffer<T>> {
         // SAFETY: the stream writes it; until then the caller does not use it.
         let mut buffer = unsafe { DeviceBuffer::uninitialized(slice.len()) }?;

@@ -41,6 +41,7 @@ pub(super) const TOO_LONG: usize = 1 << LENGTH_BITS;
 
 impl<T> DeviceSlice<T> {
     /// The number of values.
+    #[inline]
     pub fn len(&self) -> usize {
         let tagged = self.tagged_length.len();
         if mem::size_of::<T>() == 0 { tagged } else { tagged & (TOO_LONG - 1) }
@@ -52,21 +53,25 @@ impl<T> DeviceSlice<T> {
     }
 
     /// Whether there are no values.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The address, for device code; the host must not dereference it.
+    #[inline]
     pub fn as_ptr(&self) -> *const T {
         ptr::from_ref(self).cast()
     }
 
     /// The address, for device code; the host must not dereference it.
+    #[inline]
     pub fn as_mut_ptr(&mut self) -> *mut T {
         ptr::from_mut(self).cast()
     }
 
     /// The address, for kernels.
+    #[inline]
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
         // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.as_mut_ptr()) }
@@ -77,6 +82,7 @@ impl<T> DeviceSlice<T> {
     /// # Panics
     ///
     /// If `mid` is greater than the length.
+    #[inline]
     pub fn split_at(&self, mid: usize) -> (&DeviceSlice<T>, &DeviceSlice<T>) {
         (&self[..mid], &self[mid..])
     }
@@ -86,6 +92,7 @@ impl<T> DeviceSlice<T> {
     /// # Panics
     ///
     /// If `mid` is greater than the length.
+    #[inline]
     pub fn split_at_mut(&mut self, mid: usize) -> (&mut DeviceSlice<T>, &mut DeviceSlice<T>) {
         let (length, start, number) = (self.len(), self.as_mut_ptr(), self.number());
         assert!(mid <= length, "{mid} is out of range for a slice of length {length}");
@@ -98,6 +105,7 @@ impl<T> DeviceSlice<T> {
     /// # Panics
     ///
     /// If `chunk_size` is 0.
+    #[inline]
     pub fn chunks(&self, chunk_size: usize) -> DeviceChunks<'_, T> {
         DeviceChunks::new(self, chunk_size)
     }
@@ -107,6 +115,7 @@ impl<T> DeviceSlice<T> {
     /// # Panics
     ///
     /// If `chunk_size` is 0.
+    #[inline]
     pub fn chunks_mut(&mut self, chunk_size: usize) -> DeviceChunksMut<'_, T> {
         DeviceChunksMut::new(self, chunk_size)
     }
@@ -122,6 +131,7 @@ impl<T> DeviceSlice<T> {
     /// The memory is device memory, holds `len` initialised values valid for `T`, stays allocated while the slice is
     /// used, and nothing writes it meanwhile.
     #[allow(clippy::needless_pass_by_value, reason = "as in RustaCUDA")]
+    #[inline]
     pub unsafe fn from_raw_parts<'a>(data: DevicePointer<T>, len: usize) -> &'a DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
         unsafe { slice(data.as_raw(), len, 0) }
@@ -136,6 +146,7 @@ impl<T> DeviceSlice<T> {
     /// # Safety
     ///
     /// As for [`from_raw_parts`](Self::from_raw_parts), and nothing else uses the memory meanwhile.
+    #[inline]
     pub unsafe fn from_raw_parts_mut<'a>(mut data: DevicePointer<T>, len: usize) -> &'a mut DeviceSlice<T> {
         // SAFETY: as the caller guarantees.
         unsafe { slice_mut(data.as_raw_mut(), len, 0) }

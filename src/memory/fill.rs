@@ -70,6 +70,7 @@ impl<T: FillValue> DeviceSlice<T> {
     /// ```
     #[doc(alias("cuMemsetD8", "cuMemsetD16", "cuMemsetD32", "memset"))]
     #[doc(alias("cuMemsetD8_v2", "cuMemsetD16_v2", "cuMemsetD32_v2"))]
+    #[inline]
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
         // SAFETY: the exclusive reference is to this memory; the pattern has the width of its values.
         unsafe { self.span().fill(value.pattern().0, None) }
@@ -87,6 +88,7 @@ impl<T: FillValue> DeviceSlice<T> {
     /// The memory is not used or freed until the fill is done, as for a
     /// [copy](super::AsyncCopyDestination::async_copy_from).
     #[doc(alias("cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async"))]
+    #[inline]
     pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
         // SAFETY: as the caller guarantees, and the pattern has the width of its values.
         unsafe { self.span().fill(value.pattern().0, Some(stream)) }
@@ -99,6 +101,7 @@ impl<T: FillValue> DeviceBox<T> {
     /// # Errors
     ///
     /// Those of that function.
+    #[inline]
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
         // SAFETY: the box's memory; the pattern has the width of its value.
         unsafe { self.span().fill(value.pattern().0, None) }

@@ -41,6 +41,7 @@ pub struct IpcMemHandle<T> {
 
 impl<T> IpcMemHandle<T> {
     /// The bytes to send: the driver's 64, and the number of values as 8, the lowest first.
+    #[inline]
     pub fn to_bytes(self) -> [u8; 72] {
         let mut bytes = [0; 72];
         let (raw, len) = bytes.split_at_mut(64);
@@ -50,6 +51,7 @@ impl<T> IpcMemHandle<T> {
     }
 
     /// The handle with these bytes.
+    #[inline]
     pub fn from_bytes(bytes: [u8; 72]) -> IpcMemHandle<T> {
         let (raw, last) = bytes.split_at(64);
         let mut reserved = [0; 64];
@@ -79,11 +81,13 @@ impl<T> IpcMemHandle<T> {
     }
 
     /// The number of values.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no values. A buffer without any has no handle.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -121,6 +125,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// which comes from a pool; [`ContextIsDestroyed`](CudaError::ContextIsDestroyed);
     /// [`NotSupported`](CudaError::NotSupported) on the simulated driver on systems other than Linux.
     #[doc(alias = "cuIpcGetMemHandle")]
+    #[inline]
     pub fn ipc_handle(&self) -> CudaResult<IpcMemHandle<T>> {
         let memory = self.memory();
         if memory.is_spent() {
@@ -156,6 +161,7 @@ impl<T: DeviceCopy> IpcBuffer<T> {
     /// The bytes are from [`ipc_handle`](DeviceBuffer::ipc_handle) of a buffer of this very type; the other process keeps
     /// the buffer as long as this value lives; and no process writes values while another one reads or writes them.
     #[doc(alias("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"))]
+    #[inline]
     pub unsafe fn open(handle: IpcMemHandle<T>) -> CudaResult<IpcBuffer<T>> {
         // On a machine with links between devices they are used when the memory is of another device.
         let size = handle.size()?;
@@ -164,11 +170,13 @@ impl<T: DeviceCopy> IpcBuffer<T> {
     }
 
     /// The context in which it is open.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.memory.context()
     }
 
     /// The address of the first value, for kernels.
+    #[inline]
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
         // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.memory.address() as *mut T) }
@@ -181,6 +189,7 @@ impl<T: DeviceCopy> IpcBuffer<T> {
     /// Any error of the driver. It may have closed the buffer all the same, so the returned one is empty, and dropping it
     /// does nothing; only after [`NotPermitted`](CudaError::NotPermitted), in a host function, is it unchanged.
     #[doc(alias = "cuIpcCloseMemHandle")]
+    #[inline]
     pub fn drop(buffer: IpcBuffer<T>) -> DropResult<IpcBuffer<T>> {
         let IpcBuffer { memory, len, values } = buffer;
         memory.free(len).map_err(|(error, memory, len)| (error, IpcBuffer { memory, len, values }))
@@ -198,6 +207,7 @@ impl UnownedContext {
     ///
     /// Like [`IpcBuffer::open`].
     #[doc(alias("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2"))]
+    #[inline]
     pub unsafe fn open_buffer<T: DeviceCopy>(&self, handle: IpcMemHandle<T>) -> CudaResult<IpcBuffer<T>> {
         let _current = self.enter_for_custack()?;
         // SAFETY: as the caller guarantees.

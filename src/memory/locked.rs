@@ -50,6 +50,7 @@ impl<T: DeviceCopy + Clone> LockedBuffer<T> {
     /// [`OutOfMemory`](crate::error::CudaError::OutOfMemory);
     /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if no context is current.
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
+    #[inline]
     pub fn new(value: &T, size: usize) -> CudaResult<LockedBuffer<T>> {
         LockedBuffer::filled(size, |_| value.clone())
     }
@@ -60,6 +61,7 @@ impl<T: DeviceCopy + Clone> LockedBuffer<T> {
     ///
     /// Those of [`new`](Self::new).
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
+    #[inline]
     pub fn from_slice(slice: &[T]) -> CudaResult<LockedBuffer<T>> {
         LockedBuffer::filled(slice.len(), |at| slice[at].clone())
     }
@@ -88,6 +90,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// The values are written before they are read.
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
+    #[inline]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<LockedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
             let memory = Allocation::nothing(Kind::Locked, ptr::dangling::<T>().addr());
@@ -118,6 +121,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuMemHostAlloc"))]
+    #[inline]
     pub unsafe fn uninitialized_with(size: usize, flags: LockedFlags) -> CudaResult<LockedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
             let memory = Allocation::nothing(Kind::Locked, ptr::dangling::<T>().addr());
@@ -134,6 +138,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias = "cuMemHostGetFlags")]
+    #[inline]
     pub fn flags(&self) -> CudaResult<LockedFlags> {
         if self.memory.is_spent() {
             return Ok(LockedFlags::empty());
@@ -149,6 +154,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed); any error of the driver.
     #[doc(alias("cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer_v2"))]
+    #[inline]
     pub fn as_device_ptr(&mut self) -> CudaResult<DevicePointer<T>> {
         let at = self.first().cast();
         let get = |driver: &Driver| driver.mem_host_get_device_pointer(at);
@@ -158,11 +164,13 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     }
 
     /// The values.
+    #[inline]
     pub fn as_slice(&self) -> &[T] {
         self
     }
 
     /// The values.
+    #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self
     }
@@ -173,6 +181,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// The memory has space for `size` values, they are initialised and valid for `T` before they are read, and nothing
     /// else frees it.
+    #[inline]
     pub unsafe fn from_raw_parts(ptr: *mut T, size: usize) -> LockedBuffer<T> {
         let memory = match size == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Locked, ptr.addr()),
@@ -189,6 +198,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
     /// function, is the buffer unchanged.
     #[doc(alias("cuMemFreeHost"))]
+    #[inline]
     pub fn drop(buf: LockedBuffer<T>) -> DropResult<LockedBuffer<T>> {
         buf.memory.free(buf.capacity).map_err(|(error, memory, capacity)| {
             (error, LockedBuffer { memory, capacity, values: PhantomData })

@@ -36,6 +36,7 @@ fn not_null(address: u64) -> CudaResult<u64> {
 ///
 /// [`InvalidContext`](CudaError::InvalidContext) if no context is current.
 #[doc(alias("cuMemGetInfo", "cuMemGetInfo_v2"))]
+#[inline]
 pub fn info() -> CudaResult<(usize, usize)> {
     UnownedContext::of_this_thread()?.inside(Driver::mem_get_info)
 }
@@ -52,6 +53,7 @@ pub fn info() -> CudaResult<(usize, usize)> {
 ///
 /// The memory is freed with [`cuda_free`], and written before it is read.
 #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+#[inline]
 pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
     let address = allocate::<T>(Kind::Device, count)?;
     // SAFETY: a device address.
@@ -69,6 +71,7 @@ pub unsafe fn cuda_malloc<T>(count: usize) -> CudaResult<DevicePointer<T>> {
 ///
 /// The memory is freed with [`cuda_free_unified`], and written before it is read.
 #[doc(alias = "cuMemAllocManaged")]
+#[inline]
 pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<UnifiedPointer<T>> {
     let address = allocate::<T>(Kind::Unified, count)?;
     // SAFETY: an address of both host and device.
@@ -86,6 +89,7 @@ pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<Uni
 ///
 /// Nothing uses the memory afterwards.
 #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+#[inline]
 pub unsafe fn cuda_free<T>(mut p: DevicePointer<T>) -> CudaResult<()> {
     free(Kind::Device, p.as_raw_mut() as u64)
 }
@@ -100,6 +104,7 @@ pub unsafe fn cuda_free<T>(mut p: DevicePointer<T>) -> CudaResult<()> {
 ///
 /// Nothing uses the memory afterwards.
 #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+#[inline]
 pub unsafe fn cuda_free_unified<T: DeviceCopy>(mut p: UnifiedPointer<T>) -> CudaResult<()> {
     free(Kind::Unified, p.as_raw_mut() as u64)
 }
@@ -115,6 +120,7 @@ pub unsafe fn cuda_free_unified<T: DeviceCopy>(mut p: UnifiedPointer<T>) -> Cuda
 ///
 /// The memory is freed with [`cuda_free_locked`], and written before it is read.
 #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
+#[inline]
 pub unsafe fn cuda_malloc_locked<T>(count: usize) -> CudaResult<*mut T> {
     Ok(allocate::<T>(Kind::Locked, count)? as *mut T)
 }
@@ -129,6 +135,7 @@ pub unsafe fn cuda_malloc_locked<T>(count: usize) -> CudaResult<*mut T> {
 ///
 /// Nothing uses the memory afterwards.
 #[doc(alias = "cuMemFreeHost")]
+#[inline]
 pub unsafe fn cuda_free_locked<T>(ptr: *mut T) -> CudaResult<()> {
     free(Kind::Locked, ptr as u64)
 }

@@ -35,6 +35,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    #[inline]
     pub fn device_buffer<T: DeviceCopy>(&self, values: &[T]) -> CudaResult<DeviceBuffer<T>> {
         let _current = self.enter_for_custack()?;
         DeviceBuffer::from_slice(values)
@@ -50,6 +51,7 @@ impl UnownedContext {
     ///
     /// That of [`DeviceBuffer::uninitialized`].
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    #[inline]
     pub unsafe fn device_buffer_uninitialized<T: DeviceCopy>(
         &self,
         size: usize,
@@ -65,6 +67,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias("cuMemAlloc", "cuMemAlloc_v2"))]
+    #[inline]
     pub fn device_box<T: DeviceCopy>(&self, value: &T) -> CudaResult<DeviceBox<T>> {
         let _current = self.enter_for_custack()?;
         DeviceBox::new(value)
@@ -76,6 +79,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias = "cuMemAllocManaged")]
+    #[inline]
     pub fn unified_buffer<T: DeviceCopy + Clone>(&self, values: &[T]) -> CudaResult<UnifiedBuffer<T>> {
         self.scoped(|_| UnifiedBuffer::from_slice(values))
     }
@@ -86,6 +90,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias = "cuMemAllocManaged")]
+    #[inline]
     pub fn unified_box<T: DeviceCopy>(&self, value: T) -> CudaResult<UnifiedBox<T>> {
         let _current = self.enter_for_custack()?;
         UnifiedBox::new(value)
@@ -97,6 +102,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias("cuMemAllocHost", "cuMemAllocHost_v2"))]
+    #[inline]
     pub fn locked_buffer<T: DeviceCopy + Clone>(
         &self,
         value: &T,
@@ -111,6 +117,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias("cuArray3DCreate", "cuArray3DCreate_v2"))]
+    #[inline]
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> CudaResult<ArrayObject> {
         let _current = self.enter_for_custack()?;
         ArrayObject::from_descriptor(descriptor)
@@ -135,6 +142,7 @@ impl UnownedContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuMemHostRegister", "cuMemHostRegister_v2", "cuMemHostUnregister"))]
+    #[inline]
     pub fn registered<T: DeviceCopy, R>(
         &self,
         slice: &mut [T],
@@ -150,6 +158,7 @@ impl UnownedContext {
     ///
     /// See above.
     #[doc(alias("cuMemGetInfo", "cuMemGetInfo_v2"))]
+    #[inline]
     pub fn memory_info(&self) -> CudaResult<(usize, usize)> {
         let _current = self.enter_for_custack()?;
         super::info()

@@ -57,6 +57,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// The values are written before they are read.
     #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
+    #[inline]
     pub unsafe fn uninitialized(width: usize, height: usize) -> CudaResult<PitchedBuffer<T>> {
         let values = PhantomData;
         if width == 0 || height == 0 || mem::size_of::<T>() == 0 {
@@ -86,6 +87,7 @@ impl<T> PitchedBuffer<T> {
     ///
     /// Zero bytes are a valid `T`.
     #[doc(alias("cuMemsetD2D8", "cuMemsetD2D8_v2"))]
+    #[inline]
     pub unsafe fn zeroed(width: usize, height: usize) -> CudaResult<PitchedBuffer<T>> {
         // SAFETY: written in the next line, or dropped.
         let buffer = unsafe { PitchedBuffer::<T>::uninitialized(width, height) }?;
@@ -94,26 +96,31 @@ impl<T> PitchedBuffer<T> {
     }
 
     /// The number of values in a row.
+    #[inline]
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// Rows.
+    #[inline]
     pub fn height(&self) -> usize {
         self.height
     }
 
     /// The distance from one row to the next, in bytes; 0 if nothing is allocated.
+    #[inline]
     pub fn pitch(&self) -> usize {
         self.pitch
     }
 
     /// The context of the memory; a null handle if nothing is allocated.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.memory.context()
     }
 
     /// The address of the first row, for kernels.
+    #[inline]
     pub fn as_device_ptr(&mut self) -> DevicePointer<T> {
         // SAFETY: a device address.
         unsafe { DevicePointer::wrap(self.memory.address() as *mut T) }
@@ -129,6 +136,7 @@ impl<T> PitchedBuffer<T> {
     /// # Panics
     ///
     /// If there is no such row.
+    #[inline]
     pub fn row(&self, y: usize) -> &DeviceSlice<T> {
         // SAFETY: a part of the memory that the buffer owns, lent as the buffer is.
         unsafe { DeviceSlice::of(self.row_at(y), self.memory.number(), self.width) }
@@ -139,6 +147,7 @@ impl<T> PitchedBuffer<T> {
     /// # Panics
     ///
     /// If there is no such row.
+    #[inline]
     pub fn row_mut(&mut self, y: usize) -> &mut DeviceSlice<T> {
         // SAFETY: as above.
         unsafe { DeviceSlice::of_mut(self.row_at(y), self.memory.number(), self.width) }
@@ -151,6 +160,7 @@ impl<T> PitchedBuffer<T> {
     /// Like [`DeviceBuffer::drop`](super::DeviceBuffer::drop).
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
     #[allow(clippy::result_large_err, reason = "it gives back what it was given")]
+    #[inline]
     pub fn drop(buffer: PitchedBuffer<T>) -> DropResult<PitchedBuffer<T>> {
         let PitchedBuffer { memory, width, height, pitch, values } = buffer;
         memory.free(height).map_err(|(error, memory, height)| {
@@ -206,6 +216,7 @@ impl<T: FillValue> PitchedBuffer<T> {
     /// Those of that function.
     #[doc(alias("cuMemsetD2D8", "cuMemsetD2D16", "cuMemsetD2D32"))]
     #[doc(alias("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"))]
+    #[inline]
     pub fn fill(&mut self, value: T) -> CudaResult<()> {
         self.fill_with(value.pattern().0, 1, None)
     }
@@ -220,6 +231,7 @@ impl<T: FillValue> PitchedBuffer<T> {
     ///
     /// Those of that function.
     #[doc(alias("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"))]
+    #[inline]
     pub unsafe fn async_fill(&mut self, value: T, stream: &Stream) -> CudaResult<()> {
         self.fill_with(value.pattern().0, 1, Some(stream))
     }
@@ -232,6 +244,7 @@ impl UnownedContext {
     ///
     /// Those of that function, and of a [scope](UnownedContext::scoped).
     #[doc(alias("cuMemAllocPitch", "cuMemAllocPitch_v2"))]
+    #[inline]
     pub fn pitched_buffer<T: DeviceCopy>(&self, values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
         let _current = self.enter_for_custack()?;
         PitchedBuffer::from_slice(values, width)

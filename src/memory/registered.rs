@@ -95,6 +95,7 @@ impl<'a, T: DeviceCopy> RegisteredSlice<'a, T> {
     /// Like [`new`](Self::new); [`NotPermitted`](CudaError::NotPermitted) in a host function and on an ending thread;
     /// the function's error, else that of unlocking the slice.
     #[doc(alias("cuMemHostRegister", "cuMemHostRegister_v2", "cuMemHostUnregister"))]
+    #[inline]
     pub fn scoped<R>(
         slice: &mut [T],
         flags: RegisterFlags,

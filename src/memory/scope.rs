@@ -18,6 +18,7 @@ impl<'scope> SyncScope<'scope, '_> {
     ///
     /// If the numbers of values differ.
     #[doc(alias("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"))]
+    #[inline]
     pub fn copy_from<O: ?Sized, D>(&'scope self, to: &'scope mut D, from: &'scope O) -> CudaResult<()>
     where
         D: AsyncCopyDestination<O> + ?Sized,
@@ -40,6 +41,7 @@ impl<'scope> SyncScope<'scope, '_> {
     ///
     /// If the numbers of values differ.
     #[doc(alias("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2"))]
+    #[inline]
     pub fn copy_to<O: ?Sized, D>(&'scope self, from: &'scope D, to: &'scope mut O) -> CudaResult<()>
     where
         D: AsyncCopyDestination<O> + ?Sized,

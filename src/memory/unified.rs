@@ -47,6 +47,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     /// [`NotSupported`](CudaError::NotSupported) [where a kernel keeps the host from the
     /// memory](Self#where-the-host-may-not-access-it-while-any-kernel-runs).
     #[doc(alias = "cuMemAllocManaged")]
+    #[inline]
     pub fn new(val: T) -> CudaResult<UnifiedBox<T>> {
         if mem::size_of::<T>() > 0 {
             refuse_unless_concurrent()?;
@@ -71,6 +72,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     /// [`ConcurrentManagedAccess`](crate::device::DeviceAttribute::ConcurrentManagedAccess), the host does neither while
     /// any kernel runs.
     #[doc(alias = "cuMemAllocManaged")]
+    #[inline]
     pub unsafe fn uninitialized() -> CudaResult<UnifiedBox<T>> {
         if mem::size_of::<T>() == 0 {
             return Ok(UnifiedBox { memory: Allocation::nothing(Kind::Unified, 0), value: PhantomData });
@@ -85,6 +87,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// The memory holds an initialised and valid `T`, or gets one before it is read, and nothing else frees it. The host
     /// accesses it only when it may, as after [`uninitialized`](Self::uninitialized).
+    #[inline]
     pub unsafe fn from_raw(ptr: *mut T) -> UnifiedBox<T> {
         // SAFETY: as the caller guarantees.
         unsafe { UnifiedBox::from_unified(UnifiedPointer::wrap(ptr)) }
@@ -95,6 +98,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     /// # Safety
     ///
     /// As for [`from_raw`](Self::from_raw).
+    #[inline]
     pub unsafe fn from_unified(ptr: UnifiedPointer<T>) -> UnifiedBox<T> {
         let memory = match ptr.is_null() || mem::size_of::<T>() == 0 {
             true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
@@ -104,6 +108,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     }
 
     /// Gives the memory away: it is not freed, and keeps its context at the driver.
+    #[inline]
     pub fn into_unified(mut b: UnifiedBox<T>) -> UnifiedPointer<T> {
         let pointer = b.as_unified_ptr();
         given_away::give(b.memory, mem::size_of::<T>());
@@ -111,12 +116,14 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     }
 
     /// The address, for kernels.
+    #[inline]
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
         // SAFETY: an address of both host and device.
         unsafe { UnifiedPointer::wrap(self.memory.address() as *mut T) }
     }
 
     /// Leaks the value; its context is kept at the driver for ever.
+    #[inline]
     pub fn leak<'a>(b: UnifiedBox<T>) -> &'a mut T
     where
         T: 'a,
@@ -135,6 +142,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     /// dereferencing it panics, and dropping it does nothing. Only after
     /// [`NotPermitted`](CudaError::NotPermitted), in a host function, is the box unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+    #[inline]
     pub fn drop(uni_box: UnifiedBox<T>) -> DropResult<UnifiedBox<T>> {
         uni_box
             .memory

@@ -39,6 +39,7 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     /// [`NotSupported`](crate::error::CudaError::NotSupported) where a device does not let the host access the memory
     /// while a kernel runs.
     #[doc(alias("cuMemAllocManaged"))]
+    #[inline]
     pub fn new(value: &T, size: usize) -> CudaResult<UnifiedBuffer<T>> {
         UnifiedBuffer::filled(size, |_| value.clone())
     }
@@ -49,6 +50,7 @@ impl<T: DeviceCopy + Clone> UnifiedBuffer<T> {
     ///
     /// Those of [`new`](Self::new).
     #[doc(alias("cuMemAllocManaged"))]
+    #[inline]
     pub fn from_slice(slice: &[T]) -> CudaResult<UnifiedBuffer<T>> {
         UnifiedBuffer::filled(slice.len(), |at| slice[at].clone())
     }
@@ -83,6 +85,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     /// [`ConcurrentManagedAccess`](crate::device::DeviceAttribute::ConcurrentManagedAccess), the host does neither while
     /// any kernel runs.
     #[doc(alias("cuMemAllocManaged"))]
+    #[inline]
     pub unsafe fn uninitialized(size: usize) -> CudaResult<UnifiedBuffer<T>> {
         if size == 0 || mem::size_of::<T>() == 0 {
             let memory = Allocation::nothing(Kind::Unified, ptr::dangling::<T>().addr());
@@ -93,16 +96,19 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     }
 
     /// The values.
+    #[inline]
     pub fn as_slice(&self) -> &[T] {
         self
     }
 
     /// The values.
+    #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self
     }
 
     /// The address, for kernels.
+    #[inline]
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
         // SAFETY: an address of both host and device.
         unsafe { UnifiedPointer::wrap(self.first()) }
@@ -114,6 +120,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     ///
     /// The memory has space for `capacity` values, they are initialised and valid for `T` before they are read, and
     /// nothing else frees it. The host accesses it only when it may, as after [`uninitialized`](Self::uninitialized).
+    #[inline]
     pub unsafe fn from_raw_parts(ptr: UnifiedPointer<T>, capacity: usize) -> UnifiedBuffer<T> {
         let memory = match capacity == 0 || mem::size_of::<T>() == 0 || ptr.is_null() {
             true => Allocation::nothing(Kind::Unified, ptr.as_raw().addr()),
@@ -130,6 +137,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     /// dropping it does nothing; only after [`NotPermitted`](crate::error::CudaError::NotPermitted), in a host
     /// function, is the buffer unchanged.
     #[doc(alias("cuMemFree", "cuMemFree_v2"))]
+    #[inline]
     pub fn drop(uni_buf: UnifiedBuffer<T>) -> DropResult<UnifiedBuffer<T>> {
         uni_buf.memory.free(uni_buf.capacity).map_err(|(error, memory, capacity)| {
             (error, UnifiedBuffer { memory, capacity, values: PhantomData })

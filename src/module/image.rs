@@ -31,11 +31,13 @@ const PADDING: usize = 64;
 /// # Errors
 ///
 /// [`InvalidImage`](CudaError::InvalidImage), with a note that says what is wrong.
+#[inline]
 pub(crate) fn checked(image: &[u8]) -> CudaResult<Vec<u8>> {
     kept(image).map(|kept| padded(&kept))
 }
 
 /// The same bytes for the driver, which the caller vouches for.
+#[inline]
 pub(crate) fn padded(image: &[u8]) -> Vec<u8> {
     let is_code = [ELF, FATBIN, FATBIN_WRAPPER].iter().any(|magic| image.starts_with(magic));
     let text = image.iter().position(|byte| *byte == 0).unwrap_or(image.len());
@@ -51,11 +53,13 @@ pub(crate) fn padded(image: &[u8]) -> Vec<u8> {
 /// What a text of this length ends with, so that its length is no multiple of 8. Where code is to have
 /// debug information or lines, NVIDIA's driver (580) copies a text to as many bytes, rounded up to a
 /// multiple of 8, and writes the NUL behind them.
+#[inline]
 fn end_of_line(length: usize) -> Option<u8> {
     (length % 8 == 0).then_some(b'\n')
 }
 
 /// Like [`checked`], for a text, in which machine code would end at its first zero.
+#[inline]
 pub(super) fn checked_text(text: &[u8]) -> CudaResult<Vec<u8>> {
     if text.starts_with(ELF) || text.starts_with(FATBIN) {
         return Err(CudaError::InvalidImage.note(format_args!(
@@ -67,6 +71,7 @@ pub(super) fn checked_text(text: &[u8]) -> CudaResult<Vec<u8>> {
 }
 
 /// The part of the image that the driver reads, with nothing compressed.
+#[inline]
 pub(super) fn kept(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     let kept = if image.starts_with(ELF) {
         elf::check(Bytes(image)).map(|()| image.into())
@@ -83,6 +88,7 @@ pub(super) fn kept(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
 }
 
 /// The text before the first NUL.
+#[inline]
 fn text(image: &[u8]) -> Result<&[u8], Wrong> {
     let text = image.split(|byte| *byte == 0).next().unwrap_or_default();
     let is_of_text = |char: char| !char.is_control() || char.is_ascii_whitespace();

@@ -78,6 +78,7 @@ pub struct JitOptions {
 }
 
 impl Default for JitOptions {
+    #[inline]
     fn default() -> JitOptions {
         JitOptions { options: Vec::new(), log_bytes: LOG_BYTES }
     }
@@ -90,6 +91,7 @@ impl JitOptions {
         JitOptions::default()
     }
 
+    #[inline]
     fn with(mut self, option: u32, value: u32) -> JitOptions {
         self.options.retain(|(known, _)| *known != option);
         self.options.push((option, value));
@@ -98,6 +100,7 @@ impl JitOptions {
 
     /// What is off is not passed to the driver, as it is off by default: one compiled with debug information, and with other
     /// things said to be off, and crashed.
+    #[inline]
     fn switch(mut self, option: u32, wanted: bool) -> JitOptions {
         self.options.retain(|(known, _)| *known != option);
         if wanted { self.with(option, 1) } else { self }
@@ -253,18 +256,21 @@ pub struct JitError {
 }
 
 impl JitError {
+    #[inline]
     pub(crate) fn new(error: CudaError, log: JitLog) -> JitError {
         JitError { error, log, failure: Box::new(error.failure()) }
     }
 }
 
 impl From<CudaError> for JitError {
+    #[inline]
     fn from(error: CudaError) -> JitError {
         JitError::new(error, JitLog::default())
     }
 }
 
 impl fmt::Display for JitError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.failure, f)
     }
@@ -272,6 +278,7 @@ impl fmt::Display for JitError {
 
 /// The text of `Display`, for a `main` that returns the error, and all that the compiler said.
 impl fmt::Debug for JitError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.failure, f)?;
         let said = self.log.error.trim_end();
@@ -280,6 +287,7 @@ impl fmt::Debug for JitError {
 }
 
 impl Error for JitError {
+    #[inline]
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.failure)
     }

@@ -69,12 +69,14 @@ impl Known {
 }
 
 /// Depending on the allocator, addresses differ in their high or in their low bits.
+#[inline]
 fn bucket(function: usize) -> usize {
     (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - BUCKETS.ilog2())
 }
 
 impl Drop for Kernels {
     /// Iterative, because dropping a long list would recurse as deeply.
+    #[inline]
     fn drop(&mut self) {
         for link in self.0.iter_mut() {
             let mut next = link.take();

@@ -135,6 +135,7 @@ impl Linker {
     /// The data is what a compiler of NVIDIA's wrote, whole and unchanged, or PTX with a NUL at its end. The driver crashes
     /// otherwise, or hangs.
     #[doc(alias("cuLinkAddData", "cuLinkAddData_v2"))]
+    #[inline]
     pub unsafe fn add_unchecked(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
         // SAFETY: as the caller guarantees.
         unsafe { self.pass(kind, data, name) }.inspect_err(|error| {
@@ -145,6 +146,7 @@ impl Linker {
     /// # Safety
     ///
     /// The data is checked or vouched for; a text ends with a NUL.
+    #[inline]
     unsafe fn pass(&mut self, kind: LinkInput, data: &[u8], name: &CStr) -> CudaResult<()> {
         let jit = self.jit.as_ref();
         self.inner.with_current(|driver: &Driver, state: Held<'_, CUlinkState>| match jit {
@@ -194,6 +196,7 @@ impl Linker {
 }
 
 /// The data, if it can be passed to the driver as code of this kind.
+#[inline]
 fn code(kind: LinkInput, data: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     let begins = |with: &[u8]| data.starts_with(with);
     match kind {
@@ -223,6 +226,7 @@ fn spent() -> CudaError {
 
 impl Drop for Linker {
     #[doc(alias = "cuLinkDestroy")]
+    #[inline]
     fn drop(&mut self) {
         // If another thread destroys the linker later, the buffers live until then.
         if must_retire() {

@@ -93,6 +93,7 @@ impl Module {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[doc(alias = "cuModuleLoadDataEx")]
+    #[inline]
     pub unsafe fn load_unchecked(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
         // SAFETY: as the caller guarantees.
         unsafe { Module::load_padded(&image::padded(image), options) }
@@ -101,6 +102,7 @@ impl Module {
     /// # Safety
     ///
     /// The image is checked or vouched for, and has zeros after it.
+    #[inline]
     unsafe fn load_padded(image: &[u8], options: &JitOptions) -> Result<(Module, JitLog), JitError> {
         let mut jit = options.to_driver()?;
         // SAFETY: as the caller guarantees.

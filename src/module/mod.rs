@@ -102,10 +102,12 @@ impl Module {
     }
 
     /// Loads a checked image.
+    #[inline]
     fn load(image: &[u8]) -> CudaResult<Module> {
         Resource::make(loading(image), Driver::module_unload).map(Module::of)
     }
 
+    #[inline]
     fn of(inner: Resource<CUmodule>) -> Module {
         Module { inner, kernels: Kernels::default() }
     }
@@ -183,6 +185,7 @@ impl Module {
 }
 
 /// Loads an image that `image::checked` returned.
+#[inline]
 fn loading(image: &[u8]) -> impl FnOnce(&Driver) -> CudaResult<CUmodule> + '_ {
     // SAFETY: a text with its NUL, or machine code in which each number was checked.
     |driver: &Driver| unsafe { driver.module_load_data(image.as_ptr().cast()) }
@@ -226,6 +229,7 @@ impl UnownedContext {
     }
 }
 
+#[inline]
 fn read(filename: &CStr) -> CudaResult<Vec<u8>> {
     path(filename).and_then(std::fs::read).map_err(|reason| {
         CudaError::FileNotFound.note(format_args!("to read {}: {reason}", filename.to_string_lossy()))
@@ -233,6 +237,7 @@ fn read(filename: &CStr) -> CudaResult<Vec<u8>> {
 }
 
 /// The path with these bytes on systems where paths are bytes; else with this text.
+#[inline]
 fn path(name: &CStr) -> io::Result<PathBuf> {
     #[cfg(unix)]
     return Ok(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()).into());
@@ -302,6 +307,7 @@ unsafe impl<T: DeviceCopy + Send> Send for Symbol<'_, T> {}
 unsafe impl<T: DeviceCopy + Sync> Sync for Symbol<'_, T> {}
 
 impl<T: DeviceCopy> fmt::Pointer for Symbol<'_, T> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Pointer::fmt(&self.ptr, f)
     }
@@ -310,6 +316,7 @@ impl<T: DeviceCopy> fmt::Pointer for Symbol<'_, T> {
 impl<T: DeviceCopy> Sealed for Symbol<'_, T> {}
 
 impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
+    #[inline]
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
         let (to, size) = (self.ptr.as_raw() as u64, mem::size_of::<T>());
         let from = std::ptr::from_ref(source).cast();
@@ -320,6 +327,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
         })
     }
 
+    #[inline]
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
         const {
             assert!(
@@ -336,6 +344,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
 }
 
 impl fmt::Debug for Module {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Module").field("raw", &self.as_raw()).field("context", self.context()).finish()
     }

@@ -21,6 +21,7 @@ const LONG_AGO: Duration = Duration::from_secs(3600);
 const FORMAT: &[u8] = b"custack nvrtc 1\n";
 
 /// A name for the key. Two keys may have one name, so the file has the key too.
+#[inline]
 pub(super) fn file_name(key: &str) -> String {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
@@ -28,6 +29,7 @@ pub(super) fn file_name(key: &str) -> String {
 }
 
 /// What the file has for this key; `None` if there is nothing, or what is there is another key's or damaged.
+#[inline]
 pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
     let about = fs::metadata(file).ok()?;
     // Reading another kind of file may wait for ever.
@@ -65,6 +67,7 @@ pub(super) fn read(file: &Path, key: &str) -> Option<Compiled> {
 }
 
 /// Writes it to another file first, so that no reader finds half of it.
+#[inline]
 pub(super) fn write(file: &Path, key: &str, compiled: &Compiled) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut body = Vec::new();
@@ -91,6 +94,7 @@ pub(super) fn write(file: &Path, key: &str, compiled: &Compiled) {
 
 /// Removes what was used longest ago, until the rest is small enough, and what was never finished. What cannot be removed
 /// stays: others may use the folder.
+#[inline]
 fn remove_the_oldest(folder: &Path, newest: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut files = Vec::new();
@@ -117,6 +121,7 @@ fn remove_the_oldest(folder: &Path, newest: &Path) {
 }
 
 /// Whether the file's name is one of this cache's, and if so, whether the file is finished.
+#[inline]
 fn is_ours(path: &Path) -> Option<bool> {
     let (stem, ending) = path.file_name()?.to_str()?.split_once('.')?;
     if stem.len() != 16 || !stem.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -129,11 +134,13 @@ fn is_ours(path: &Path) -> Option<bool> {
     }
 }
 
+#[inline]
 fn put(to: &mut Vec<u8>, part: &[u8]) {
     to.extend((part.len() as u64).to_le_bytes());
     to.extend(part);
 }
 
+#[inline]
 fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<8>()?;
     let (part, after) = after.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
@@ -142,6 +149,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// A sum over the bytes (FNV-1a), which finds a damaged file.
+#[inline]
 fn check(bytes: &[u8]) -> [u8; 8] {
     let sum = bytes
         .iter()

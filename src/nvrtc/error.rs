@@ -69,6 +69,7 @@ pub enum NvrtcError {
 }
 
 impl fmt::Display for NvrtcError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NvrtcError::NotFound { tried } => {
@@ -111,6 +112,7 @@ impl fmt::Display for NvrtcError {
 }
 
 impl fmt::Debug for NvrtcError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -120,6 +122,7 @@ impl std::error::Error for NvrtcError {}
 
 impl NvrtcError {
     /// The error of a program that does not compile. Name expressions are compiled as a file of their own.
+    #[inline]
     pub(super) fn of_compilation(log: String) -> NvrtcError {
         const NAMES: &str = "__nv_name_map(";
         const NAME: &str = "#pragma nv_mangled_name ";

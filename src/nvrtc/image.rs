@@ -57,6 +57,7 @@ pub enum Image {
 }
 
 impl Image {
+    #[inline]
     pub(super) fn new(kind: OutputKind, mut bytes: Vec<u8>) -> Image {
         match kind {
             OutputKind::Ptx => {
@@ -71,6 +72,7 @@ impl Image {
 
     /// Its bytes; those of PTX without the zero at the end.
     #[must_use]
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Image::Ptx(text) => text.as_bytes(),
@@ -80,6 +82,7 @@ impl Image {
 
     /// What kind it is.
     #[must_use]
+    #[inline]
     pub fn kind(&self) -> OutputKind {
         match self {
             Image::Ptx(_) => OutputKind::Ptx,
@@ -101,12 +104,14 @@ pub struct Compiled {
 impl Compiled {
     /// The compiled program.
     #[must_use]
+    #[inline]
     pub fn image(&self) -> &Image {
         &self.image
     }
 
     /// What the compiler wrote: warnings, mostly nothing.
     #[must_use]
+    #[inline]
     pub fn log(&self) -> &str {
         &self.log
     }
@@ -114,6 +119,7 @@ impl Compiled {
     /// The name in the image of what a [name expression](Program::name_expression) names; `None` if that was not asked for.
     #[doc(alias = "nvrtcGetLoweredName")]
     #[must_use]
+    #[inline]
     pub fn lowered_name(&self, expression: &str) -> Option<&CStr> {
         self.lowered.iter().find(|(of, _)| of == expression).map(|(_, name)| &**name)
     }

@@ -42,6 +42,7 @@ macro_rules! functions {
         }
 
         impl Nvrtc {
+            #[inline]
             fn of(library: &'static Library, path: &str) -> Result<Nvrtc, NvrtcError> {
                 $(
                     // SAFETY: NVRTC's manual gives this signature for the symbol.
@@ -75,6 +76,7 @@ static LOADED: AtomicPtr<Nvrtc> = AtomicPtr::new(ptr::null_mut());
 
 impl Nvrtc {
     /// The library: the one that was loaded before, or the first that is found.
+    #[inline]
     pub(super) fn get() -> Result<&'static Nvrtc, NvrtcError> {
         // SAFETY: null, or a value that was leaked, and is shared between threads as it is `Sync`.
         let known = |at: *mut Nvrtc| unsafe { at.as_ref() };
@@ -93,12 +95,14 @@ impl Nvrtc {
     /// # Safety
     ///
     /// The file is NVRTC.
+    #[inline]
     pub(super) unsafe fn load(path: &Path) -> Result<(), NvrtcError> {
         let nvrtc = Self::first(vec![path.as_os_str().to_owned()])?;
         LOADED.store(ptr::from_ref(nvrtc).cast_mut(), Ordering::Release);
         Ok(())
     }
 
+    #[inline]
     fn first(names: Vec<OsString>) -> Result<&'static Nvrtc, NvrtcError> {
         let mut tried = Vec::new();
         for name in names {
@@ -123,6 +127,7 @@ impl Nvrtc {
 
     /// Opens the library that NVRTC itself asks the system's loader for, by its name alone, when it compiles. NVIDIA's Python
     /// packages of CUDA 13 do not say that it is in the same folder.
+    #[inline]
     fn open_builtins(&self, nvrtc: &Path) {
         let folder = nvrtc.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (Some(folder), Ok((major, minor))) = (folder, self.version()) else { return };
@@ -135,6 +140,7 @@ impl Nvrtc {
     }
 
     /// What tells this build of the compiler from others: the comment that it writes above all PTX. Asked for once.
+    #[inline]
     pub(super) fn build(&'static self) -> &'static str {
         if let Some(build) = self.build.get() {
             return build;
@@ -147,10 +153,12 @@ impl Nvrtc {
         self.build.get_or_init(|| text.lines().filter(|line| line.starts_with("//")).collect())
     }
 
+    #[inline]
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
+    #[inline]
     pub(super) fn version(&self) -> Result<(u32, u32), NvrtcError> {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: writes to two locals.
@@ -159,6 +167,7 @@ impl Nvrtc {
     }
 
     /// The architectures that it compiles for, as in `sm_90`; none if it is older than CUDA 11.2.
+    #[inline]
     pub(super) fn architectures(&self) -> Vec<u32> {
         let (mut count, mut all) = (0, Vec::new());
         // SAFETY: as in `of`.
@@ -182,6 +191,7 @@ impl Nvrtc {
         all
     }
 
+    #[inline]
     pub(super) fn create(
         &'static self,
         source: &CStr,
@@ -209,6 +219,7 @@ impl Nvrtc {
     }
 }
 
+#[inline]
 fn candidates() -> Vec<OsString> {
     if let Some(named) = std::env::var_os("CUSTACK_LIBNVRTC").filter(|name| !name.is_empty()) {
         return vec![named];
@@ -226,6 +237,7 @@ fn candidates() -> Vec<OsString> {
     all
 }
 
+#[inline]
 fn succeeded(function: &'static str, result: u32) -> Result<(), NvrtcError> {
     if result == SUCCESS { Ok(()) } else { Err(NvrtcError::Other { function, result, log: String::new() }) }
 }
@@ -237,6 +249,7 @@ pub(super) struct Handled {
 }
 
 impl Handled {
+    #[inline]
     pub(super) fn add_name_expression(&self, expression: &CStr) -> Result<(), NvrtcError> {
         // SAFETY: the program is alive, and keeps a copy of the text.
         let added = unsafe { (self.nvrtc.add_name_expression)(self.raw, expression.as_ptr()) };
@@ -244,6 +257,7 @@ impl Handled {
     }
 
     /// Compiles the program; returns what the compiler wrote.
+    #[inline]
     pub(super) fn compile(&self, options: &[CString]) -> Result<String, NvrtcError> {
         let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);
@@ -261,12 +275,14 @@ impl Handled {
         }
     }
 
+    #[inline]
     fn log(&self) -> String {
         let log = self.bytes(self.nvrtc.get_log_size, self.nvrtc.get_log, "nvrtcGetProgramLog");
         let log = log.unwrap_or_default();
         String::from_utf8_lossy(log.strip_suffix(&[0]).unwrap_or(&log)).into_owned()
     }
 
+    #[inline]
     pub(super) fn lowered_name(&self, expression: &CStr, log: &str) -> Result<CString, NvrtcError> {
         let mut name = ptr::null();
         // SAFETY: the program is alive; writes to a local.
@@ -281,6 +297,7 @@ impl Handled {
     }
 
     /// An image of the program, by the functions that give its size and its bytes.
+    #[inline]
     pub(super) fn image(&self, [size, bytes]: Getters) -> Result<Vec<u8>, NvrtcError> {
         let missing = |function| NvrtcError::Missing { library: self.nvrtc.path.clone(), function };
         // SAFETY: NVRTC's manual gives all functions that get a size this signature.
@@ -291,6 +308,7 @@ impl Handled {
         self.bytes(*get_size, *get, bytes)
     }
 
+    #[inline]
     fn bytes(&self, get_size: Size, get: Bytes, function: &'static str) -> Result<Vec<u8>, NvrtcError> {
         let mut size = 0;
         // SAFETY: the program is alive; writes to a local.
@@ -308,6 +326,7 @@ impl Handled {
 }
 
 impl Drop for Handled {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: the program is alive, and not used afterwards.
         let _ = unsafe { (self.nvrtc.destroy_program)(&mut self.raw) };

@@ -11,6 +11,7 @@ use crate::module::{JitError, JitLog, JitOptions, Module};
 
 impl Compiled {
     /// The image, if the driver loads such images.
+    #[inline]
     fn loadable(&self) -> CudaResult<&[u8]> {
         match &self.image {
             Image::Ptx(text) => Ok(text.as_bytes_with_nul()),
@@ -31,6 +32,7 @@ impl UnownedContext {
     /// [`InvalidValue`](CudaError::InvalidValue) for an image of another kind than PTX and cubin; those of
     /// [`load_module`](Self::load_module).
     #[doc(alias("cuModuleLoadData", "cuModuleLoadDataEx"))]
+    #[inline]
     pub fn load_nvrtc_module(&self, compiled: &Compiled) -> CudaResult<Module> {
         let loaded = self.load_nvrtc_module_with_options(compiled, &JitOptions::new());
         loaded.map(|(module, _)| module).map_err(|refused| refused.error)
@@ -42,6 +44,7 @@ impl UnownedContext {
     ///
     /// Like [`load_nvrtc_module`](Self::load_nvrtc_module), with the log.
     #[doc(alias = "cuModuleLoadDataEx")]
+    #[inline]
     pub fn load_nvrtc_module_with_options(
         &self,
         compiled: &Compiled,
@@ -62,6 +65,7 @@ impl Library {
     /// [`InvalidValue`](CudaError::InvalidValue) for an image of another kind than PTX and cubin; those of
     /// [`load`](Self::load).
     #[doc(alias = "cuLibraryLoadData")]
+    #[inline]
     pub fn load_nvrtc(compiled: &Compiled, options: &JitOptions) -> CudaResult<Library> {
         // SAFETY: as for a module.
         let loaded = unsafe { Library::load_unchecked(compiled.loadable()?, options) };

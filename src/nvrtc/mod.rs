@@ -69,6 +69,7 @@ use std::path::Path;
 ///
 /// [`NotFound`](NvrtcError::NotFound) if it is not installed.
 #[doc(alias = "nvrtcVersion")]
+#[inline]
 pub fn version() -> Result<(u32, u32), NvrtcError> {
     Nvrtc::get()?.version()
 }
@@ -78,6 +79,7 @@ pub fn version() -> Result<(u32, u32), NvrtcError> {
 /// # Errors
 ///
 /// [`NotFound`](NvrtcError::NotFound) if it is not installed.
+#[inline]
 pub fn library() -> Result<&'static str, NvrtcError> {
     Nvrtc::get().map(Nvrtc::path)
 }
@@ -88,6 +90,7 @@ pub fn library() -> Result<&'static str, NvrtcError> {
 ///
 /// [`NotFound`](NvrtcError::NotFound) if it is not installed.
 #[doc(alias("nvrtcGetSupportedArchs", "nvrtcGetNumSupportedArchs"))]
+#[inline]
 pub fn architectures() -> Result<Vec<u32>, NvrtcError> {
     Nvrtc::get().map(Nvrtc::architectures)
 }
@@ -101,6 +104,7 @@ pub fn architectures() -> Result<Vec<u32>, NvrtcError> {
 /// # Safety
 ///
 /// The file is NVRTC: loading a library runs its code, and its functions are called with NVRTC's signatures.
+#[inline]
 pub unsafe fn load(path: impl AsRef<Path>) -> Result<(), NvrtcError> {
     // SAFETY: as the caller guarantees.
     unsafe { Nvrtc::load(path.as_ref()) }

@@ -24,6 +24,7 @@ pub struct Program {
 impl Program {
     /// A program of this text, without headers and options.
     #[doc(alias = "nvrtcCreateProgram")]
+    #[inline]
     pub fn new(source: impl Into<String>) -> Program {
         Program {
             source: source.into(),
@@ -36,18 +37,21 @@ impl Program {
     }
 
     /// The file name in the compiler's messages; `program.cu` at first.
+    #[inline]
     pub fn name(mut self, name: impl Into<String>) -> Program {
         self.name = name.into();
         self
     }
 
     /// Adds a header, which the program includes by this name.
+    #[inline]
     pub fn header(mut self, name: impl Into<String>, text: impl Into<String>) -> Program {
         self.headers.push((name.into(), text.into()));
         self
     }
 
     /// Adds an option of the compiler, such as `--use_fast_math`. A value goes behind an equals sign, or into another option.
+    #[inline]
     pub fn option(mut self, option: impl Into<String>) -> Program {
         self.options.push(option.into());
         self
@@ -56,6 +60,7 @@ impl Program {
     /// Asks for the name in the image of a kernel or variable, such as `twice<float>` or `&lengths`. Templates are
     /// instantiated for these expressions.
     #[doc(alias = "nvrtcAddNameExpression")]
+    #[inline]
     pub fn name_expression(mut self, expression: impl Into<String>) -> Program {
         self.expressions.push(expression.into());
         self
@@ -69,6 +74,7 @@ impl Program {
     ///
     /// Those of [`Device::get_attribute`].
     #[doc(alias("nvrtcGetSupportedArchs", "nvrtcGetNumSupportedArchs"))]
+    #[inline]
     pub fn for_device(mut self, device: Device) -> CudaResult<Program> {
         let major = device.get_attribute(DeviceAttribute::ComputeCapabilityMajor)?;
         let minor = device.get_attribute(DeviceAttribute::ComputeCapabilityMinor)?;
@@ -77,6 +83,7 @@ impl Program {
     }
 
     /// All options, with the one for the device.
+    #[inline]
     fn options(&self, nvrtc: &Nvrtc) -> Result<Vec<CString>, NvrtcError> {
         let device = self.device.map(|own| architecture(own, nvrtc.architectures())).transpose()?;
         device.iter().chain(&self.options).map(|option| c_string(option, "an option")).collect()
@@ -89,11 +96,13 @@ impl Program {
     /// [`NotFound`](NvrtcError::NotFound) if NVRTC is not installed; [`Compilation`](NvrtcError::Compilation), with the
     /// compiler's messages, for a program with errors; and the others of [`NvrtcError`].
     #[doc(alias("nvrtcCompileProgram", "nvrtcGetPTX", "nvrtcGetCUBIN", "nvrtcGetLTOIR", "nvrtcGetOptiXIR"))]
+    #[inline]
     pub fn compile(&self, kind: OutputKind) -> Result<Compiled, NvrtcError> {
         self.compile_by(Nvrtc::get()?, kind)
     }
 
     /// Compiles on a thread of its own, for its stack.
+    #[inline]
     fn compile_by(&self, nvrtc: &'static Nvrtc, kind: OutputKind) -> Result<Compiled, NvrtcError> {
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("custack NVRTC".to_owned()).stack_size(STACK);
@@ -105,6 +114,7 @@ impl Program {
         })
     }
 
+    #[inline]
     fn compile_here(&self, nvrtc: &'static Nvrtc, kind: OutputKind) -> Result<Compiled, NvrtcError> {
         let headers: Result<Vec<_>, _> = self
             .headers
@@ -146,6 +156,7 @@ impl Program {
     /// # Errors
     ///
     /// Like [`compile`](Self::compile).
+    #[inline]
     pub fn compile_cached(&self, kind: OutputKind, folder: impl AsRef<Path>) -> Result<Compiled, NvrtcError> {
         let nvrtc = Nvrtc::get()?;
         if !whole::is_whole(&self.source, &self.headers, &self.options, &self.expressions) {
@@ -168,6 +179,7 @@ impl Program {
 
 /// The option for a device of this compute capability, for a compiler that knows these; none are known if it is too old to
 /// say.
+#[inline]
 fn architecture(own: u32, known: Vec<u32>) -> Result<String, NvrtcError> {
     if known.is_empty() || known.contains(&own) {
         return Ok(format!("--gpu-architecture=sm_{own}"));
@@ -181,6 +193,7 @@ fn architecture(own: u32, known: Vec<u32>) -> Result<String, NvrtcError> {
 /// In bytes. The compiler recurses as deeply as a program is nested. Only what is used of it takes memory.
 const STACK: usize = 256 << 20;
 
+#[inline]
 fn c_string(text: &str, what: &'static str) -> Result<CString, NvrtcError> {
     CString::new(text).map_err(|_| NvrtcError::ContainsZero { what })
 }

@@ -50,6 +50,7 @@ const CLOSED: &[&str] = &[
 const OPEN: &[&str] = &["__TIME", "__DATE", "has_include", "import", "embed", "??", "%:", "##"];
 
 /// What is not certain is not whole.
+#[inline]
 pub(super) fn is_whole(
     source: &str,
     headers: &[(String, String)],
@@ -61,6 +62,7 @@ pub(super) fn is_whole(
         && options.iter().all(|option| is_closed(option, &[]) && is_closed_option(option))
 }
 
+#[inline]
 fn is_closed_option(option: &str) -> bool {
     let Some(name) = option.strip_prefix("--").or_else(|| option.strip_prefix('-')) else { return false };
     let is = |name: &str| CLOSED.contains(&name.split('=').next().unwrap_or_default());
@@ -69,6 +71,7 @@ fn is_closed_option(option: &str) -> bool {
 }
 
 /// A line that goes on may hide what the next one begins with.
+#[inline]
 fn is_closed(text: &str, headers: &[(String, String)]) -> bool {
     let given = text.lines().filter(|line| includes_one(line, headers)).count();
     let goes_on = text.split(['\n', '\r']).any(|line| line.trim_end().ends_with('\\'));
@@ -76,6 +79,7 @@ fn is_closed(text: &str, headers: &[(String, String)]) -> bool {
 }
 
 /// Whether a line does nothing but include one of these headers.
+#[inline]
 fn includes_one(line: &str, headers: &[(String, String)]) -> bool {
     let named = || {
         let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim();

@@ -36,6 +36,7 @@ impl GreenContext {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGreenCtxStreamCreate")]
+    #[inline]
     pub fn create_stream(&self, priority: Option<i32>) -> CudaResult<Stream> {
         let primary = self.primary().get_unowned();
         primary.usable()?;
@@ -53,6 +54,7 @@ impl GreenContext {
     /// [`CallRequiresNewerDriver`](crate::error::CudaError::CallRequiresNewerDriver) on an older driver;
     /// [`ContextIsDestroyed`](crate::error::CudaError::ContextIsDestroyed).
     #[doc(alias("cuStreamGetCtx_v2", "cuStreamGetGreenCtx"))]
+    #[inline]
     pub fn has(&self, stream: &Stream) -> CudaResult<bool> {
         let what = "ask for the contexts of a stream";
         let green = stream.inner().outside_capture(what, Driver::stream_get_green_ctx)?;
@@ -81,6 +83,7 @@ impl Stream {
     /// # Ok::<(), CudaError>(())
     /// ```
     #[doc(alias = "cuStreamGetDevResource")]
+    #[inline]
     pub fn device_resource(&self) -> CudaResult<SmResource> {
         let what = "ask for the multiprocessors of a stream";
         let device = self.context().device()?;

@@ -70,6 +70,7 @@ const READ_AS_INTEGER: u32 = 0x1;
 const NORMALIZED_COORDINATES: u32 = 0x2;
 
 impl Default for TextureDescriptor {
+    #[inline]
     fn default() -> TextureDescriptor {
         TextureDescriptor {
             address_modes: [AddressMode::Clamp; 3],
@@ -83,46 +84,54 @@ impl Default for TextureDescriptor {
 
 impl TextureDescriptor {
     /// Reads elements as they are, those at the edge for what is outside.
+    #[inline]
     pub fn new() -> TextureDescriptor {
         TextureDescriptor::default()
     }
 
     /// Sets what is read outside, in all dimensions.
     #[must_use]
+    #[inline]
     pub fn address_mode(self, mode: AddressMode) -> TextureDescriptor {
         TextureDescriptor { address_modes: [mode; 3], ..self }
     }
 
     /// Sets what is read outside, in each dimension.
     #[must_use]
+    #[inline]
     pub fn address_modes(self, address_modes: [AddressMode; 3]) -> TextureDescriptor {
         TextureDescriptor { address_modes, ..self }
     }
 
     /// Sets the filter.
     #[must_use]
+    #[inline]
     pub fn filter(self, filter: FilterMode) -> TextureDescriptor {
         TextureDescriptor { filter, ..self }
     }
 
     /// Sets what kernels get of integers.
     #[must_use]
+    #[inline]
     pub fn read(self, read: ReadMode) -> TextureDescriptor {
         TextureDescriptor { read, ..self }
     }
 
     /// Sets whether coordinates go from 0.0 to 1.0, and not to the number of elements.
     #[must_use]
+    #[inline]
     pub fn normalized_coordinates(self, normalized_coordinates: bool) -> TextureDescriptor {
         TextureDescriptor { normalized_coordinates, ..self }
     }
 
     /// Sets what is read outside in the mode [`Border`](AddressMode::Border).
     #[must_use]
+    #[inline]
     pub fn border_color(self, border_color: [f32; 4]) -> TextureDescriptor {
         TextureDescriptor { border_color, ..self }
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> CUDA_TEXTURE_DESC {
         let integers = if self.read == ReadMode::Element { READ_AS_INTEGER } else { 0 };
         let normalized = if self.normalized_coordinates { NORMALIZED_COORDINATES } else { 0 };
@@ -135,6 +144,7 @@ impl TextureDescriptor {
         }
     }
 
+    #[inline]
     pub(super) fn of(raw: &CUDA_TEXTURE_DESC) -> CudaResult<TextureDescriptor> {
         const FUNCTION: &str = "cuTexObjectGetTextureDesc";
         let [x, y, z] = raw.addressMode.map(|mode| AddressMode::named(FUNCTION, mode));

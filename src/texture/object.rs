@@ -35,26 +35,31 @@ pub struct TextureHandle<'a> {
 unsafe impl DeviceCopy for TextureHandle<'_> {}
 
 impl<S> Texture<S> {
+    #[inline]
     pub(super) fn made(object: Owned, source: S, descriptor: &TextureDescriptor) -> Texture<S> {
         Texture { object, source, border_color: descriptor.border_color }
     }
 
     /// The argument for kernels.
+    #[inline]
     pub fn handle(&self) -> TextureHandle<'_> {
         TextureHandle { raw: self.as_raw(), of: PhantomData }
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUtexObject {
         self.object.raw()
     }
 
     /// What the texture is of.
+    #[inline]
     pub fn source(&self) -> &S {
         &self.source
     }
 
     /// Its context; a null handle if an attempt to destroy the texture failed.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.object.context()
     }
@@ -77,6 +82,7 @@ impl<S> Texture<S> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuTexObjectGetTextureDesc")]
+    #[inline]
     pub fn descriptor(&self) -> CudaResult<TextureDescriptor> {
         let found = TextureDescriptor::of(&self.object.with(Driver::texture_descriptor)?)?;
         Ok(found.border_color(self.border_color))
@@ -99,6 +105,7 @@ impl<S> Texture<S> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuTexObjectGetResourceDesc")]
+    #[inline]
     pub fn resource(&self) -> CudaResult<TextureResource> {
         TextureResource::of("cuTexObjectGetResourceDesc", &self.object.with(Driver::texture_resource)?)
     }
@@ -108,6 +115,7 @@ impl<S> Texture<S> {
     /// # Errors
     ///
     /// Like [`drop`](Self::drop).
+    #[inline]
     pub fn into_source(self) -> Result<S, (CudaError, Texture<S>)> {
         let Texture { object, source, border_color } = self;
         match object.drop() {
@@ -122,6 +130,7 @@ impl<S> Texture<S> {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuTexObjectDestroy")]
+    #[inline]
     pub fn drop(texture: Texture<S>) -> DropResult<Texture<S>> {
         texture.into_source().map(drop)
     }

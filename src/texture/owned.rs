@@ -23,6 +23,7 @@ pub(super) struct Owned {
 
 impl Owned {
     /// Makes an object in this context, or in the current one if it is null.
+    #[inline]
     pub(super) fn make(
         context: &UnownedContext,
         make: impl FnOnce(&Driver) -> CudaResult<u64>,
@@ -35,16 +36,19 @@ impl Owned {
         Ok(Owned { raw, pin: Some(pin), destroy })
     }
 
+    #[inline]
     pub(super) fn raw(&self) -> u64 {
         self.raw
     }
 
     /// Its context; a null handle if it was not destroyed for certain.
+    #[inline]
     pub(super) fn context(&self) -> &UnownedContext {
         self.pin.as_ref().map_or(UnownedContext::NONE, Pin::context)
     }
 
     /// Calls `f` with the handle.
+    #[inline]
     pub(super) fn with<R>(&self, f: impl FnOnce(&Driver, Held<'_, u64>) -> CudaResult<R>) -> CudaResult<R> {
         let Some(pin) = &self.pin else {
             return Err(CudaError::InvalidHandle.note(format_args!(
@@ -55,6 +59,7 @@ impl Owned {
         pin.context().inside(|driver| f(driver, unsafe { Held::new(self.raw) }))
     }
 
+    #[inline]
     fn destroy_now(&self) -> CudaResult<()> {
         let Some(pin) = &self.pin else { return Ok(()) };
         // SAFETY: this value owns the handle, and its context is pinned.
@@ -67,6 +72,7 @@ impl Owned {
 
     /// Destroys the object; on failure returns the error and the value, which is spent, because the call may have done
     /// its work, except where the driver refuses every call.
+    #[inline]
     pub(super) fn drop(mut self) -> Result<(), (CudaError, Owned)> {
         let destroyed = self.destroy_now();
         if destroyed != Err(CudaError::NotPermitted) {
@@ -76,6 +82,7 @@ impl Owned {
     }
 
     /// The last attempt of a destructor.
+    #[inline]
     fn destroy_at_last(mut self) {
         if let Err(error) = self.destroy_now() {
             self.report(error);
@@ -84,11 +91,13 @@ impl Owned {
     }
 
     /// Gives up the object and unpins its context.
+    #[inline]
     fn spend(&mut self) {
         self.raw = 0;
         self.pin = None;
     }
 
+    #[inline]
     fn report(&self, error: CudaError) {
         let context = self.context();
         report::warn(format_args!("a texture or a surface of {context} could not be destroyed: {error:?}"));
@@ -96,6 +105,7 @@ impl Owned {
 }
 
 impl Drop for Owned {
+    #[inline]
     fn drop(&mut self) {
         if self.pin.is_none() {
             return;

@@ -45,6 +45,7 @@ pub enum TextureResource {
 }
 
 impl TextureResource {
+    #[inline]
     pub(super) fn of(function: &'static str, raw: &CUDA_RESOURCE_DESC) -> CudaResult<TextureResource> {
         let CUDA_RESOURCE_DESC { devPtr: address, numChannels: channels, width, height, .. } = *raw;
         let format = || ArrayFormat::from_number(function, raw.format);
@@ -60,12 +61,14 @@ impl TextureResource {
     }
 }
 
+#[inline]
 pub(super) fn of_array(array: &ArrayObject) -> CudaResult<CUDA_RESOURCE_DESC> {
     array.handle().usable()?;
     let address = array.handle().raw().addr() as u64;
     Ok(CUDA_RESOURCE_DESC { resType: ARRAY, devPtr: address, ..CUDA_RESOURCE_DESC::default() })
 }
 
+#[inline]
 pub(super) fn linear<T: Texel>(address: u64, count: usize) -> CUDA_RESOURCE_DESC {
     CUDA_RESOURCE_DESC {
         resType: LINEAR,
@@ -77,6 +80,7 @@ pub(super) fn linear<T: Texel>(address: u64, count: usize) -> CUDA_RESOURCE_DESC
     }
 }
 
+#[inline]
 pub(super) fn rows<T: Texel>(address: u64, [width, height]: [usize; 2], pitch: usize) -> CUDA_RESOURCE_DESC {
     CUDA_RESOURCE_DESC { resType: ROWS, width, height, pitchInBytes: pitch, ..linear::<T>(address, width) }
 }

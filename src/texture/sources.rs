@@ -38,6 +38,7 @@ impl<A: Borrow<ArrayObject>> Texture<A> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuTexObjectCreate")]
+    #[inline]
     pub fn new(array: A, descriptor: &TextureDescriptor) -> CudaResult<Texture<A>> {
         let of: &ArrayObject = array.borrow();
         let is_cube = of.made().flags().contains(ArrayObjectFlags::CUBEMAP);
@@ -75,6 +76,7 @@ impl<B> Texture<B> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuTexObjectCreate")]
+    #[inline]
     pub fn of_buffer<T: Texel>(buffer: B, descriptor: &TextureDescriptor) -> CudaResult<Texture<B>>
     where
         B: Borrow<DeviceBuffer<T>>,
@@ -104,6 +106,7 @@ impl<B> Texture<B> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuTexObjectCreate")]
+    #[inline]
     pub fn of_rows<T: Texel>(buffer: B, descriptor: &TextureDescriptor) -> CudaResult<Texture<B>>
     where
         B: Borrow<PitchedBuffer<T>>,
@@ -148,11 +151,13 @@ impl<'a, T: Texel> Texture<&'a DeviceSlice<T>> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuTexObjectCreate")]
+    #[inline]
     pub fn of_slice(slice: &'a DeviceSlice<T>, descriptor: &TextureDescriptor) -> CudaResult<Self> {
         Ok(Texture::made(of_linear(slice, descriptor)?, slice, descriptor))
     }
 }
 
+#[inline]
 fn of_linear<T: Texel>(slice: &DeviceSlice<T>, descriptor: &TextureDescriptor) -> CudaResult<Owned> {
     let plain = TextureDescriptor { read: descriptor.read, ..TextureDescriptor::new() };
     let wrong = match wrong(descriptor, T::FORMAT) {
@@ -168,6 +173,7 @@ fn of_linear<T: Texel>(slice: &DeviceSlice<T>, descriptor: &TextureDescriptor) -
 }
 
 /// What is wrong with reading elements of this format so.
+#[inline]
 fn wrong(descriptor: &TextureDescriptor, format: ArrayFormat) -> Option<&'static str> {
     let is_float = matches!(format, ArrayFormat::Half | ArrayFormat::Float);
     let is_wide = format.channel_size() == 4;
@@ -185,6 +191,7 @@ fn wrong(descriptor: &TextureDescriptor, format: ArrayFormat) -> Option<&'static
     }
 }
 
+#[inline]
 fn refuse(wrong: Option<&'static str>, descriptor: &TextureDescriptor) -> CudaResult<()> {
     match wrong {
         None => Ok(()),
@@ -194,6 +201,7 @@ fn refuse(wrong: Option<&'static str>, descriptor: &TextureDescriptor) -> CudaRe
 }
 
 /// Refuses sizes above the limits of the context's device, and what is not aligned as it asks.
+#[inline]
 fn within(
     context: &UnownedContext,
     sizes: &[(DeviceAttribute, usize)],
@@ -218,6 +226,7 @@ fn within(
     Ok(())
 }
 
+#[inline]
 fn make(
     context: &UnownedContext,
     resource: &CUDA_RESOURCE_DESC,

@@ -56,6 +56,7 @@ impl<A: Borrow<ArrayObject>> Surface<A> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuSurfObjectCreate")]
+    #[inline]
     pub fn new(array: A) -> CudaResult<Surface<A>> {
         let of: &ArrayObject = array.borrow();
         if !of.made().flags().contains(ArrayObjectFlags::SURFACE_LDST) {
@@ -72,21 +73,25 @@ impl<A: Borrow<ArrayObject>> Surface<A> {
 
 impl<A> Surface<A> {
     /// The argument for kernels.
+    #[inline]
     pub fn handle(&self) -> SurfaceHandle<'_> {
         SurfaceHandle { raw: self.as_raw(), of: PhantomData }
     }
 
     /// The driver's handle.
+    #[inline]
     pub fn as_raw(&self) -> CUsurfObject {
         self.object.raw()
     }
 
     /// The array.
+    #[inline]
     pub fn array(&self) -> &A {
         &self.array
     }
 
     /// Its context; a null handle if an attempt to destroy the surface failed.
+    #[inline]
     pub fn context(&self) -> &UnownedContext {
         self.object.context()
     }
@@ -97,6 +102,7 @@ impl<A> Surface<A> {
     ///
     /// [`ContextIsDestroyed`](CudaError::ContextIsDestroyed).
     #[doc(alias = "cuSurfObjectGetResourceDesc")]
+    #[inline]
     pub fn resource(&self) -> CudaResult<TextureResource> {
         TextureResource::of("cuSurfObjectGetResourceDesc", &self.object.with(Driver::surface_resource)?)
     }
@@ -106,6 +112,7 @@ impl<A> Surface<A> {
     /// # Errors
     ///
     /// Like [`drop`](Self::drop).
+    #[inline]
     pub fn into_array(self) -> Result<A, (CudaError, Surface<A>)> {
         let Surface { object, array } = self;
         match object.drop() {
@@ -120,6 +127,7 @@ impl<A> Surface<A> {
     ///
     /// Any error of the driver.
     #[doc(alias = "cuSurfObjectDestroy")]
+    #[inline]
     pub fn drop(surface: Surface<A>) -> DropResult<Surface<A>> {
         surface.into_array().map(drop)
     }

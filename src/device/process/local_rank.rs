@@ -117,6 +117,7 @@ impl LocalRank {
     /// # Errors
     ///
     /// [`LocalRankError`]: the first variable that is set holds something else than a number.
+    #[inline]
     pub fn from_environment() -> Result<LocalRank, LocalRankError> {
         LocalRank::from_variables(|name| std::env::var_os(name))
     }
@@ -126,6 +127,7 @@ impl LocalRank {
     /// # Errors
     ///
     /// As for [`from_environment`](Self::from_environment).
+    #[inline]
     pub fn from_variables(variables: impl Fn(&str) -> Option<OsString>) -> Result<LocalRank, LocalRankError> {
         let look = |name: &str| variables(name).filter(|value| !value.is_empty());
         let is_torchrun = look(TORCHRUN).is_some();
@@ -150,10 +152,12 @@ impl LocalRank {
     }
 
     /// A number that the program knows, from its communicator for example, and that of all processes if it knows it.
+    #[inline]
     pub fn new(rank: u32, size: Option<u32>) -> LocalRank {
         LocalRank { rank, size, source: Source::Program, others: Vec::new() }
     }
 
+    #[inline]
     fn said_by(
         launcher: Launcher,
         variable: &'static str,
@@ -168,16 +172,19 @@ impl LocalRank {
     }
 
     /// The number of this process on this machine, from 0. It is 0 if no launcher has set a variable.
+    #[inline]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
     /// How many processes the launcher has started on this machine, if it says so; 1 if there is no launcher.
+    #[inline]
     pub fn size(&self) -> Option<u32> {
         self.size
     }
 
     /// Whose variable was taken; `None` if there was none.
+    #[inline]
     pub fn launcher(&self) -> Option<Launcher> {
         match self.source {
             Source::Variable(launcher, _) => Some(launcher),
@@ -186,6 +193,7 @@ impl LocalRank {
     }
 
     /// The variable that was taken.
+    #[inline]
     pub fn variable(&self) -> Option<&'static str> {
         match self.source {
             Source::Variable(_, variable) => Some(variable),
@@ -194,10 +202,12 @@ impl LocalRank {
     }
 }
 
+#[inline]
 fn number(value: &OsStr) -> Option<u32> {
     value.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
 }
 
+#[inline]
 fn read_size(size: &Size, look: impl Fn(&str) -> Option<OsString>) -> Result<Option<u32>, LocalRankError> {
     let read = |variable, expected, parse: &dyn Fn(&OsStr) -> Option<u32>| {
         let Some(value) = look(variable) else { return Ok(None) };
@@ -217,6 +227,7 @@ fn read_size(size: &Size, look: impl Fn(&str) -> Option<OsString>) -> Result<Opt
 }
 
 /// The number for this node in a list of Slurm's, such as `4(x2),3`: two nodes with four, and one with three.
+#[inline]
 fn count_of(list: &str, node: u32) -> Option<u32> {
     let mut before = 0u32;
     for item in list.split(',') {
@@ -233,22 +244,26 @@ fn count_of(list: &str, node: u32) -> Option<u32> {
 }
 
 impl LocalRankError {
+    #[inline]
     fn new(variable: &'static str, value: &OsStr, expected: &'static str) -> LocalRankError {
         LocalRankError { variable, value: value.to_string_lossy().into_owned(), expected }
     }
 
     /// The variable.
+    #[inline]
     pub fn variable(&self) -> &'static str {
         self.variable
     }
 
     /// What it holds.
+    #[inline]
     pub fn value(&self) -> &str {
         &self.value
     }
 
     /// `InvalidValue`, with the sentence as this thread's note of what was asked. Not a `From`: a second type that becomes a
     /// `CudaError` by `?` would leave the compiler in doubt in programs where there is only one now.
+    #[inline]
     pub(super) fn refusal(&self) -> CudaError {
         CudaError::InvalidValue.note(format_args!("to take the number of this process: {self}"))
     }
@@ -257,6 +272,7 @@ impl LocalRankError {
 impl std::error::Error for LocalRankError {}
 
 impl fmt::Display for LocalRankError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -267,6 +283,7 @@ impl fmt::Display for LocalRankError {
 }
 
 impl fmt::Display for Launcher {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Launcher::Explicit => "the user",
@@ -281,6 +298,7 @@ impl fmt::Display for Launcher {
 }
 
 impl fmt::Display for LocalRank {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "local rank {}", self.rank)?;
         match self.size {

@@ -55,6 +55,7 @@ impl Device {
     /// let ctx = Context::create_and_push(ContextFlags::SCHED_AUTO, chosen.device())?;
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn for_this_process() -> CudaResult<ProcessDevice> {
         let rank = LocalRank::from_environment().map_err(|error| error.refusal())?;
         ProcessDevice::for_rank(rank)
@@ -68,6 +69,7 @@ impl ProcessDevice {
     /// # Errors
     ///
     /// [`NoDevice`](CudaError::NoDevice) if there is none; and see [`Device`].
+    #[inline]
     pub fn for_rank(rank: LocalRank) -> CudaResult<ProcessDevice> {
         let count = Device::num_devices()?;
         let Some(ordinal) = rank.rank().checked_rem(count) else {
@@ -79,22 +81,26 @@ impl ProcessDevice {
     }
 
     /// The device.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// How many devices this process sees.
+    #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
     /// The local rank that decided.
+    #[inline]
     pub fn rank(&self) -> &LocalRank {
         &self.rank
     }
 }
 
 impl From<ProcessDevice> for Device {
+    #[inline]
     fn from(chosen: ProcessDevice) -> Device {
         chosen.device
     }
@@ -102,6 +108,7 @@ impl From<ProcessDevice> for Device {
 
 /// A sentence: what was taken and why.
 impl fmt::Display for ProcessDevice {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProcessDevice { device, count, rank } = self;
         write!(f, "this process takes device {} of {count}, because it is {rank}", device.as_raw())?;

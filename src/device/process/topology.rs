@@ -50,6 +50,7 @@ impl Device {
     ///
     /// See [`Device`].
     #[doc(alias("cuDeviceGetP2PAttribute", "cuDeviceCanAccessPeer"))]
+    #[inline]
     pub fn topology() -> CudaResult<Topology> {
         let devices = Device::devices()?.collect::<CudaResult<Vec<_>>>()?;
         let row = |from: &Device| {
@@ -75,6 +76,7 @@ impl Device {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuDeviceGetP2PAttribute")]
+    #[inline]
     pub fn link_to(self, to: Device) -> CudaResult<Link> {
         let ask = |attribute| self.peer_attribute(attribute, to);
         Ok(Link {
@@ -88,17 +90,20 @@ impl Device {
 
 impl Topology {
     /// The devices, in the order of their ordinals.
+    #[inline]
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
     /// The link from one device to another; `None` if they are the same, or one of them is not here.
+    #[inline]
     pub fn link(&self, from: Device, to: Device) -> Option<Link> {
         let at = |device| self.devices.iter().position(|known| *known == device);
         self.links[at(from)?][at(to)?]
     }
 
     /// Every link, with the device that it is from and the one that it goes to.
+    #[inline]
     pub fn links(&self) -> impl Iterator<Item = (Device, Device, Link)> {
         self.devices.iter().zip(&self.links).flat_map(move |(from, row)| {
             let link = |(to, link): (&Device, &Option<Link>)| Some((*from, *to, (*link)?));
@@ -107,12 +112,14 @@ impl Topology {
     }
 
     /// Whether every device reaches every other one. It is true for one device alone.
+    #[inline]
     pub fn is_complete(&self) -> bool {
         self.links().all(|(_, _, link)| link.reaches)
     }
 }
 
 impl fmt::Display for Topology {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from \\ to")?;
         for to in &self.devices {

@@ -28,6 +28,7 @@ pub enum WorkqueueScope {
 
 impl WorkqueueConfig {
     /// What the driver has written. An older driver does not know the kind, which is said as it is of functions.
+    #[inline]
     pub(crate) fn of(raw: CudaResult<CUdevResource>, device: Device) -> CudaResult<WorkqueueConfig> {
         match raw {
             Ok(raw) => Ok(WorkqueueConfig { raw, device }),
@@ -40,12 +41,14 @@ impl WorkqueueConfig {
 
     /// How many pieces of work in the order of streams are expected to run at once, at the most.
     #[doc(alias = "wqConcurrencyLimit")]
+    #[inline]
     pub fn concurrency_limit(&self) -> u32 {
         self.raw.sm[1]
     }
 
     /// With whom the queues are shared.
     #[doc(alias = "sharingScope")]
+    #[inline]
     pub fn scope(&self) -> WorkqueueScope {
         match self.raw.sm[2] {
             0 => WorkqueueScope::DeviceContexts,
@@ -55,17 +58,20 @@ impl WorkqueueConfig {
     }
 
     /// The device.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// The driver's description.
+    #[inline]
     pub fn as_raw(&self) -> CUdevResource {
         self.raw
     }
 }
 
 impl fmt::Debug for WorkqueueConfig {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = f.debug_struct("WorkqueueConfig");
         text.field("concurrency_limit", &self.concurrency_limit()).field("scope", &self.scope());
@@ -93,6 +99,7 @@ impl Device {
     /// # Ok::<(), CudaError>(())
     /// ```
     #[doc(alias("cuDeviceGetDevResource", "CUdevWorkqueueConfigResource"))]
+    #[inline]
     pub fn workqueue_config(self) -> CudaResult<WorkqueueConfig> {
         WorkqueueConfig::of(driver()?.device_get_workqueue_config(self.as_raw()), self)
     }

@@ -19,6 +19,7 @@ pub(super) struct Known {
 }
 
 impl Known {
+    #[inline]
     fn new() -> Known {
         Known { nodes: Nodes::new(), context: None }
     }
@@ -27,16 +28,19 @@ impl Known {
 /// By the number of the capture in progress.
 static KNOWN: Mutex<BTreeMap<u64, Known>> = Mutex::new(BTreeMap::new());
 
+#[inline]
 fn all() -> Locked<'static, BTreeMap<u64, Known>> {
     lock(&KNOWN)
 }
 
 /// Of the capture that ends.
+#[inline]
 pub(super) fn take(capture: u64) -> Option<Known> {
     all().remove(&capture)
 }
 
 /// The nodes of the capture; those of captures that were lost are forgotten.
+#[inline]
 fn with<R>(capture: u64, f: impl FnOnce(&mut Nodes) -> R) -> R {
     let mut all = all();
     if !all.contains_key(&capture) {
@@ -48,6 +52,7 @@ fn with<R>(capture: u64, f: impl FnOnce(&mut Nodes) -> R) -> R {
 /// The graph is the capture's from here on, which keeps its contexts, and whose end gives it back. If the capture was lost
 /// meanwhile, its graph is destroyed, and the pins are returned, to be dropped without a lock.
 #[must_use]
+#[inline]
 pub(super) fn give(capture: u64, graph: Graph) -> Vec<Pin> {
     let Graph { owned, nodes } = graph;
     let context = Some(owned.context().clone());
@@ -92,6 +97,7 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3"))]
+    #[inline]
     pub fn capture_dependencies(&self) -> CudaResult<Vec<(Node, EdgeData)>> {
         let capture = self.by_hand("ask what comes next")?;
         let info = self.inner().with(Driver::stream_get_capture_info)?;
@@ -109,6 +115,7 @@ impl Stream {
     /// Like [`capture_dependencies`](Self::capture_dependencies); [`InvalidHandle`](CudaError::InvalidHandle) for a node of
     /// another graph.
     #[doc(alias("cuStreamUpdateCaptureDependencies", "cuStreamUpdateCaptureDependencies_v2"))]
+    #[inline]
     pub fn update_capture_dependencies(
         &self,
         how: Dependencies,
@@ -150,12 +157,14 @@ impl Stream {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuGraphRetainUserObject")]
+    #[inline]
     pub fn keep_in_capture(&self, value: impl Send + 'static) -> CudaResult<()> {
         self.by_hand("keep a value")?;
         with_graph(self, |driver, _, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
 
     /// The number of the stream's capture, which was begun by hand.
+    #[inline]
     fn by_hand(&self, what: &'static str) -> CudaResult<u64> {
         refuse_in_child()?;
         captures::by_hand(self.key()).ok_or_else(|| {

@@ -29,17 +29,20 @@ unsafe impl<T> Sync for CapturedMemory<T> {}
 
 impl<T> CapturedMemory<T> {
     /// The address, for kernels and copies of the graph, and for nodes that are added to it.
+    #[inline]
     pub fn as_device_ptr(&self) -> DevicePointer<T> {
         // SAFETY: an address of the device.
         unsafe { DevicePointer::wrap(self.address as *mut T) }
     }
 
     /// The number of values.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no values, which is never so.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -97,6 +100,7 @@ impl Capture<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuMemAllocAsync")]
+    #[inline]
     pub fn allocate<T: DeviceCopy>(&self, len: usize) -> CudaResult<CapturedMemory<T>> {
         let bytes =
             mem::size_of::<T>().checked_mul(len).filter(|bytes| (1..=isize::MAX as usize).contains(bytes));
@@ -122,6 +126,7 @@ impl Capture<'_> {
     ///
     /// The memory was allocated before in the order of this stream's work, and there is no data race on it.
     #[doc(alias("cuMemsetD8Async", "cuMemset"))]
+    #[inline]
     pub unsafe fn fill_bytes<T>(&self, memory: &CapturedMemory<T>, byte: u8) -> CudaResult<()> {
         self.is_of_this_graph(memory)?;
         let bytes = memory.len * mem::size_of::<T>();
@@ -138,6 +143,7 @@ impl Capture<'_> {
     ///
     /// [`InvalidHandle`](CudaError::InvalidHandle) for memory of another graph; those of [`keep`](Self::keep).
     #[doc(alias = "cuMemFreeAsync")]
+    #[inline]
     pub fn free<T>(&self, memory: CapturedMemory<T>) -> CudaResult<()> {
         self.is_of_this_graph(&memory)?;
         self.with_graph(|driver: &Driver, stream, _| {
@@ -147,6 +153,7 @@ impl Capture<'_> {
         })
     }
 
+    #[inline]
     fn is_of_this_graph<T>(&self, memory: &CapturedMemory<T>) -> CudaResult<()> {
         if memory.graph == self.nodes.borrow().graph() {
             return Ok(());

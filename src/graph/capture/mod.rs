@@ -54,6 +54,7 @@ pub trait Recordable {
 }
 
 impl<F: FnOnce(&Capture<'_>) -> CudaResult<()>> Recordable for F {
+    #[inline]
     fn record(self, capture: &Capture<'_>) -> CudaResult<()> {
         self(capture)
     }
@@ -62,6 +63,7 @@ impl<F: FnOnce(&Capture<'_>) -> CudaResult<()>> Recordable for F {
 impl Deref for Capture<'_> {
     type Target = Stream;
 
+    #[inline]
     fn deref(&self) -> &Stream {
         self.stream
     }
@@ -105,6 +107,7 @@ impl Stream {
     /// ```
     #[doc(alias("cuStreamBeginCapture", "cuStreamBeginCapture_v2", "cuStreamEndCapture"))]
     #[track_caller]
+    #[inline]
     pub fn capture(
         &mut self,
         mode: CaptureMode,
@@ -138,6 +141,7 @@ impl Stream {
     /// destroys the graph, and every call with it returns [`InvalidHandle`](CudaError::InvalidHandle).
     #[doc(alias = "cuStreamBeginCaptureToGraph")]
     #[track_caller]
+    #[inline]
     pub fn capture_into(
         &mut self,
         graph: &mut Graph,
@@ -165,6 +169,7 @@ impl Stream {
     ///
     /// Those of [`capture`](Self::capture) and of [`Graph::instantiate`].
     #[track_caller]
+    #[inline]
     pub fn capture_executable(
         &mut self,
         mode: CaptureMode,
@@ -198,6 +203,7 @@ impl Stream {
     /// ```
     #[doc(alias = "cuGraphInstantiateWithParams")]
     #[track_caller]
+    #[inline]
     pub fn capture_executable_and_upload(
         &mut self,
         mode: CaptureMode,
@@ -231,6 +237,7 @@ impl Stream {
     /// graph.
     #[doc(alias("cuStreamBeginCapture", "cuStreamBeginCapture_v2"))]
     #[track_caller]
+    #[inline]
     pub unsafe fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
         let lost = Cell::new(false);
         let begun = Running::begin(self, mode, Location::caller(), Begun::ByHand(None, &lost));
@@ -275,6 +282,7 @@ impl Stream {
     /// ```
     #[doc(alias = "cuStreamBeginCaptureToGraph")]
     #[track_caller]
+    #[inline]
     pub unsafe fn begin_capture_into(
         &self,
         mut graph: Graph,
@@ -322,6 +330,7 @@ impl Stream {
     /// began the capture, all its streams are of this stream's context, and it does not capture into a graph that has
     /// an owner.
     #[doc(alias = "cuStreamEndCapture")]
+    #[inline]
     pub unsafe fn end_capture(&self) -> CudaResult<Graph> {
         // A call that the driver would not take leaves the capture in the list.
         driver()?;

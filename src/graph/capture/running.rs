@@ -51,6 +51,7 @@ pub(super) type Into<'a> = (&'a Graph, &'a [(CUgraphNode, CUgraphEdgeData)]);
 
 impl<'a> Running<'a> {
     /// The turn, too, is returned: until it is dropped, no other thread ends the capture by hand.
+    #[inline]
     pub(super) fn begin(
         stream: &'a Stream,
         mode: CaptureMode,
@@ -103,6 +104,7 @@ impl<'a> Running<'a> {
 
     /// Ends the capture, even if it is broken, or if the owner of its context was dropped meanwhile. One that the driver
     /// would not end is listed afterwards, until it is lost, and the program's graph, if it goes into one, is spent.
+    #[inline]
     pub(super) fn end(&mut self, graph: Option<&mut Owned<CUgraph>>) -> CudaResult<Ended> {
         self.ended = true;
         refuse_in_child()?;
@@ -115,6 +117,7 @@ impl<'a> Running<'a> {
 
 impl Drop for Running<'_> {
     /// After a panic.
+    #[inline]
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -129,6 +132,7 @@ impl Drop for Running<'_> {
     }
 }
 
+#[inline]
 pub(super) fn end(
     stream: &Stream,
     mut ending: captures::Ending,
@@ -193,18 +197,21 @@ fn ended_by_others() -> CudaError {
 }
 
 /// What ends a capture that is lost.
+#[inline]
 fn what_ends(stream: &Stream) -> Weak<dyn ByHand> {
     let stream: Weak<Shared> = Arc::downgrade(stream.inner());
     stream
 }
 
 /// Destroys the graph of a capture that failed.
+#[inline]
 pub(super) fn discard(ended: Ended) {
     if !ended.graph.is_null() {
         drop(Graph::of(ended.graph, Nodes::new(), ended.pins));
     }
 }
 
+#[inline]
 fn forbids(mode: CaptureMode) -> Forbids {
     match mode {
         CaptureMode::Global => Forbids::All,
@@ -214,6 +221,7 @@ fn forbids(mode: CaptureMode) -> Forbids {
 }
 
 /// Refuses to begin a second capture in a stream.
+#[inline]
 pub(super) fn refuse_captured(stream: &Stream) -> CudaResult<()> {
     if !captures::any() {
         return Ok(());
@@ -232,6 +240,7 @@ pub(super) struct Lent<'a, 'g> {
 }
 
 impl Lent<'_, '_> {
+    #[inline]
     pub(super) fn end(&mut self) -> CudaResult<()> {
         let result = self.running.end(Some(&mut self.graph.owned));
         // The keys from before are valid again.
@@ -255,6 +264,7 @@ impl Lent<'_, '_> {
 
 impl Drop for Lent<'_, '_> {
     /// After a panic.
+    #[inline]
     fn drop(&mut self) {
         if !self.running.ended {
             let _note = keep_note();

@@ -24,6 +24,7 @@ impl Capture<'_> {
     /// [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if the capture is broken. The value is then
     /// dropped.
     #[doc(alias = "cuGraphRetainUserObject")]
+    #[inline]
     pub fn keep(&self, value: impl Send + 'static) -> CudaResult<()> {
         self.with_graph(|driver, _, graph| Kept::for_its_drop(driver, graph, value).map(|_| ()))
     }
@@ -35,6 +36,7 @@ impl Capture<'_> {
     ///
     /// Like [`keep`](Self::keep). The function is then dropped.
     #[doc(alias = "cuLaunchHostFunc")]
+    #[inline]
     pub fn launch_host_func(&self, f: impl FnMut() + Send + 'static) -> CudaResult<()> {
         self.with_graph(|driver, stream, graph| {
             let kept = Kept::by(driver, graph, f)?;
@@ -70,6 +72,7 @@ impl Capture<'_> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias = "cuEventRecordWithFlags")]
+    #[inline]
     pub fn record_external(&self, event: &Arc<Event>) -> CudaResult<()> {
         let flags = EventRecordFlags::EXTERNAL.bits();
         self.external(event, |driver, event, stream| driver.event_record_with_flags(event, stream, flags))
@@ -81,12 +84,14 @@ impl Capture<'_> {
     ///
     /// Like [`record_external`](Self::record_external).
     #[doc(alias = "cuStreamWaitEvent")]
+    #[inline]
     pub fn wait_external(&self, event: &Arc<Event>) -> CudaResult<()> {
         let flags = StreamWaitEventFlags::EXTERNAL.bits();
         self.external(event, |driver, event, stream| driver.stream_wait_event(stream, event, flags))
     }
 
     /// Makes a node that uses the event, which the graph keeps together with its context.
+    #[inline]
     fn external(
         &self,
         event: &Arc<Event>,
@@ -105,6 +110,7 @@ impl Capture<'_> {
     /// # Errors
     ///
     /// Those of the work.
+    #[inline]
     pub fn record(&self, what: impl Recordable) -> CudaResult<()> {
         what.record(self)
     }
@@ -134,6 +140,7 @@ impl Capture<'_> {
     /// assert_eq!((graph.nodes()?.len(), graph.root_nodes()?.len()), (3, 1));
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
+    #[inline]
     pub fn fork(&self, other: &mut Stream, f: impl FnOnce(&Capture<'_>) -> CudaResult<()>) -> CudaResult<()> {
         refuse_captured(other)?;
         // Both events are made before anything is captured, so that nothing can prevent the join.
@@ -159,6 +166,7 @@ impl Capture<'_> {
     ///
     /// [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if the capture is broken.
     #[doc(alias("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3"))]
+    #[inline]
     pub fn dependencies(&self) -> CudaResult<Vec<(Node, EdgeData)>> {
         let info = self.inner().with(Driver::stream_get_capture_info)?;
         active(info.status)?;
@@ -173,6 +181,7 @@ impl Capture<'_> {
     /// [`InvalidHandle`](CudaError::InvalidHandle) for a node of another graph;
     /// [`StreamCaptureInvalidated`](CudaError::StreamCaptureInvalidated) if the capture is broken.
     #[doc(alias("cuStreamUpdateCaptureDependencies", "cuStreamUpdateCaptureDependencies_v2"))]
+    #[inline]
     pub fn update_dependencies(&self, how: Dependencies, nodes: &[(Node, EdgeData)]) -> CudaResult<()> {
         let after = self.nodes.borrow().find_after(nodes)?;
         self.inner()
@@ -180,6 +189,7 @@ impl Capture<'_> {
     }
 
     /// Calls `f` with the graph that the stream captures into.
+    #[inline]
     pub(super) fn with_graph<R>(
         &self,
         f: impl FnOnce(&Driver, Held<'_, CUstream>, Held<'_, CUgraph>) -> CudaResult<R>,
@@ -189,6 +199,7 @@ impl Capture<'_> {
 }
 
 /// Calls `f` with the graph that the stream, whose capture is known, captures into.
+#[inline]
 pub(super) fn with_graph<R>(
     stream: &Stream,
     f: impl FnOnce(&Driver, Held<'_, CUstream>, Held<'_, CUgraph>) -> CudaResult<R>,
@@ -201,6 +212,7 @@ pub(super) fn with_graph<R>(
     })
 }
 
+#[inline]
 pub(super) fn active(status: u32) -> CudaResult<()> {
     match status {
         1 => Ok(()),
@@ -210,6 +222,7 @@ pub(super) fn active(status: u32) -> CudaResult<()> {
 }
 
 /// An event without timing in this context.
+#[inline]
 fn mark(context: &UnownedContext) -> CudaResult<Event> {
     Event::in_context(context, EventFlags::DISABLE_TIMING)
 }
@@ -223,6 +236,7 @@ struct Joining<'a> {
 }
 
 impl Joining<'_> {
+    #[inline]
     fn join(&mut self) -> CudaResult<()> {
         self.joined = true;
         twice(|| self.joins.record(self.fork))?;
@@ -232,6 +246,7 @@ impl Joining<'_> {
 
 impl Drop for Joining<'_> {
     /// After a panic.
+    #[inline]
     fn drop(&mut self) {
         if !self.joined {
             let _note = keep_note();

@@ -83,6 +83,7 @@ impl ArrayObject {
     ///
     /// If the array has another number of values.
     #[doc(alias("cuMemcpy3D", "cuMemcpy3D_v2", "cuMemcpyHtoA", "cuMemcpy2D"))]
+    #[inline]
     pub fn copy_from<T: Texel>(&self, values: &[T]) -> CudaResult<()> {
         self.check(values)?;
         // SAFETY: done when the call returns.
@@ -99,6 +100,7 @@ impl ArrayObject {
     ///
     /// If the array has another number of values.
     #[doc(alias("cuMemcpy3D", "cuMemcpy3D_v2", "cuMemcpyAtoH", "cuMemcpy2D"))]
+    #[inline]
     pub fn copy_to<T: Texel>(&self, values: &mut [T]) -> CudaResult<()> {
         self.check(values)?;
         // SAFETY: done when the call returns; all bits are values.
@@ -120,6 +122,7 @@ impl ArrayObject {
     ///
     /// The array is not dropped, and the values not written, until the copy is done.
     #[doc(alias("cuMemcpy3DAsync", "cuMemcpy3DAsync_v2", "cuMemcpyHtoAAsync"))]
+    #[inline]
     pub unsafe fn async_copy_from<T: Texel>(&self, values: &[T], stream: &Stream) -> CudaResult<()> {
         self.check(values)?;
         // SAFETY: as the caller guarantees.
@@ -140,6 +143,7 @@ impl ArrayObject {
     ///
     /// The array is not dropped, and the slice not used, until the copy is done.
     #[doc(alias("cuMemcpy3DAsync", "cuMemcpy3DAsync_v2", "cuMemcpyAtoHAsync"))]
+    #[inline]
     pub unsafe fn async_copy_to<T: Texel>(&self, values: &mut [T], stream: &Stream) -> CudaResult<()> {
         self.check(values)?;
         // SAFETY: as the caller guarantees.

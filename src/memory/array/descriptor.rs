@@ -50,6 +50,7 @@ impl ArrayFormat {
     }
 
     /// Bytes of a channel.
+    #[inline]
     pub fn channel_size(self) -> usize {
         match self {
             ArrayFormat::UnsignedInt8 | ArrayFormat::SignedInt8 => 1,
@@ -76,6 +77,7 @@ bitflags! {
 
 impl ArrayObjectFlags {
     /// No flag.
+    #[inline]
     pub fn new() -> ArrayObjectFlags {
         ArrayObjectFlags::default()
     }
@@ -93,6 +95,7 @@ pub struct ArrayDescriptor {
 impl ArrayDescriptor {
     /// A descriptor with this many elements in each dimension (0 for a dimension that the array does not have), and
     /// this many channels per element.
+    #[inline]
     pub fn new(
         dims: [usize; 3],
         format: ArrayFormat,
@@ -103,76 +106,91 @@ impl ArrayDescriptor {
     }
 
     /// A descriptor with one channel and no flags.
+    #[inline]
     pub fn from_dims_format(dims: [usize; 3], format: ArrayFormat) -> ArrayDescriptor {
         ArrayDescriptor::new(dims, format, 1, ArrayObjectFlags::new())
     }
 
     /// Width, height and depth.
+    #[inline]
     pub fn dims(&self) -> [usize; 3] {
         self.dims
     }
 
     /// Sets width, height and depth.
+    #[inline]
     pub fn set_dims(&mut self, dims: [usize; 3]) {
         self.dims = dims;
     }
 
     /// Elements in a row.
+    #[inline]
     pub fn width(&self) -> usize {
         self.dims[0]
     }
 
     /// Sets the elements in a row.
+    #[inline]
     pub fn set_width(&mut self, width: usize) {
         self.dims[0] = width;
     }
 
     /// Rows, or 0.
+    #[inline]
     pub fn height(&self) -> usize {
         self.dims[1]
     }
 
     /// Sets the rows.
+    #[inline]
     pub fn set_height(&mut self, height: usize) {
         self.dims[1] = height;
     }
 
     /// Slices or layers, or 0.
+    #[inline]
     pub fn depth(&self) -> usize {
         self.dims[2]
     }
 
     /// Sets the slices or layers.
+    #[inline]
     pub fn set_depth(&mut self, depth: usize) {
         self.dims[2] = depth;
     }
 
     /// The type of the channels.
+    #[inline]
     pub fn format(&self) -> ArrayFormat {
         self.format
     }
 
     /// Sets the type of the channels.
+    #[inline]
     pub fn set_format(&mut self, format: ArrayFormat) {
         self.format = format;
     }
 
     /// Channels of an element.
+    #[inline]
     pub fn num_channels(&self) -> c_uint {
         self.num_channels
     }
 
     /// Sets the channels of an element.
+    #[inline]
     pub fn set_num_channels(&mut self, num_channels: c_uint) {
         self.num_channels = num_channels;
     }
 
     /// The flags.
+    #[inline]
     pub fn flags(&self) -> ArrayObjectFlags {
         self.flags
     }
 
     /// Sets the flags.
+    #[inline]
     pub fn set_flags(&mut self, flags: ArrayObjectFlags) {
         self.flags = flags;
     }

@@ -19,12 +19,14 @@ const FORMATS: [(ArrayFormat, CUarray_format); 8] = [
 
 impl ArrayFormat {
     /// The format for the C header's value.
+    #[inline]
     pub fn from_raw(raw: CUarray_format) -> ArrayFormat {
         let found = FORMATS.iter().find(|(_, known)| *known == raw);
         found.map_or(ArrayFormat::UnsignedInt8, |(format, _)| *format)
     }
 
     /// The C header's value.
+    #[inline]
     pub fn to_raw(self) -> CUarray_format {
         let found = FORMATS.iter().find(|(format, _)| *format == self);
         found.map_or(CUarray_format_enum::CU_AD_FORMAT_UNSIGNED_INT8, |(_, raw)| *raw)
@@ -33,6 +35,7 @@ impl ArrayFormat {
 
 impl ArrayDescriptor {
     /// Converts a descriptor of the C header.
+    #[inline]
     pub fn from_raw(desc: CUDA_ARRAY3D_DESCRIPTOR) -> ArrayDescriptor {
         // SAFETY: any bits are valid; the driver may have newer flags.
         let flags = unsafe { ArrayObjectFlags::from_bits_unchecked(desc.Flags) };

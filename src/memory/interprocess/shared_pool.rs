@@ -41,6 +41,7 @@ impl MemoryPool {
     /// [`InvalidValue`](CudaError::InvalidValue) for any other pool; [`NotSupported`](CudaError::NotSupported) on the
     /// simulated driver on systems other than Linux.
     #[doc(alias = "cuMemPoolExportToShareableHandle")]
+    #[inline]
     pub fn descriptor(&self) -> CudaResult<OwnedFd> {
         let raw = self.with(|driver, pool| driver.mem_pool_export(pool))?;
         // SAFETY: the driver has just opened it for the caller.
@@ -57,6 +58,7 @@ impl MemoryPool {
     ///
     /// [`UnknownError`](CudaError::UnknownError) for a descriptor of anything else.
     #[doc(alias = "cuMemPoolImportFromShareableHandle")]
+    #[inline]
     pub fn open(descriptor: impl AsFd, device: Device) -> CudaResult<MemoryPool> {
         refuse_unsafe("open a memory pool")?;
         // The driver takes the number as a pointer, and 0 for none.
@@ -82,6 +84,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// [`InvalidValue`](CudaError::InvalidValue) for memory that is not of a pool of which there is a
     /// [`descriptor`](MemoryPool::descriptor), and for no values.
     #[doc(alias = "cuMemPoolExportPointer")]
+    #[inline]
     pub fn pool_handle(&self) -> CudaResult<IpcMemHandle<T>> {
         let memory = self.memory();
         if memory.is_spent() {
@@ -105,6 +108,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// the other process has got there; that process frees it after this value is dropped and this stream is done; and no
     /// process writes values while another one reads or writes them.
     #[doc(alias = "cuMemPoolImportPointer")]
+    #[inline]
     pub unsafe fn open_in(
         handle: IpcMemHandle<T>,
         (pool, stream): (&MemoryPool, &Stream),

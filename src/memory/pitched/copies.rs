@@ -22,6 +22,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// If the number of values is not a multiple of `width`.
     #[doc(alias("cuMemAllocPitch", "cuMemcpy2D", "cuMemcpy2D_v2"))]
+    #[inline]
     pub fn from_slice(values: &[T], width: usize) -> CudaResult<PitchedBuffer<T>> {
         let height = values.len().checked_div(width).unwrap_or(0);
         assert!(height * width == values.len(), "{} values are no rows of {width}", values.len());
@@ -41,6 +42,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// If the numbers of values differ.
     #[doc(alias("cuMemcpy2D", "cuMemcpy2D_v2"))]
+    #[inline]
     pub fn copy_from(&mut self, values: &[T]) -> CudaResult<()> {
         // SAFETY: done when the call returns.
         unsafe { self.write(values, None) }
@@ -56,6 +58,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// If the numbers of values differ.
     #[doc(alias("cuMemcpy2D", "cuMemcpy2D_v2"))]
+    #[inline]
     pub fn copy_to(&self, values: &mut [T]) -> CudaResult<()> {
         // SAFETY: done when the call returns.
         unsafe { self.read(values, None) }
@@ -76,6 +79,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// Like [`AsyncCopyDestination::async_copy_from`](crate::memory::AsyncCopyDestination::async_copy_from).
     #[doc(alias("cuMemcpy2DAsync", "cuMemcpy2DAsync_v2"))]
+    #[inline]
     pub unsafe fn async_copy_from(&mut self, values: &[T], stream: &Stream) -> CudaResult<()> {
         // SAFETY: as the caller guarantees.
         unsafe { self.write(values, Some(stream)) }
@@ -95,6 +99,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     ///
     /// Like [`AsyncCopyDestination::async_copy_to`](crate::memory::AsyncCopyDestination::async_copy_to).
     #[doc(alias("cuMemcpy2DAsync", "cuMemcpy2DAsync_v2"))]
+    #[inline]
     pub unsafe fn async_copy_to(&self, values: &mut [T], stream: &Stream) -> CudaResult<()> {
         // SAFETY: as the caller guarantees.
         unsafe { self.read(values, Some(stream)) }
@@ -144,6 +149,7 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
     /// # Ok::<(), custack::error::CudaError>(())
     /// ```
     #[doc(alias("cuMemcpy2DUnaligned", "cuMemcpy2DUnaligned_v2"))]
+    #[inline]
     pub fn copy_part_from(
         &mut self,
         to: (usize, usize),

@@ -6,6 +6,7 @@ use super::info::{Attribute, Holds, attributes};
 use super::symbols::{FUNCTION, OBJECT, RESOURCE, SECTION};
 
 /// Whether relocations of this name change this section.
+#[inline]
 pub(super) fn is_target(target: Option<&Section<'_>>, name: &str) -> bool {
     let rest = name.strip_prefix(".rela").or_else(|| name.strip_prefix(".rel"));
     let Some((target, rest)) = target.zip(rest) else { return false };
@@ -40,6 +41,7 @@ const IN_DEBUG: &[(u32, &[u8])] =
 const MOST_ADDEND: u64 = 1 << 31;
 
 /// Checks that each relocation is of a known kind, changes bytes of the section, and takes a symbol of the right kind.
+#[inline]
 pub(super) fn check_relocations(
     elf: &Elf<'_>,
     entries: Bytes<'_>,
@@ -66,17 +68,20 @@ pub(super) fn check_relocations(
 }
 
 /// Whether this is the place of a name that describes the type of a function: each begins so.
+#[inline]
 fn is_type(elf: &Elf<'_>, at: u64) -> bool {
     at > 0
         && elf.strings.number(at - 1, 1) == Ok(0)
         && elf.strings.text(at).is_ok_and(|name| name.starts_with('#'))
 }
 
+#[inline]
 fn is_function(elf: &Elf<'_>, index: u64) -> bool {
     elf.symbols.get(index as usize).is_some_and(|symbol| symbol.kind == FUNCTION)
 }
 
 /// Checks pairs of a function and its type.
+#[inline]
 pub(super) fn check_types(elf: &Elf<'_>, pairs: Bytes<'_>) -> Result<(), Wrong> {
     for pair in pairs.0.chunks_exact(8).map(Bytes) {
         let (function, is) = (pair.number(0, 4)?, pair.number(4, 4)?);
@@ -89,6 +94,7 @@ pub(super) fn check_types(elf: &Elf<'_>, pairs: Bytes<'_>) -> Result<(), Wrong> 
 
 /// Checks lists of calls, each of which begins with a mark: what functions call directly, whose addresses of which types they
 /// call or take, and which functions these are.
+#[inline]
 pub(super) fn check_calls(elf: &Elf<'_>, pairs: Bytes<'_>) -> Result<(), Wrong> {
     const MARKS: [u64; 4] = [0xffff_ffff, 0xffff_fffe, 0xffff_fffd, 0xffff_fffc];
     let mut marks = 0;
@@ -108,6 +114,7 @@ pub(super) fn check_calls(elf: &Elf<'_>, pairs: Bytes<'_>) -> Result<(), Wrong> 
 }
 
 /// The two lists of how relocations change code, which are the same in each file.
+#[inline]
 pub(super) fn check_actions(bytes: Bytes<'_>) -> Result<(), Wrong> {
     const LATER: &[u8] = &[0x73, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x25, 0, 5, 0x36];
     const FIRST: &[u8] = &[0x4b, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 8, 0x10, 0x0a, 0x2f, 0x22];
@@ -132,6 +139,7 @@ const COMPATIBILITY: &[Attribute] = &[
     (4, 0xb, Holds::Words(2)),
 ];
 
+#[inline]
 pub(super) fn check_compatibility(bytes: Bytes<'_>) -> Result<(), Wrong> {
     attributes(bytes, COMPATIBILITY).map(|_| ())
 }
@@ -144,6 +152,7 @@ const ABOUT_TOOL: u64 = 2000;
 const NUMBERS: u64 = 24;
 
 /// Checks notes, one after the other: a linker keeps those of what it links.
+#[inline]
 pub(super) fn check_notes(bytes: Bytes<'_>) -> Result<(), Wrong> {
     const OWNER_END: u64 = 12 + OWNER.len() as u64;
     let mut rest = bytes;

@@ -88,6 +88,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// The rule for a name, and what stands for `*` in it.
+#[inline]
 fn rule(name: &str) -> Option<(&'static Rule, &str)> {
     let rest = |rule: &Rule| match rule.0.strip_suffix('*') {
         Some(begin) => name.strip_prefix(begin),
@@ -97,6 +98,7 @@ fn rule(name: &str) -> Option<(&'static Rule, &str)> {
 }
 
 /// Checks the whole file.
+#[inline]
 pub(super) fn check(image: Bytes<'_>) -> Result<(), Wrong> {
     let (sections, strings) = sections(image)?;
     let find = |name: &str| sections.iter().position(|section| section.name == name);
@@ -115,6 +117,7 @@ pub(super) fn check(image: Bytes<'_>) -> Result<(), Wrong> {
 }
 
 /// The sections, if each is known and lies within the file, and the names of the symbols.
+#[inline]
 fn sections(image: Bytes<'_>) -> Result<(Vec<Section<'_>>, Bytes<'_>), Wrong> {
     let [program_headers, headers] = headers(image)?;
     let names = image.number(0x3e, 2)?;
@@ -151,6 +154,7 @@ fn sections(image: Bytes<'_>) -> Result<(Vec<Section<'_>>, Bytes<'_>), Wrong> {
 }
 
 /// A section by its header, and its place in the file.
+#[inline]
 fn section<'a>(
     image: Bytes<'a>,
     header: Bytes<'_>,
@@ -178,6 +182,7 @@ fn section<'a>(
 }
 
 /// Checks what a section refers to, and its contents.
+#[inline]
 fn check_section(elf: &Elf<'_>, index: usize, section: &Section<'_>) -> Result<(), Wrong> {
     let Some((rule, rest)) = rule(section.name) else { return Err("it is not known".to_owned()) };
     let named = |index: u64| usize::try_from(index).ok().and_then(|index| elf.sections.get(index));

@@ -27,6 +27,7 @@ const COMPRESSED: u64 = OTHERWISE_COMPRESSED | LZ4 | ZSTD;
 const KNOWN: u64 = COMPRESSED | 0x30_0fff;
 
 /// The checked fatbin, with nothing compressed.
+#[inline]
 pub(super) fn rebuilt(image: Bytes<'_>) -> Result<Vec<u8>, Wrong> {
     if (image.number(4, 2)?, image.number(6, 2)?) != (1, HEADER) {
         return Err("its header is not that of a fatbin".to_owned());
@@ -47,6 +48,7 @@ pub(super) fn rebuilt(image: Bytes<'_>) -> Result<Vec<u8>, Wrong> {
 }
 
 /// Writes the first entry, and returns the others.
+#[inline]
 fn entry<'a>(entries: Bytes<'a>, to: &mut Vec<u8>) -> Result<Bytes<'a>, Wrong> {
     let (header, size) = (entries.number(4, 4)?, entries.number(8, 8)?);
     let (own, payload) = (entries.part(0, header)?, entries.part(header, size)?);
@@ -60,6 +62,7 @@ fn entry<'a>(entries: Bytes<'a>, to: &mut Vec<u8>) -> Result<Bytes<'a>, Wrong> {
 }
 
 /// The code of an entry, without compression, which may then have this many bytes.
+#[inline]
 fn unpacked(header: Bytes<'_>, payload: Bytes<'_>, most: u64) -> Result<Vec<u8>, Wrong> {
     let (compressed, flags, length) =
         (header.number(0x10, 4)?, header.number(0x28, 8)?, header.number(0x38, 8)?);
@@ -92,6 +95,7 @@ fn unpacked(header: Bytes<'_>, payload: Bytes<'_>, most: u64) -> Result<Vec<u8>,
 
 /// Writes the entries that were compressed together: how many, how long the list is, and the headers, which have the place
 /// in what is unpacked instead of their own size.
+#[inline]
 fn several(list: Bytes<'_>, code: Bytes<'_>, to: &mut Vec<u8>) -> Result<(), Wrong> {
     let (count, mut rest) = (list.number(0, 4)?, list.part(0, list.number(4, 4)?)?.from(8)?);
     let mut left = code.0.len() as u64;
@@ -106,6 +110,7 @@ fn several(list: Bytes<'_>, code: Bytes<'_>, to: &mut Vec<u8>) -> Result<(), Wro
 }
 
 /// Where the name of an entry is in its header, and where its options, and how long they are; nothing if there are none.
+#[inline]
 fn texts(header: Bytes<'_>) -> Result<[(u64, u64); 2], Wrong> {
     let options = header.number(0x14, 4)?;
     let size = if options == 0 { 0 } else { header.number(options + 4, 4)? };
@@ -114,12 +119,14 @@ fn texts(header: Bytes<'_>) -> Result<[(u64, u64); 2], Wrong> {
 }
 
 /// How long a header is that does not say so: with its texts, each with a NUL, and padded to 8 bytes.
+#[inline]
 fn length_of_header(header: Bytes<'_>) -> Result<u64, Wrong> {
     let ends = texts(header)?.map(|(at, size)| if at == 0 { 0 } else { at + size + 1 });
     Ok(ENTRY_HEADER.max(ends[0]).max(ends[1]).next_multiple_of(8))
 }
 
 /// Checks and writes an entry without compression.
+#[inline]
 fn write(header: Bytes<'_>, code: Bytes<'_>, to: &mut Vec<u8>) -> Result<(), Wrong> {
     let length = header.0.len() as u64;
     if length < ENTRY_HEADER || length % 8 != 0 {

@@ -17,6 +17,7 @@ const FORMATS: [([u8; 2], std::ops::RangeInclusive<u64>); 2] = [([0x33, 7], 100.
 const CAPABILITIES: [u64; 16] = [35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90];
 
 /// Where the program headers are, and how many, and the section headers.
+#[inline]
 pub(super) fn headers(image: Bytes<'_>) -> Result<[(u64, u64); 2], Wrong> {
     let ident = image.part(0, 16)?.0;
     let field = |at, size| image.number(at, size);
@@ -67,6 +68,7 @@ const LOADED: u64 = 1;
 const HEADERS: u64 = 6;
 
 /// A segment begins where a part of the file does, and ends within the file.
+#[inline]
 pub(super) fn check_program_headers(
     image: Bytes<'_>,
     (at, count): (u64, u64),

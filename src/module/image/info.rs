@@ -90,6 +90,7 @@ const OF_FUNCTION: &[Attribute] = &[
 type Found<'a> = (u8, Holds, u64, Bytes<'a>);
 
 /// All attributes, if each is of a known form and number, and as long as it should be.
+#[inline]
 pub(super) fn attributes<'a>(bytes: Bytes<'a>, known: &[Attribute]) -> Result<Vec<Found<'a>>, Wrong> {
     let (mut rest, mut found) = (bytes, Vec::new());
     while !rest.0.is_empty() {
@@ -116,6 +117,7 @@ pub(super) fn attributes<'a>(bytes: Bytes<'a>, known: &[Attribute]) -> Result<Ve
 }
 
 /// Checks the attributes of the file and of each function, and that each function has those that it needs.
+#[inline]
 pub(super) fn check(elf: &Elf<'_>) -> Result<(), Wrong> {
     let find = |name: &str| elf.sections.iter().find(|section| section.name == name);
     let mut of_functions = HashSet::new();
@@ -151,6 +153,7 @@ pub(super) fn check(elf: &Elf<'_>) -> Result<(), Wrong> {
 }
 
 /// Checks the attributes of one function.
+#[inline]
 fn check_function(
     elf: &Elf<'_>,
     text: &Section<'_>,

@@ -41,6 +41,7 @@ const MEMORIES: [(u64, &str); 3] = [(0x20, ".nv.global"), (0x40, ".nv.shared."),
 const UNDEFINED: u64 = 0;
 const COMMON: u64 = 0xfff2;
 
+#[inline]
 pub(super) fn symbols_of<'a>(
     sections: &[Section<'a>],
     at: usize,
@@ -64,6 +65,7 @@ pub(super) fn symbols_of<'a>(
     Ok(symbols)
 }
 
+#[inline]
 fn symbol<'a>(sections: &[Section<'a>], entry: Bytes<'_>, strings: Bytes<'a>) -> Result<Symbol<'a>, Wrong> {
     let field = |at, size| entry.number(at, size);
     let name = strings.text(field(0, 4)?)?;
