@@ -72,12 +72,11 @@ impl PrimaryContext {
     #[doc(alias = "cuDevicePrimaryCtxRetain")]
     pub fn retain(device: Device) -> CudaResult<PrimaryContext> {
         let driver = driver()?;
-        let before = registry::before_retain(device.as_raw());
         let (result, raw) = driver.primary_ctx_retain(device.as_raw());
         if result.is_err() && raw.is_null() {
             result?;
         }
-        let share = Share::new(raw, device, before);
+        let share = Share::new(raw, device);
         // The call failed, but the driver has counted the share; dropping it releases it.
         result.map(|()| PrimaryContext { share: Arc::new(share) })
     }
@@ -245,14 +244,14 @@ impl PrimaryContext {
         if raw.is_null() {
             return Err(CudaError::InvalidContext.note(format_args!("to hold a share in a null handle")));
         }
-        let share = Share::new(raw, device, registry::before_retain(device.as_raw()));
+        let share = Share::new(raw, device);
         Ok(PrimaryContext { share: Arc::new(share) })
     }
 }
 
 impl Share {
-    fn new(raw: CUcontext, device: Device, before: Option<registry::Before>) -> Share {
-        let handle = registry::retained(raw, device.as_raw(), before).into();
+    fn new(raw: CUcontext, device: Device) -> Share {
+        let handle = registry::retained(raw, device.as_raw()).into();
         Share { handle, device, spent: AtomicBool::new(false), given_away: AtomicBool::new(false) }
     }
 

@@ -23,23 +23,19 @@ struct Registration {
     shares: u64,
     /// How many shares of earlier ids the driver still counts, because leases or memory keep them.
     kept: u64,
-    /// How many of those shares were ever released.
-    released: u64,
     /// The first id of the context that the driver has now.
     since: u64,
 }
 
 impl Registration {
     fn new(latest: Handle, shares: u64) -> Registration {
-        Registration { latest, shares, kept: 0, released: 0, since: latest.id() }
+        Registration { latest, shares, kept: 0, since: latest.id() }
     }
 }
 
 #[derive(Default)]
 struct Registry {
     by_raw: HashMap<usize, Registration>,
-    /// The raw handle of each device's primary context.
-    primaries: HashMap<CUdevice, usize>,
     /// The green contexts that the driver has, by their ids.
     greens: HashMap<u64, Green>,
     /// Records that serve no context now; those without a number are last.
@@ -92,23 +88,22 @@ impl Registry {
 
     fn add(&mut self, raw: CUcontext, device: Option<CUdevice>, origin: Origin) -> Handle {
         let context = self.begin(raw, device, origin);
-        self.register(context);
+        self.register(context, 0);
         context
     }
 
     /// Registers this as the latest context of its raw handle. If an earlier one is still alive, other code destroyed
     /// it; its record is recycled unless a call or memory still uses it.
-    fn register(&mut self, latest: Handle) {
-        let new = Registration::new(latest, 0);
+    fn register(&mut self, latest: Handle, shares: u64) {
+        let new = Registration::new(latest, shares);
         let Some(registration) = self.by_raw.get_mut(&latest.raw().addr()) else {
             self.by_raw.insert(latest.raw().addr(), new);
             return;
         };
         let before = registration.latest;
-        // A primary context that memory keeps a share of is the same context, whoever vouches for it now.
+        // The driver has had a primary context all along of which memory or a lease keeps a share.
         let since = if registration.kept > 0 { registration.since } else { new.since };
-        *registration =
-            Registration { since, kept: registration.kept, released: registration.released, ..new };
+        *registration = Registration { since, kept: registration.kept, ..new };
         if !before.is_alive() {
             return;
         }
@@ -185,28 +180,16 @@ pub(crate) fn add_dead(raw: CUcontext) -> Handle {
         return registration.latest;
     }
     let context = Handle::dead(registry.next_id(), raw);
-    registry.register(context);
+    registry.register(context, 0);
     context
 }
 
-/// The state of a device's primary context before a retain, if the driver has it under an earlier id: how many shares
-/// had been released.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Before(u64);
-
-pub(crate) fn before_retain(device: CUdevice) -> Option<Before> {
-    let registry = read();
-    let registration = registry.by_raw.get(registry.primaries.get(&device)?)?;
-    (registration.kept > 0).then_some(Before(registration.released))
-}
-
-/// Registers one more share of a primary context.
+/// Registers one more share of a primary context, which the driver has counted.
 ///
-/// If its latest id is dead but the driver has kept the context since [`before_retain`], what was made under that id
-/// still exists; see [`successor`].
-pub(crate) fn retained(raw: CUcontext, device: CUdevice, before: Option<Before>) -> Handle {
+/// If its latest id is dead but a share of an earlier one is kept, what was made under that id still exists; see
+/// [`successor`].
+pub(crate) fn retained(raw: CUcontext, device: CUdevice) -> Handle {
     let mut registry = write();
-    registry.primaries.insert(device, raw.addr());
     let registration = registry.by_raw.get_mut(&raw.addr());
     // Handles from before, foreign or primary, stay valid.
     if let Some(registration) = registration.filter(|registration| registration.latest.is_alive()) {
@@ -215,13 +198,7 @@ pub(crate) fn retained(raw: CUcontext, device: CUdevice, before: Option<Before>)
         return registration.latest;
     }
     let latest = registry.begin(raw, Some(device), Origin::Primary);
-    let new = Registration::new(latest, 1);
-    let registration = registry.by_raw.entry(raw.addr()).or_insert_with(|| Registration::new(latest, 0));
-    if registration.kept > 0 && before == Some(Before(registration.released)) {
-        (registration.latest, registration.shares) = (latest, 1);
-    } else {
-        *registration = Registration { kept: registration.kept, released: registration.released, ..new };
-    }
+    registry.register(latest, 1);
     latest
 }
 
@@ -254,7 +231,6 @@ pub(crate) fn successor(context: Handle) -> Option<Handle> {
 pub(super) fn release_begins(context: Handle) {
     if let Some(registration) = write().by_raw.get_mut(&context.raw().addr()) {
         registration.kept = registration.kept.saturating_sub(1);
-        registration.released += 1;
     }
 }
 

@@ -12,6 +12,7 @@ use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
 use custack::sim;
 use custack::stream::{Stream, StreamFlags};
+use std::mem;
 use std::ptr::null_mut;
 
 fn retain() -> PrimaryContext {
@@ -351,5 +352,65 @@ fn a_share_that_is_dropped_takes_nothing_from_the_others() {
         assert_eq!((stream.context(), stream.is_done()), (&two.get_unowned(), Ok(true)));
         drop((buffer, event, stream, two));
         assert!(!active());
+    });
+}
+
+#[test]
+fn what_an_earlier_life_has_left_is_destroyed_as_long_as_the_driver_has_the_context_and_not_later() {
+    run_alone(|| {
+        for later_lives in 0..3 {
+            let objects = sim::objects();
+            let one = retain();
+            let made = || Stream::new(StreamFlags::NON_BLOCKING, None);
+            let (stream, left) = one.scoped(|_| Ok((made()?, made()?))).unwrap();
+            let kept = |life: PrimaryContext| life.device_buffer(&[1u8]).unwrap();
+            let mut buffer = kept(one);
+            for _ in 0..later_lives {
+                // Memory of each life keeps the context until there is memory of the next.
+                let next = kept(retain());
+                drop(mem::replace(&mut buffer, next));
+            }
+            let last = retain();
+            let ((), calls) = instrument::during(|| drop(stream));
+            assert_eq!(calls.of("cuStreamDestroy_v2"), 1, "after {later_lives} lives: {calls}");
+            drop((last, buffer));
+            assert!(!active());
+            let anew = retain();
+            let ((), calls) = instrument::during(|| drop(left));
+            assert_eq!(calls.total(), 0, "it went with its context: {calls}");
+            drop(anew);
+            if is_simulated() {
+                assert_eq!(sim::objects(), objects);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_life_that_begins_while_the_last_share_of_another_is_released_takes_nothing_over() {
+    run_alone(|| {
+        for released_first in [true, false] {
+            let one = retain();
+            let stream = one.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+            let buffer = one.device_buffer(&[1u8]).unwrap();
+            drop(one);
+            let releases = move || std::thread::spawn(move || drop(buffer)).join().unwrap();
+            let next = if released_first {
+                // Before the driver has counted the share.
+                instrument::wait_in("cuDevicePrimaryCtxRetain", releases);
+                retain()
+            } else {
+                // After that, so that the driver keeps the context.
+                let raw = crate::harness::other::retain_primary();
+                releases();
+                // SAFETY: the share that was just retained.
+                unsafe { PrimaryContext::from_raw(raw, device()) }.unwrap()
+            };
+            let ((), calls) = instrument::during(|| drop(stream));
+            assert_eq!(calls.total(), 0, "no share that custack knew of kept it: {calls}");
+            assert_eq!(next.synchronize(), Ok(()));
+            drop(next);
+            assert!(!active());
+        }
     });
 }
