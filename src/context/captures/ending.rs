@@ -30,8 +30,10 @@ pub(in crate::context) fn are_ending(numbers: &[u64]) -> bool {
     list().iter().any(|capture| capture.ended_by.is_some() && numbers.contains(&capture.number))
 }
 
-/// A capture that is about to end: until this is dropped, other threads make no calls on its streams and events. It is in
-/// the list until then, because what is submitted to its streams before the driver has ended it would become part of it.
+/// A capture that is about to end. It is in the list until [`into_pins`](Self::into_pins), because what is submitted to its
+/// streams before the driver has ended it would become part of it. Until then, or until it [goes on](Self::goes_on), other
+/// threads make no calls on its streams and events.
+#[must_use = "other threads wait until the capture is over or goes on"]
 pub(crate) struct Ending {
     pub(crate) number: u64,
     pub(crate) which: Which,
@@ -73,30 +75,21 @@ fn take(is_it: impl Fn(&InProgress) -> bool) -> Option<Ending> {
 impl Ending {
     /// The contexts of the graph, once the driver has ended the capture: also those that have joined it meanwhile.
     pub(crate) fn into_pins(mut self) -> Vec<Pin> {
-        let mut pins = mem::take(&mut self.pins);
-        pins.extend(remove(self.number));
-        pins
+        self.pins.extend(remove(self.number));
+        self.pins
     }
 
     /// The driver has not ended the capture, so it goes on. One of a closure is left to what loses it.
-    pub(crate) fn goes_on(mut self, stream: Weak<dyn ByHand>) {
+    pub(crate) fn goes_on(self, stream: Weak<dyn ByHand>) {
         let mut captures = list();
         let Some(capture) = captures.iter_mut().find(|capture| capture.number == self.number) else { return };
         capture.ended_by = None;
         // Those of streams that joined meanwhile come after that of the capture itself.
-        capture.pins.splice(0..0, mem::take(&mut self.pins));
+        capture.pins.splice(0..0, self.pins);
         if capture.by_hand.is_none() {
             (capture.by_hand, capture.left) = (Some(stream), true);
         }
         NUMBERS.ending.fetch_sub(1, Ordering::SeqCst);
-        // It is to stay in the list.
-        mem::forget(self);
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        drop(remove(self.number));
     }
 }
 

@@ -140,7 +140,10 @@ pub(super) fn end(
     graph: Option<&mut Owned<CUgraph>>,
 ) -> CudaResult<Ended> {
     let (which, number) = (ending.which, ending.number);
-    let Some(pin) = ending.pins.first() else { return Err(ended_by_others()) };
+    let Some(pin) = ending.pins.first() else {
+        drop(ending.into_pins());
+        return Err(ended_by_others());
+    };
     let call = |driver: &Driver, stream: Held<'_, CUstream>| match into {
         false => driver.end_capture(stream),
         true => driver.end_capture_into(stream).map(|()| ptr::null_mut()),
