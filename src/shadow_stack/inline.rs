@@ -235,9 +235,7 @@ pub(crate) fn push(context: &Handle, how: How, location: &'static Location<'stat
 /// Puts a removed entry back.
 pub(crate) fn put_back(entry: &Entry) {
     STACK.with(|stack| {
-        if stack.used.get() == INLINE {
-            stack.prepare_push();
-        }
+        stack.prepare_push();
         stack.inline[stack.used.get()].set(entry);
         stack.used.set(stack.used.get() + 1);
     });
