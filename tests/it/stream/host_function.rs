@@ -168,8 +168,10 @@ fn host_functions_in_a_failed_context_are_dropped_with_it() {
 /// What the test above runs in a process of its own.
 pub(crate) fn in_error() {
     run_alone(|| {
-        for primary in [false, true] {
+        // Last with memory of an earlier life of the primary context, which goes after the latest one.
+        for (primary, earlier) in [(false, false), (true, false), (true, true)] {
             let retain = || PrimaryContext::retain(crate::harness::device()).unwrap();
+            let memory = earlier.then(|| retain().device_buffer(&[1u8]).unwrap());
             let (created, retained) = ((!primary).then(parked), primary.then(retain));
             let owner = created.as_ref().map(Context::get_unowned);
             let ctx = owner.or_else(|| retained.as_ref().map(|shared| shared.get_unowned())).unwrap();
@@ -191,12 +193,13 @@ pub(crate) fn in_error() {
             assert!(stream.launch_host_func(move || drop(late)).is_err());
             drop((stream, module));
             drop((created, retained));
+            drop(memory);
             wait_until_retired().unwrap();
             assert!(!ctx.is_alive());
             assert_eq!(
                 (called.load(Ordering::SeqCst), Arc::strong_count(&called)),
                 (0, 1),
-                "primary: {primary}"
+                "primary: {primary}, with memory of an earlier life: {earlier}"
             );
             assert!(told.lock().unwrap().iter().all(|status| *status == Err(CudaError::LaunchFailed)));
             if !is_simulated() {
