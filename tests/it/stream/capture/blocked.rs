@@ -13,6 +13,7 @@ use custack::memory::DeviceBuffer;
 use custack::stream::{CaptureMode, Stream, StreamFlags, StreamWaitEventFlags};
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 fn stream(context: &Context) -> Stream {
     context.create_stream(StreamFlags::NON_BLOCKING, None).unwrap()
@@ -139,6 +140,50 @@ fn a_thread_that_uses_what_another_is_blocked_with_is_refused_in_the_end() {
             let begin: (&str, Call) = ("cuStreamBeginCapture_v2", Things::capture);
             blocked(&context, begin, |it| {
                 assert_eq!(unsafe { it.stream.end_capture() }.map(drop), Err(CudaError::IllegalState));
+            });
+            blocked(&context, END, |it| {
+                assert_eq!(it.event.record(&it.stream), Err(CudaError::IllegalState));
+            });
+        });
+    });
+}
+
+const END: (&str, Call) = ("cuStreamEndCapture", Things::capture);
+
+#[test]
+fn a_thread_waits_for_the_end_of_the_capture_that_has_what_it_uses_and_of_no_other() {
+    within(60, || {
+        run(|| {
+            let context = parked();
+            blocked(&context, END, |_| {
+                let things = Things::new(&context);
+                let (tell, is_ending) = channel();
+                thread::scope(|scope| {
+                    let things = &things;
+                    scope.spawn(move || {
+                        instrument::wait_in("cuStreamEndCapture", move || {
+                            tell.send(()).unwrap();
+                            thread::sleep(Duration::from_millis(50));
+                        });
+                        things.capture().unwrap();
+                    });
+                    is_ending.recv().unwrap();
+                    assert_eq!(things.event.record(&things.stream), Ok(()));
+                });
+                unsafe { things.origin.end_capture() }.unwrap();
+            });
+        });
+    });
+}
+
+#[test]
+fn threads_that_record_one_event_beside_a_capture_do_not_wait_for_each_other() {
+    within(60, || {
+        run(|| {
+            let context = parked();
+            let record: (&str, Call) = ("cuEventRecord", |it| it.event.record(&it.stream));
+            blocked(&context, record, |it| {
+                assert_eq!(it.event.record(&stream(&context)), Ok(()));
             });
         });
     });

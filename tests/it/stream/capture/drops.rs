@@ -3,9 +3,9 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{MODES, is_free, something, stream};
-use crate::harness::{is_simulated, parked, pushed, run, run_alone};
+use crate::harness::{is_simulated, parked, pushed, run, run_alone, table};
 use custack::context::wait_until_retired;
-use custack::driver::instrument;
+use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
 use custack::graph::{Graph, GraphExec, InstantiateFlags};
@@ -250,6 +250,56 @@ fn memory_that_custacks_thread_frees_later_is_not_in_a_capture_that_has_begun_si
             .unwrap();
         assert_eq!(graph.nodes(), Ok(vec![]));
         drop((graph, busy, home, other));
+        nothing_is_left(before);
+    });
+}
+
+#[test]
+fn an_event_that_is_dropped_in_a_capture_leaves_its_handle_to_others() {
+    run(|| {
+        let _ctx = pushed();
+        let (capturing, outside) = (stream(), stream());
+        unsafe { capturing.begin_capture(CaptureMode::Relaxed) }.unwrap();
+        let event = Event::new(EventFlags::DISABLE_TIMING).unwrap();
+        event.record(&capturing).unwrap();
+        let raw = event.as_raw();
+        // As if the driver had given the handle to the next event at once.
+        instrument::fail(Some("cuEventDestroy_v2"), 1, 999, When::Before);
+        drop(event);
+        let next = unsafe { Event::from_raw(raw) }.unwrap();
+        assert_eq!(unsafe { (table().cuEventRecord)(raw, outside.as_raw()) }, 0);
+        assert_eq!(next.synchronize(), Ok(()));
+        drop(unsafe { capturing.end_capture() }.unwrap());
+    });
+}
+
+#[test]
+fn what_is_dropped_where_the_driver_refuses_calls_breaks_no_capture_either() {
+    run_alone(|| {
+        let _ctx = pushed();
+        let (mut capturing, other) = (stream(), stream());
+        let before = left();
+        let things = things();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let drops = move || {
+            assert!(wait.recv().is_err());
+            drop(things);
+            tell.send(()).unwrap();
+        };
+        other.launch_host_func(drops).unwrap();
+        let mut graph = capturing
+            .capture(CaptureMode::Global, |capture| {
+                something(capture)?;
+                drop(go);
+                told.recv().unwrap();
+                wait_until_retired()?;
+                assert_eq!(capture.capture_status(), Ok(CaptureStatus::Active));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(graph.nodes().unwrap().len(), 1);
+        drop(graph);
         nothing_is_left(before);
     });
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{MODES, is_free, something, stream};
-use crate::harness::{device, is_simulated, parked, pushed, run, run_alone, skip, start, table};
+use crate::harness::{device, is_simulated, other, parked, pushed, run, run_alone, skip, start, table};
 use crate::report::reported;
 use custack::context::{ContextStack, CurrentContext, GreenContext, PrimaryContext, wait_until_retired};
 use custack::driver::instrument;
@@ -360,5 +360,60 @@ fn a_capture_that_is_given_away_with_its_stream_is_known_no_longer_and_another_s
         drop((kept, ctx));
         wait_until_retired().unwrap();
         assert_eq!(instrument::contexts_alive(), before - 1, "nothing keeps the context");
+    });
+}
+
+#[test]
+fn a_capture_whose_context_is_dropped_as_it_begins_does_not_begin() {
+    run_alone(|| {
+        let _below = pushed();
+        for mode in MODES {
+            let (ctx, alive) = (parked(), instrument::contexts_alive());
+            let capturing = ctx.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+            let drops = move || std::thread::spawn(move || drop(ctx)).join().unwrap();
+            instrument::wait_in("cuStreamBeginCapture_v2", drops);
+            let begun = unsafe { capturing.begin_capture(mode) };
+            assert_eq!(begun, Err(CudaError::ContextIsDestroyed), "{mode:?}");
+            nothing_is_forbidden();
+            drop(capturing);
+            wait_until_retired().unwrap();
+            assert_eq!(instrument::contexts_alive(), alive - 1, "nothing keeps it");
+        }
+    });
+}
+
+#[test]
+fn the_end_of_a_context_ends_no_capture_of_this_threads_stream_for_one_of_another_threads() {
+    /// The handle that each thread's own stream of the current context has.
+    const PER_THREAD: usize = 2;
+    const RELAXED: u32 = 2;
+    run_alone(|| {
+        let _below = pushed();
+        let ctx = parked();
+        let (raw, kept) = (ctx.as_raw(), ctx.device_buffer(&[1u8]).unwrap());
+        let (begun, wait) = std::sync::mpsc::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let context = ctx.get_unowned();
+            scope.spawn(move || {
+                let here = PerThreadStream::of(&context);
+                unsafe { here.begin_capture(CaptureMode::Relaxed) }.unwrap();
+                begun.send(()).unwrap();
+                let _ = ends.recv();
+            });
+            wait.recv().unwrap();
+            other::push(raw);
+            assert_eq!(unsafe { (table().cuStreamBeginCapture_v2)(PER_THREAD as _, RELAXED) }, 0);
+            assert_eq!(other::pop(), Ok(raw));
+            drop(ctx);
+            wait_until_retired().unwrap();
+            other::push(raw);
+            let mut graph = ptr::null_mut();
+            assert_eq!(unsafe { (table().cuStreamEndCapture)(PER_THREAD as _, &mut graph) }, 0);
+            assert_eq!(unsafe { (table().cuGraphDestroy)(graph) }, 0);
+            assert_eq!(other::pop(), Ok(raw));
+            drop(end);
+        });
+        drop(kept);
     });
 }
