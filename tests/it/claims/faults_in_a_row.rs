@@ -117,6 +117,18 @@ fn situations<'a>(a: &'a Context, b: &'a Context, base: &'a Context) -> Vec<Situ
             }),
         );
         add(
+            "leave in the other order what was current",
+            below,
+            below,
+            Box::new(|fail| {
+                let (outer, inner) = (base.enter().unwrap(), a.enter().unwrap());
+                drop(outer);
+                fail();
+                drop(inner);
+                true
+            }),
+        );
+        add(
             "enter",
             below,
             below,

@@ -3,11 +3,12 @@
 #![allow(unsafe_code)]
 
 use super::green::green;
-use crate::harness::{current, drain, other, parked, pushed, run};
-use custack::context::{Context, ContextStack, CurrentContext, GreenContext};
+use crate::harness::{current, device, drain, is_simulated, other, parked, pushed, run, run_alone, skip};
+use custack::context::{Context, ContextStack, CurrentContext, GreenContext, PrimaryContext};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::memory::DeviceBuffer;
+use custack::sim;
 use std::mem;
 
 /// Empties both stacks.
@@ -212,6 +213,87 @@ fn a_green_context_that_other_code_made_current_is_taken_when_its_owner_enters_i
             assert_eq!(entered_elsewhere(&mut green), Err(CudaError::HeldByGuard), "found: {found}");
             // The guard of the leaked scope holds its entry until this thread ends.
             drain();
+        }
+    });
+}
+
+#[test]
+fn a_scope_says_which_context_it_expected_to_be_current() {
+    run(|| {
+        let (ctx, own) = (pushed(), other::parked());
+        other::push(own);
+        let said = crate::report::reported(|| drop(ctx.enter().unwrap()));
+        assert_eq!(said.len(), 1, "{said:?}");
+        let expected = format!("{ctx} should be current and is not");
+        assert!(said[0].1.starts_with(&expected), "{said:?}");
+        assert_eq!((drain(), current()), (vec![own, ctx.as_raw()], std::ptr::null_mut()));
+        emptied();
+        other::destroy(own);
+    });
+}
+
+#[test]
+fn what_a_guard_has_found_current_stays_when_this_thread_destroys_it() {
+    run(|| {
+        let ctx = parked();
+        let (handle, raw) = (ctx.get_unowned(), ctx.as_raw());
+        other::push(raw);
+        // Once custack has asked what is current, it has an entry.
+        assert!(
+            (0..300)
+                .any(|_| ctx.scoped(|_| Ok(ContextStack::depth())) == Ok(1) && ContextStack::depth() == 1)
+        );
+        let guard = handle.enter().unwrap();
+        drop(ctx);
+        assert_eq!((current(), ContextStack::depth()), (raw, 1));
+        drop(guard);
+        assert!(current().is_null());
+        emptied();
+    });
+}
+
+#[test]
+fn a_destroyed_context_that_other_code_popped_is_replaced_by_no_other() {
+    if !is_simulated() {
+        let test = "a_destroyed_context_that_other_code_popped_is_replaced_by_no_other";
+        return skip(test, "a GPU's driver does not tell how deep its stack is");
+    }
+    run_alone(|| {
+        let (gone, inner) = (parked(), parked());
+        let primary = PrimaryContext::retain(device()).unwrap();
+        ContextStack::push(&gone).unwrap();
+        ContextStack::push(&primary).unwrap();
+        let guard = inner.enter().unwrap();
+        std::thread::spawn(move || drop(gone)).join().unwrap();
+        assert_eq!(drain().len(), 3);
+        drop(guard);
+        assert_eq!((current(), sim::depth()), (primary.as_raw(), 1));
+        assert_eq!(drain(), [primary.as_raw()]);
+        emptied();
+    });
+}
+
+#[test]
+fn of_several_entries_of_a_context_that_memory_keeps_those_stay_that_other_code_has_left() {
+    if !is_simulated() {
+        let test = "of_several_entries_of_a_context_that_memory_keeps_those_stay_that_other_code_has_left";
+        return skip(test, "a GPU's driver does not tell how deep its stack is");
+    }
+    run(|| {
+        let (added, next) = ([parked(), parked()], parked());
+        for entries in 2..8 {
+            let ctx = parked();
+            let raw = ctx.as_raw();
+            let kept = ctx.device_buffer(&[1u8]).unwrap();
+            (0..entries).for_each(|_| ContextStack::push(&ctx).unwrap());
+            std::thread::spawn(move || drop(ctx)).join().unwrap();
+            assert_eq!(other::pop(), Ok(raw));
+            added.iter().for_each(|it| other::push(it.as_raw()));
+            instrument::fail(Some("cuCtxPushCurrent_v2"), 1, 999, When::Before);
+            assert_eq!(ContextStack::push(&next), Err(CudaError::UnknownError));
+            assert_eq!(drain(), vec![raw; entries - 1], "of {entries}");
+            emptied();
+            drop(kept);
         }
     });
 }
