@@ -4,15 +4,17 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use super::{Counting, block_on, held, poll, stream};
-use crate::harness::{parked, pushed, run, run_alone, within};
-use custack::context::wait_until_retired;
+use crate::harness::{is_simulated, other, parked, pushed, run, run_alone, skip, within};
+use custack::context::{UnownedContext, wait_until_retired};
 use custack::driver::instrument::{self, When};
 use custack::error::CudaError;
 use custack::event::{Event, EventFlags};
+use custack::sim;
 use custack::stream::{
-    CaptureMode, CaptureStatus, LegacyStream, PerThreadStream, Stream, StreamWaitEventFlags,
+    CaptureMode, CaptureStatus, LegacyStream, PerThreadStream, Stream, StreamFlags, StreamWaitEventFlags,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
 use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -341,5 +343,36 @@ fn a_panic_in_the_closure_of_awaited_work_destroys_no_context_on_this_thread() {
         });
         assert_eq!(calls.of("cuCtxDestroy_v2"), 0);
         wait_until_retired().unwrap();
+    });
+}
+
+#[test]
+fn a_stream_is_not_asked_once_its_context_is_known_to_be_gone() {
+    if !is_simulated() {
+        let test = "a_stream_is_not_asked_once_its_context_is_known_to_be_gone";
+        return skip(test, "the NVIDIA driver may crash on what other code destroyed");
+    }
+    run_alone(|| {
+        sim::reuse_handles(true);
+        let raw = other::parked();
+        let stream =
+            unsafe { UnownedContext::from_raw(raw) }.create_stream(StreamFlags::NON_BLOCKING, None).unwrap();
+        let (at, (tell, told)) = (raw as usize, channel());
+        instrument::wait_in("cuThreadExchangeStreamCaptureMode", move || {
+            let replaced = move || {
+                other::destroy(at as _);
+                parked()
+            };
+            tell.send(thread::spawn(replaced).join().unwrap()).unwrap();
+        });
+        let (_, waker) = Counting::waker();
+        let mut waiting = stream.synchronize_async().spinning_for(LONG);
+        let (polled, calls) = instrument::during(|| poll(&mut waiting, &waker));
+        assert_eq!(polled, Poll::Ready(Err(CudaError::ContextIsDestroyed)));
+        assert_eq!(calls.of("cuStreamQuery"), 0, "{calls}");
+        assert_eq!(told.recv().unwrap().as_raw(), raw, "the driver has given the handle to another");
+        drop(waiting);
+        drop(stream);
+        sim::reuse_handles(false);
     });
 }
