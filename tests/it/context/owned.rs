@@ -4,10 +4,13 @@
 #![allow(unsafe_code)]
 
 use crate::harness::{current, device, drain, other, parked, pushed, run, run_alone};
+use custack::context::wait_until_retired;
 use custack::context::{Context, ContextFlags, ContextHandle, ContextStack, CurrentContext, Origin};
 use custack::driver::instrument;
 use custack::error::CudaError;
+use std::cell::RefCell;
 use std::ptr::null_mut;
+use std::sync::mpsc::{Sender, channel};
 
 #[test]
 fn create_and_push_leaves_the_new_context_current() {
@@ -220,5 +223,44 @@ fn creating_with_an_unsupported_affinity_is_refused_and_leaves_nothing() {
         let error = Context::create_and_push_with_sm_count(flags, device(), 16).unwrap_err();
         assert_eq!(error, CudaError::UnsupportedExecAffinity);
         assert_eq!(drain(), []);
+    });
+}
+
+#[test]
+fn what_is_dropped_as_its_thread_ends_is_destroyed_elsewhere_and_by_one_thread() {
+    struct Last(Option<Context>, Sender<u64>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let ((), calls) = instrument::during(|| drop(self.0.take()));
+            let _ = self.1.send(calls.of("cuCtxDestroy_v2"));
+        }
+    }
+    thread_local! {
+        // Destroyed after what the thread uses later.
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    run_alone(|| {
+        let (tell, told) = channel();
+        for _ in 0..3 {
+            let alive = instrument::contexts_alive();
+            let tell = tell.clone();
+            let ends = move || {
+                LAST.with(|_| ());
+                LAST.set(Some(Last(None, tell)));
+                let ctx = parked();
+                ctx.synchronize().unwrap();
+                LAST.with_borrow_mut(|last| last.as_mut().unwrap().0 = Some(ctx));
+            };
+            std::thread::spawn(ends).join().unwrap();
+            assert_eq!(told.recv(), Ok(0), "not on the thread that ends");
+            wait_until_retired().unwrap();
+            assert_eq!(instrument::contexts_alive(), alive);
+        }
+        let names = std::fs::read_dir("/proc/self/task")
+            .into_iter()
+            .flatten()
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        let workers = names.filter(|name| name.starts_with("custack retire")).count();
+        assert!(workers == 1 || !cfg!(target_os = "linux"), "{workers} threads destroy what is retired");
     });
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what makes each right is what its test is about")]
 
 use crate::driver::process::child_succeeds;
-use custack::context::{Context, ContextFlags, CurrentContext, wait_until_retired};
+use custack::context::{Context, ContextFlags, CurrentContext, UnownedContext, wait_until_retired};
 use custack::device::Device;
 use custack::driver;
 use custack::error::CudaError;
@@ -56,6 +56,9 @@ fn in_the_child(ctx: Context, stream: Stream, mut buffer: DeviceBuffer<u32>) {
     refused(buffer.copy_from(&[1, 2, 3][..]).unwrap_err());
     refused(DeviceBuffer::from_slice(&[1]).map(drop).unwrap_err());
     refused(wait_until_retired().unwrap_err());
+    // What it makes of a handle is a context of its own, and takes no place of the parent's.
+    assert_ne!(unsafe { UnownedContext::from_raw(ctx.as_raw()) }, ctx.get_unowned());
+    assert_eq!(buffer.context(), &ctx.get_unowned());
     let mut count = 7;
     assert_eq!(unsafe { (driver::current().unwrap().table().cuInit)(0) }, 3);
     assert_eq!(unsafe { (driver::current().unwrap().table().cuDeviceGetCount)(&mut count) }, 3);
