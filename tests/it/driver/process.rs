@@ -93,6 +93,7 @@ fn in_a_process_of_its_own() {
         Ok("kernel at a peer") => crate::device::peers::kernel_at_a_peer(),
         Ok("visible") => crate::device::identity::print_devices(),
         Ok("instance") => crate::device::identity::instance(),
+        Ok("no thread starts") => no_thread_starts(),
         Ok("fork") => crate::driver::fork::scenario(),
         #[cfg(all(feature = "future", feature = "graph", feature = "library"))]
         Ok("fork while threads are busy") => crate::driver::fork_busy::scenario(),
@@ -595,4 +596,41 @@ fn waits_in_a_report() {
         drop((stream, ctx));
     });
     assert_eq!(*ANSWERS.lock().unwrap(), [Err(CudaError::NotPermitted)]);
+}
+
+#[test]
+fn where_no_thread_starts_what_is_retired_is_not_waited_for_but_an_error() {
+    if !cfg!(target_pointer_width = "64") {
+        return skip("where_no_thread_starts", "a stack of any size may fit");
+    }
+    // No address space has room for such a stack.
+    let stack = (1_u64 << 62).to_string();
+    child_succeeds("no thread starts", &[("CUSTACK_DRIVER", "sim"), ("RUST_MIN_STACK", &stack)]);
+}
+
+fn no_thread_starts() {
+    use std::sync::mpsc::channel;
+    use std::thread::{Builder, sleep};
+    let with_a_stack = || Builder::new().stack_size(1 << 20);
+    with_a_stack()
+        .spawn(|| {
+            sleep(std::time::Duration::from_secs(20));
+            std::process::exit(1);
+        })
+        .unwrap();
+    let ctx = custack::quick_init().unwrap();
+    let (handle, (tell, told), (go, goes)) = (ctx.get_unowned(), channel(), channel::<()>());
+    let calls = move || {
+        instrument::wait_in("cuCtxSynchronize", move || {
+            tell.send(()).unwrap();
+            let _ = goes.recv();
+        });
+        handle.synchronize()
+    };
+    let busy = with_a_stack().spawn(calls).unwrap();
+    told.recv().unwrap();
+    drop(ctx);
+    drop(go);
+    assert_eq!(busy.join().unwrap(), Ok(()));
+    assert_eq!(wait_until_retired(), Err(CudaError::OperatingSystemError));
 }
