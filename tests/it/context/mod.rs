@@ -1,9 +1,12 @@
 //! Contexts, their stack, and scopes.
 
+#[cfg(all(feature = "green", feature = "graph"))]
 mod alike;
 mod cache;
+#[cfg(all(feature = "green", feature = "graph"))]
 mod changed;
 mod deep;
+#[cfg(all(feature = "green", feature = "graph"))]
 mod ended;
 mod flags;
 mod functions;
