@@ -37,6 +37,7 @@ mod memory;
 mod module;
 #[cfg(feature = "nvrtc")]
 mod nvrtc;
+#[cfg(feature = "tracing")]
 mod report;
 mod stream;
 #[cfg(feature = "texture")]

@@ -3,7 +3,7 @@
 #[cfg(all(feature = "green", feature = "graph"))]
 mod alike;
 mod cache;
-#[cfg(all(feature = "green", feature = "graph"))]
+#[cfg(all(feature = "green", feature = "graph", feature = "tracing"))]
 mod changed;
 mod deep;
 #[cfg(all(feature = "green", feature = "graph"))]

@@ -1,7 +1,7 @@
 //! `Device`.
 
 pub(crate) mod identity;
-#[cfg(feature = "processes")]
+#[cfg(all(feature = "processes", feature = "tracing"))]
 mod local_rank;
 #[cfg(feature = "processes")]
 pub(crate) mod peers;

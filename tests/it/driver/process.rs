@@ -121,7 +121,8 @@ fn in_a_process_of_its_own() {
             feature = "green",
             feature = "library",
             feature = "pool",
-            feature = "texture"
+            feature = "texture",
+            feature = "tracing"
         ))]
         Ok("a capture in error") => crate::stream::capture::lost::in_error(),
         #[cfg(feature = "future")]
@@ -574,6 +575,7 @@ fn destroying_works_after_a_sandbox_forbids_the_kernels_fence() {
     child_succeeds("sandboxed", &[]);
 }
 
+#[cfg(feature = "tracing")]
 #[test]
 fn a_subscriber_may_wait_for_what_is_retired() {
     child_succeeds("waits in a report", &[("CUSTACK_DRIVER", "sim")]);

@@ -286,6 +286,7 @@ fn a_waker_that_drops_a_value_and_panics_while_the_values_destructor_panics_ends
     });
 }
 
+#[cfg(feature = "tracing")]
 #[test]
 fn a_subscriber_that_waits_for_completions_stops_none() {
     crate::driver::process::child_succeeds("completion in a report", &[]);

@@ -2,7 +2,14 @@
 
 mod borrowed;
 mod callback;
-#[cfg(all(feature = "graph", feature = "green", feature = "library", feature = "pool", feature = "texture"))]
+#[cfg(all(
+    feature = "graph",
+    feature = "green",
+    feature = "library",
+    feature = "pool",
+    feature = "texture",
+    feature = "tracing"
+))]
 pub(crate) mod capture;
 mod default;
 pub(crate) mod host_function;
