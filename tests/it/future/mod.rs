@@ -370,7 +370,8 @@ fn long_work_is_looked_at_ever_less_often() {
             }
             looked() - before
         });
-        assert_eq!(calls.total(), calls.of("cuEventQuery"), "{calls}");
+        // The thread that looks sets its capture mode first.
+        assert!(calls.total() - calls.of("cuEventQuery") <= 1, "{calls}");
         // At first without a pause, then at most one look for each millisecond, at one event of the stream.
         assert!(u128::from(looks) < 900 + begun.elapsed().as_millis(), "{calls}");
         drop(go);
