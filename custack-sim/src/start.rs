@@ -2,7 +2,7 @@
 
 use crate::instrument::{self, Simulator, watch};
 use crate::{MOST_DEVICES, last_refusal, misuses, stacks_left, stream::timeline, table};
-use custack_sys::Table;
+use custack_sys::{Table, variable};
 use std::fmt;
 
 /// A variable of the environment asks for what cannot be done.
@@ -41,7 +41,7 @@ impl std::error::Error for StartError {}
 ///
 /// [`StartError`] if a variable asks for what cannot be done.
 pub fn start() -> Result<Table, StartError> {
-    if let Some(value) = std::env::var_os("CUSTACK_SIM_DEVICES").filter(|value| !value.is_empty()) {
+    if let Some(value) = variable("CUSTACK_SIM_DEVICES") {
         let value = value.to_string_lossy().into_owned();
         if !value.parse().is_ok_and(|count: usize| count <= MOST_DEVICES) {
             return Err(StartError::UnknownDeviceCount { value });

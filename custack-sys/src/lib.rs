@@ -32,5 +32,5 @@ mod table;
 pub mod thread_end;
 
 pub use errors::ERRORS;
-pub use native::{Attempt, LoadError, load, load_any};
+pub use native::{Attempt, LoadError, Tried, load, load_any, variable};
 pub use table::{ARGUMENTS, FUNCTIONS, SINCE, Table};

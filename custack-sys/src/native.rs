@@ -8,7 +8,7 @@
 
 use crate::table::{FUNCTIONS, Table};
 use libloading::Library;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::raw::c_void;
 use std::ptr::NonNull;
@@ -30,14 +30,7 @@ pub enum LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::NotFound(tried) => {
-                f.write_str("no CUDA driver was found: ")?;
-                for (at, attempt) in tried.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    write!(f, "{comma}tried {} ({})", attempt.library, attempt.reason)?;
-                }
-                Ok(())
-            }
+            LoadError::NotFound(tried) => write!(f, "no CUDA driver was found: {}", Tried(tried)),
             LoadError::MissingSymbol { library, symbol } => {
                 write!(f, "{library} is not a CUDA driver: it has no {symbol}")
             }
@@ -54,6 +47,24 @@ pub struct Attempt {
     pub library: String,
     /// The loader's reason.
     pub reason: String,
+}
+
+/// Displays what was tried, in order.
+pub struct Tried<'a>(pub &'a [Attempt]);
+
+impl fmt::Display for Tried<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, attempt) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}tried {} ({})", attempt.library, attempt.reason)?;
+        }
+        Ok(())
+    }
+}
+
+/// The value of an environment variable. An empty one, as left by shell scripts and CI files, means unset.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The file names of the driver, in the order in which they are tried.

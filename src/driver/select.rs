@@ -4,8 +4,7 @@ use super::host_function::{do_what_comes_first, in_host_function, may_call, refu
 use super::{Driver, refuse_in_child, simulated};
 use crate::error::{CudaError, CudaResult, DriverError};
 use crate::fence;
-use custack_sys::{fork, fork::Starting};
-use std::ffi::OsString;
+use custack_sys::{fork, fork::Starting, variable};
 use std::str::FromStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -58,11 +57,6 @@ pub fn current() -> Result<&'static Driver, DriverError> {
         None => Choice::Cuda,
     };
     start(choice)
-}
-
-/// The value of an environment variable. An empty one, as left by shell scripts and CI files, means unset.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Selects the driver, whatever `CUSTACK_DRIVER` says, and starts it.

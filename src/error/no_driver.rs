@@ -1,6 +1,6 @@
 //! Why no driver could be loaded.
 
-use custack_sys::{Attempt, LoadError};
+use custack_sys::{Attempt, LoadError, Tried};
 use std::fmt;
 
 /// Why no driver could be loaded, or why the chosen one cannot be used.
@@ -76,19 +76,6 @@ impl fmt::Debug for DriverError {
 
 const WITHOUT_DRIVER: &str = "Install the NVIDIA driver, or name its library in CUSTACK_LIBCUDA; to run without a GPU, \
      set CUSTACK_DRIVER=sim (this takes custack's feature `sim`)";
-
-struct Tried<'a>(&'a [Attempt]);
-
-impl fmt::Display for Tried<'_> {
-    #[inline]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, attempt) in self.0.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}tried {} ({})", attempt.library, attempt.reason)?;
-        }
-        Ok(())
-    }
-}
 
 impl From<LoadError> for DriverError {
     fn from(error: LoadError) -> DriverError {

@@ -8,6 +8,7 @@ use super::trace::Trace;
 use super::{FUNCTIONS, INNER, Index};
 use crate::start::StartError;
 use custack_sys::ffi::{CUfunction, CUkernel, CUresult};
+use custack_sys::variable;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
@@ -56,16 +57,15 @@ thread_local! {
 /// A file that cannot be written is reported on standard error, and the program goes on. A fault that cannot be injected
 /// is an error: a test that asks for it would otherwise always pass.
 pub(crate) fn from_environment(simulator: Option<Simulator>) -> Result<bool, StartError> {
-    let file = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let fault = match file("CUSTACK_FAIL").map(|value| value.to_string_lossy().into_owned()) {
+    let fault = match variable("CUSTACK_FAIL").map(|value| value.to_string_lossy().into_owned()) {
         Some(value) => Some(fault(&value).map_err(|why| StartError::UnknownFault { value, why })?),
         None => None,
     };
     let said = |name: &str, why: &dyn std::fmt::Display| eprintln!("custack: {name}: {why}");
-    let trace = file("CUSTACK_TRACE").and_then(|path| {
+    let trace = variable("CUSTACK_TRACE").and_then(|path| {
         Trace::create(Path::new(&path)).inspect_err(|error| said("CUSTACK_TRACE", error)).ok()
     });
-    let report = file("CUSTACK_REPORT").map(|path| Report::new(Path::new(&path), simulator));
+    let report = variable("CUSTACK_REPORT").map(|path| Report::new(Path::new(&path), simulator));
     if trace.is_none() && report.is_none() && fault.is_none() {
         return Ok(false);
     }

@@ -1,7 +1,6 @@
 //! What `--fail` asks for.
 
-use custack_sys::ERRORS;
-use custack_sys::FUNCTIONS;
+use custack_sys::{ERRORS, FUNCTIONS};
 
 /// The same `FUNCTION:N:CODE` with a name that the library counts calls by, and what is to be said of it, if anything.
 pub(crate) fn fault(text: &str) -> Result<(String, Option<String>), String> {
