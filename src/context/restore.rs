@@ -173,11 +173,11 @@ impl Restoring<'_> {
             left = self.expected.len().saturating_sub(1);
             for at in (1..pops).rev() {
                 let context = self.find(self.seen[at]);
-                self.push_again(context).inspect_err(|_| self.has_left(0))?;
+                self.push_again(context).inspect_err(|_| self.note_left(0))?;
             }
         }
         for _ in self.keep..left {
-            self.driver.ctx_pop_current().inspect_err(|_| self.has_left(self.expected.len()))?;
+            self.driver.ctx_pop_current().inspect_err(|_| self.note_left(self.expected.len()))?;
         }
         let mut lost = Vec::new();
         for at in left..self.keep {
@@ -185,7 +185,7 @@ impl Restoring<'_> {
             let entry = &self.expected[at];
             let goes = at >= guess.left && entry.guards == 0 && registry::is_retiring(entry.context);
             let context = Some(entry.context).filter(|_| !goes);
-            if !self.push_again(context).inspect_err(|_| self.has_left(at))? {
+            if !self.push_again(context).inspect_err(|_| self.note_left(at))? {
                 lost.push(at);
             }
         }
@@ -211,7 +211,7 @@ impl Restoring<'_> {
                 self.seen.push(now);
             }
             let (guess, may_improve) = best(&self.expected, self.known.unsure.into(), doubt, &self.seen);
-            if !may_improve || !self.may_pop(now) {
+            if !may_improve || !self.keep_to_pop(now) {
                 return Ok(guess);
             }
             let popped = self.driver.ctx_pop_current();
@@ -229,8 +229,8 @@ impl Restoring<'_> {
         self.known.missing += seen.into_iter().filter(|raw| self.is_expected(*raw)).count();
     }
 
-    /// So many of the expected entries are left, before a call that failed.
-    fn has_left(&mut self, left: usize) {
+    /// Notes how many of the expected entries were left before a call that failed.
+    fn note_left(&mut self, left: usize) {
         self.known.unsure = true;
         self.known.missing = self.expected.len() - left;
         self.seen.clear();
@@ -244,9 +244,10 @@ impl Restoring<'_> {
         pushed.transpose().map(|pushed| pushed.is_some())
     }
 
-    /// Whether what is current may be popped, in order to see what lies below: because it can be
-    /// pushed again, or because it is the first that is seen and not one of the expected ones.
-    fn may_pop(&mut self, now: CUcontext) -> bool {
+    /// Keeps what is current from being destroyed, so that it can be popped to see what lies below.
+    /// Returns whether it may be popped: it can be pushed again, or it is the first that is seen and
+    /// not one of the expected ones.
+    fn keep_to_pop(&mut self, now: CUcontext) -> bool {
         let is_strange = self.seen.len() == 1 && !self.is_expected(now);
         let kept = self.find(now).and_then(|context| {
             let is_alive = |life: &Handle| while_alive(self.driver, *life, |_| ()).is_some();
